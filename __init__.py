@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .api.library_papers import afigures, figures
     from .api.library_search import asearch, search
     from .api.paper_lookup import aadd, add, aenrich, enrich
-    from .api.questions import aresearch, astream_research, research
+    from .api.running import aresearch, astream_research, research
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
     from .errors import CiteloomError
@@ -36,7 +36,7 @@ _NAMES = {
     "api.library_papers": "afigures figures",
     "api.library_search": "asearch search",
     "api.paper_lookup": "aadd add aenrich enrich",
-    "api.questions": "aresearch astream_research research",
+    "api.running": "aresearch astream_research research",
     "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
     "api.zotero_sync": "async_zotero sync_zotero",
     "errors": "CiteloomError",

@@ -18,6 +18,16 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
+def threaded(call: Callable[Parameters, Result]) -> Callable[Parameters, Coroutine[Any, Any, Result]]:
+    """Return an async version of a call that blocks; it runs in a thread."""
+
+    @functools.wraps(call)
+    async def in_thread(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        return await asyncio.to_thread(call, *args, **options)
+
+    return in_thread
+
+
 def blocking(call: Callable[Parameters, Coroutine[Any, Any, Result]]) -> Callable[Parameters, Result]:
     """Return a blocking version of an async call, with the same parameters.
 

@@ -17,89 +17,17 @@ from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
 from ..plurals import counted
 from ..roles.protocols import Comparison, Statement
-from ..tools.contradiction_candidates import StatementPair, statement_pairs
+from ..tools.contradiction_candidates import statement_pairs
 from ..tools.retrieval import Retrieval
 from ..tools.scope import Scope, require_words
 from .arguments import at_least_one, one_or_more, require_writable, requires_open
 from .blocking import blocking
-from .run_options import ContradictionOptions
 
 
 class NoComparerError(ConfigurationError):
     """Without a chat model, the judge cannot tell a claim from its contradiction."""
 
     default_help = "Set CITELOOM_JUDGE_MODEL or CITELOOM_CHAT_MODEL (or give --model)."
-
-
-async def find_contradictions(
-    request: ContradictionOptions, session: Session, *, on_notice: Callable[[str], None] = lambda _: None
-) -> dict[str, Any]:
-    """Find contradictions, nearest pairs first; returns the JSON of `contradictions --json`.
-
-    Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or a
-    single key, and `PausedError` when a budget is reached or the endpoint is lost; the same request then resumes.
-    """
-    require_writable(session)
-    topic = request.topic.strip()
-    run = f"contradictions-{hash_key([topic, sorted(request.papers)])[:12]}"
-    if "judge" in session.extractive:
-        raise NoComparerError("The extractive judge cannot tell a claim from its contradiction.")
-    if topic:
-        require_words(topic)
-    scope = Scope.within(session.library, request.papers)
-    if len(request.papers) == 1:
-        raise InputError("One paper alone has nothing to be compared with.", help="Name two or more, or none for all.")
-    await session.require_papers()
-    how = Retrieval(session.settings.retrieval_mode, rerank=session.settings.rerank)
-    with session.run(run):
-        pairs = await statement_pairs(session.library, topic, scope, request.pairs, how)
-        on_notice(f"{counted(len(pairs), 'pair')} of passages to judge.")
-        verdicts = await fitted(session, run, lambda: _all_compared(pairs, run, session))
-    found = [
-        _record(pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True) if verdict.label == "contradict"
-    ]
-    unjudged = sum(verdict.label == "unjudged" for verdict in verdicts)
-    return {
-        "topic": topic,
-        "papers": list(request.papers),
-        "contradictions": found,
-        "pairs": len(pairs),
-        "judged": len(pairs) - unjudged,
-        "unjudged": unjudged,
-        "warnings": coverage_warnings(Tried("pairs of passages", "judged", len(pairs), len(pairs) - unjudged)),
-        "run": run,
-        "usage": await session.usage(run),
-    }
-
-
-async def _all_compared(pairs: Sequence[StatementPair], run: str, session: Session) -> list[Comparison]:
-    judge = (await session.roles_of(run)).comparer
-    return [] if judge is None else await gather_all(judge.compare(pair.first, pair.second) for pair in pairs)
-
-
-def _record(pair: StatementPair, verdict: Comparison) -> dict[str, Any]:
-    return {
-        "claim": inert(verdict.claim),
-        "reason": inert(verdict.reason),
-        "similarity": round(pair.similarity, 4),
-        "passages": [_passage(pair.first, verdict.first), _passage(pair.second, verdict.second)],
-    }
-
-
-def _passage(statement: Statement, place: int) -> dict[str, Any]:
-    """One side as plain data; cuts out the quote."""
-    chunk, (start, end) = statement.chunk, statement.spans[place]
-    return {
-        "key": chunk.key,
-        "title": statement.paper.title,
-        "year": statement.paper.year,
-        "chunk_id": chunk.id,
-        "section": chunk.section,
-        "page": chunk.page_at(start),
-        "start": start,
-        "end": end,
-        "quote": chunk.text[start:end],
-    }
 
 
 @requires_open
@@ -120,12 +48,70 @@ async def acontradictions(
         pairs: maximum pairs of passages to judge, one model call each.
         on_notice: called with one line about the work ahead.
 
-    Raises `ConfigurationError` if no chat model is configured, `InputError` for an unknown key or a single one,
-    and `PausedError`; repeat the call to resume.
+    Nearest pairs come first. Raises `NoComparerError` before anything is searched, `InputError` for a topic without
+    words, an unknown key or a single key, and `PausedError` when a budget is reached or the endpoint is lost; repeat
+    the call to resume.
     """
+    require_writable(session)
     at_least_one("pairs", pairs)
-    request = ContradictionOptions(topic=topic, papers=one_or_more(papers), pairs=pairs)
-    return await find_contradictions(request, session, on_notice=on_notice)
+    keys: tuple[str, ...] = one_or_more(papers)
+    topic = topic.strip()
+    run = f"contradictions-{hash_key([topic, sorted(keys)])[:12]}"
+    if "judge" in session.extractive:
+        raise NoComparerError("The extractive judge cannot tell a claim from its contradiction.")
+    if topic:
+        require_words(topic)
+    scope = Scope.within(session.library, keys)
+    if len(keys) == 1:
+        raise InputError("One paper alone has nothing to be compared with.", help="Name two or more, or none for all.")
+    await session.require_papers()
+    how = Retrieval(session.settings.retrieval_mode, rerank=session.settings.rerank)
+    with session.run(run):
+        found = await statement_pairs(session.library, topic, scope, pairs, how)
+        on_notice(f"{counted(len(found), 'pair')} of passages to judge.")
+
+        async def compare() -> list[Comparison]:
+            judge = (await session.roles_of(run)).comparer
+            return [] if judge is None else await gather_all(judge.compare(item.first, item.second) for item in found)
+
+        verdicts = await fitted(session, run, compare)
+    unjudged = sum(verdict.label == "unjudged" for verdict in verdicts)
+    return {
+        "topic": topic,
+        "papers": list(keys),
+        "contradictions": [
+            {
+                "claim": inert(verdict.claim),
+                "reason": inert(verdict.reason),
+                "similarity": round(pair.similarity, 4),
+                "passages": [_passage(pair.first, verdict.first), _passage(pair.second, verdict.second)],
+            }
+            for pair, verdict in zip(found, verdicts, strict=True)
+            if verdict.label == "contradict"
+        ],
+        "pairs": len(found),
+        "judged": len(found) - unjudged,
+        "unjudged": unjudged,
+        "warnings": coverage_warnings(Tried("pairs of passages", "judged", len(found), len(found) - unjudged)),
+        "run": run,
+        "usage": await session.usage(run),
+    }
+
+
+def _passage(statement: Statement, place: int) -> dict[str, Any]:
+    """One side as plain data; cuts out the quote."""
+    chunk, (start, end) = statement.chunk, statement.spans[place]
+    return {
+        "key": chunk.key,
+        "title": statement.paper.title,
+        "year": statement.paper.year,
+        "chunk_id": chunk.id,
+        "section": chunk.section,
+        "page": chunk.page_at(start),
+        "start": start,
+        "end": end,
+        "quote": chunk.text[start:end],
+    }
 
 
 contradictions = requires_open(blocking(acontradictions))

@@ -27,7 +27,7 @@ from ..runs.execution import ignore
 from ..runs.result_record import ResultRecord, public_record
 from .arguments import require_open, require_writable
 from .blocking import blocking
-from .events import stream_events
+from .running import stream_events
 from .stored_conversations import find_conversation, new_thread_id, read_turns, turn_record, write_transcript
 
 if TYPE_CHECKING:

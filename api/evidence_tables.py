@@ -46,10 +46,12 @@ __all__ = [
     "alist_tables",
     "aload_table",
     "amake_table",
+    "arender_table",
     "asave_table",
     "cell_text",
     "count_line",
     "edit_cell",
+    "id_of_table",
     "list_tables",
     "load_table",
     "make_table",
@@ -92,7 +94,7 @@ async def amake_table(
     scope = await asyncio.to_thread(Scope.within, session.library, keys)
     await session.require_papers()
     register = await asyncio.to_thread(_register, session)
-    table_id = f"table-{hashlib.sha256(json.dumps([asked, sorted(keys)]).encode()).hexdigest()[:12]}"
+    table_id = id_of_table(asked, keys)
     wanted = parse_columns(one_or_more(columns))
     with session.run(table_id):
         described = await fitted(session, table_id, lambda: _describe(session, register, table_id, asked, wanted))
@@ -110,6 +112,12 @@ async def amake_table(
 
 
 make_table = requires_open(blocking(amake_table))
+
+
+def id_of_table(question: str, papers: Sequence[str]) -> str:
+    """The id of the table that answers a question from these papers, or from all if there are none."""
+    named = json.dumps([plain_question(question), sorted(papers)]).encode()
+    return f"table-{hashlib.sha256(named).hexdigest()[:12]}"
 
 
 async def _describe(
@@ -175,6 +183,13 @@ async def asave_table(
         return {**table, "files": files, "warnings": free.notices()}
 
     return await in_thread(save)
+
+
+@requires_open
+async def arender_table(session: Session, table_id: str, target: TableFormat) -> tuple[str, bytes]:
+    """Return a stored table as a file in a format, after its name; raises as `asave_table` does."""
+    table = await aload_table(session, table_id)
+    return f"{slug(table['question'])}.{target}", await in_thread(render_table, table, target)
 
 
 @requires_open

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -90,13 +90,26 @@ async def aingest(
 
     Raises `InputError`, `PausedError` if the Ray cluster is lost (repeat the call), and any loader's error.
     """
-    from langchain_core.documents import Document  # has its own length
+    from langchain_core.document_loaders import BaseLoader
+    from langchain_core.documents import Document
 
     require_writable(session)
     cluster = ray_request(ray, ray_workers)
-    given: tuple[Given, ...] = (paths,) if isinstance(paths, Document) else one_or_more(paths)
+    given: tuple[Given, ...] = (paths,) if isinstance(paths, Document) else one_or_more(paths)  # it has a length
     files = [Path(item) for item in given if isinstance(item, Path | str)]
-    documents = await asyncio.to_thread(_load_documents, given) if len(files) < len(given) else ()
+
+    def load() -> Iterator[Document]:
+        for item in given:
+            if isinstance(item, BaseLoader):
+                yield from item.lazy_load()
+            elif isinstance(item, Document):
+                yield item
+            elif not isinstance(item, Path | str):
+                raise ConfigurationError(
+                    f"Cannot ingest a {type(item).__name__}.", help="Give paths, LangChain documents or loaders."
+                )
+
+    documents = await asyncio.to_thread(lambda: list(load())) if len(files) < len(given) else ()
     options = IngestOptions(
         bib=None if bib is None else Path(bib), prune=prune, follow_links=follow_links, describe=False
     )
@@ -114,24 +127,6 @@ def ray_request(ray: object, workers: int | None) -> RayRequest | None:
     if ray is False:
         return None
     return RayRequest(workers=workers) if ray is True else RayRequest(ray, workers)
-
-
-def _load_documents(given: Sequence[Given]) -> list[Document]:
-    """Collect documents from `given` and its loaders; raises `ConfigurationError` for other types except paths."""
-    from langchain_core.document_loaders import BaseLoader
-    from langchain_core.documents import Document
-
-    found: list[Document] = []
-    for item in given:
-        if isinstance(item, BaseLoader):
-            found.extend(item.lazy_load())
-        elif isinstance(item, Document):
-            found.append(item)
-        elif not isinstance(item, Path | str):
-            raise ConfigurationError(
-                f"Cannot ingest a {type(item).__name__}.", help="Give paths, LangChain documents or loaders."
-            )
-    return found
 
 
 async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequest) -> Sources | None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from ..documents import Paper
 from ..documents.figures import PaperFigure
+from ..documents.safe_files import FileRefusedError, require_regular
+from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.backends import backend_of
@@ -24,13 +26,14 @@ from ..tools.paper_records import (
 )
 from ..tools.paper_search import keys_with_words, publication_statuses
 from .arguments import requires_open
-from .blocking import blocking
+from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
     from .results import FigureWithImage, PaperDetails, PaperSummary, TextRecord
 
 PaperOrder = Literal["key", "title", "authors", "year", "venue", "chunks"]
 _OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk", "table_chunks"})
+_PDF_HEAD: Final = 1024  # search `%PDF` in this many bytes
 _IMAGE_SUFFIXES: Final = {"image/png": ".png", "image/jpeg": ".jpg"}
 
 
@@ -42,12 +45,16 @@ class MissingFigureError(InputError):
     """A paper has no figure of this number, or the figure has no image."""
 
 
-async def alist_papers(session: Session) -> list[PaperSummary]:
+class MissingPdfError(InputError):
+    """A paper has no PDF, or none that can be read."""
+
+    default_help = "Add the paper again."
+
+
+@threaded
+def alist_papers(session: Session) -> list[PaperSummary]:
     """Return all papers, as the JSON of `papers list --json`."""
-    return await asyncio.to_thread(_list_papers, session.library)
-
-
-def _list_papers(library: Library) -> list[PaperSummary]:
+    library = session.library
     papers = library.papers()
     statuses = publication_statuses(library, papers)
     return [
@@ -86,54 +93,50 @@ async def aselect_papers(
         to_year: last year of publication.
     """
     folded = [word.casefold() for word in words]
-    papers = [paper for paper in await alist_papers(session) if _in_years(paper, from_year, to_year)]
-    found = [paper for paper in papers if _has_words(paper, folded)]
+
+    def in_years(paper: PaperSummary) -> bool:
+        year = paper["year"]
+        if from_year is None and to_year is None:
+            return True
+        return year is not None and (from_year or 0) <= year and (to_year is None or year <= to_year)
+
+    def has_words(paper: PaperSummary) -> bool:
+        fields = (paper["key"], paper["title"], *paper["authors"], paper["venue"], str(paper["year"] or ""))
+        text = " ".join(fields).casefold()
+        return all(word in text for word in folded)
+
+    def rank(paper: PaperSummary) -> tuple[Any, ...]:
+        value = paper[order]
+        if isinstance(value, int):
+            return (value, paper["key"])
+        text = " ".join(value) if isinstance(value, list) else value or ""
+        return (0 if order in ("year", "chunks") else text.casefold(), paper["key"])
+
+    papers = [paper for paper in await alist_papers(session) if in_years(paper)]
+    found = [paper for paper in papers if has_words(paper)]
     in_text = bool(folded) and not found
     if in_text:
         keys = await asyncio.to_thread(keys_with_words, session.library, folded)
         found = [paper for paper in papers if paper["key"] in keys]
-    return sorted(found, key=lambda paper: _rank(paper, order), reverse=descending), in_text
+    return sorted(found, key=rank, reverse=descending), in_text
 
 
-def _in_years(paper: PaperSummary, first: int | None, last: int | None) -> bool:
-    year = paper["year"]
-    if first is None and last is None:
-        return True
-    return year is not None and (first is None or first <= year) and (last is None or year <= last)
-
-
-def _has_words(paper: PaperSummary, words: list[str]) -> bool:
-    fields = (paper["key"], paper["title"], *paper["authors"], paper["venue"], str(paper["year"] or ""))
-    text = " ".join(fields).casefold()
-    return all(word in text for word in words)
-
-
-def _rank(paper: PaperSummary, order: PaperOrder) -> tuple[Any, ...]:
-    value = paper[order]
-    if isinstance(value, int):
-        return (value, paper["key"])
-    text = " ".join(value) if isinstance(value, list) else value or ""
-    return (0 if order in ("year", "chunks") else text.casefold(), paper["key"])
-
-
-async def apaper(session: Session, key: str) -> Paper:
+@threaded
+def apaper(session: Session, key: str) -> Paper:
     """Return a paper's metadata; raises `UnknownPaperError`."""
-    return await asyncio.to_thread(session.library.paper, key)
+    return session.library.paper(key)
 
 
-async def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDetails:
+@threaded
+def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDetails:
     """Return the JSON of `papers show --json`, optionally with the searchable text.
 
     Raises `UnknownPaperError`.
     """
-    record = await asyncio.to_thread(_paper_details, session.library, key)
-    return {**record, "text": await apaper_text(session, key)} if text else record
-
-
-def _paper_details(library: Library, key: str) -> PaperDetails:
     from ..documents.paper_names import NO_LINK, zotero_link  # lazy: loads YAML, which listings do not need
     from ..metadata.enriching import stored_metadata  # lazy: loads service clients
 
+    library = session.library
     paper, sections = library.paper(key), outline(library, key)
     record = {
         **asdict(paper),
@@ -155,24 +158,31 @@ def _paper_details(library: Library, key: str) -> PaperDetails:
         ],
         "figures": [figure_record(figure) for figure in library.figures(key)],
         "metadata": stored_metadata(library.metadata, paper).as_dict(),
+        **({"text": _read_text(library, key)} if text else {}),
     }
     return cast("PaperDetails", record)  # which has all fields of a paper
 
 
-async def apaper_text(session: Session, key: str) -> list[TextRecord]:
+@threaded
+def apaper_text(session: Session, key: str) -> list[TextRecord]:
     """Return the searchable text of a paper by section and page; raises `UnknownPaperError`."""
+    return _read_text(session.library, key)
+
+
+def _read_text(library: Library, key: str) -> list[TextRecord]:
     return [
         {"section": item.section, "page": item.page, "chunk_ids": list(item.chunk_ids), "text": item.text}
-        for item in await asyncio.to_thread(read_indexed_text, session.library, key)
+        for item in read_indexed_text(library, key)
     ]
 
 
-async def apaper_markdown(session: Session, key: str) -> str:
+@threaded
+def apaper_markdown(session: Session, key: str) -> str:
     """Return a paper's searchable text under its section titles; raises `UnknownPaperError`."""
-    paper = await apaper(session, key)
+    paper = session.library.paper(key)
     lines = [f"# {paper.title}", f"{', '.join(paper.authors)} ({paper.year or 'no year'}). {paper.venue} {paper.doi}"]
     section = ""
-    for passage in await asyncio.to_thread(read_indexed_text, session.library, key):
+    for passage in read_indexed_text(session.library, key):
         if passage.section != section:
             section = passage.section
             page = f" (p. {passage.page})" if passage.page is not None else ""
@@ -192,15 +202,13 @@ class SectionText:
     later: int | None
 
 
-async def asection_text(session: Session, key: str, chosen: int | None, max_characters: int) -> SectionText:
+@threaded
+def asection_text(session: Session, key: str, chosen: int | None, max_characters: int) -> SectionText:
     """Return a section's text by its index in the tree, or the first with text; raises `UnknownPaperError`.
 
     The text ends before the subsection that would exceed `max_characters`.
     """
-    return await asyncio.to_thread(_section_text, session.library, key, chosen, max_characters)
-
-
-def _section_text(library: Library, key: str, chosen: int | None, max_characters: int) -> SectionText:
+    library = session.library
     tree = outline(library, key)
     with_text = [place for place, item in enumerate(tree) if item.chunks]
     first = next((place for place in with_text if chosen is None or place >= chosen), None)
@@ -223,11 +231,11 @@ def _section_text(library: Library, key: str, chosen: int | None, max_characters
     return SectionText(tree, first if chosen is None else chosen, passages, earlier, later)
 
 
-async def afind_citing(session: Session, key: str) -> dict[str, Any]:
+@threaded
+def afind_citing(session: Session, key: str) -> dict[str, Any]:
     """Return the `turns` of conversations and the `runs` that cite a paper."""
     backend = backend_of(session.home)
-    turns = await asyncio.to_thread(lambda: backend.conversations().citing(key))
-    return {"turns": turns, "runs": await asyncio.to_thread(lambda: backend.runs().citing(key))}
+    return {"turns": backend.conversations().citing(key), "runs": backend.runs().citing(key)}
 
 
 async def acorrect_entry(session: Session, key: str, bibtex: str) -> None:
@@ -249,7 +257,8 @@ async def aremove_papers(session: Session, keys: Sequence[str]) -> None:
 
 
 @requires_open
-async def afigures(session: Session, key: str, *, images: bool = False) -> list[FigureWithImage]:
+@threaded
+def afigures(session: Session, key: str, *, images: bool = False) -> list[FigureWithImage]:
     """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
 
     Args:
@@ -259,71 +268,66 @@ async def afigures(session: Session, key: str, *, images: bool = False) -> list[
 
     Raises `InputError` for an unknown key.
     """
-    found = await asyncio.to_thread(session.library.figures, key)
+    found = session.library.figures(key)
     records = [figure_record(figure) for figure in found]
     if images:
         for record, figure in zip(records, found, strict=True):
-            record["image"] = await afigure_image(session, figure)
+            record["image"] = session.library.figure_image(figure)
     return records
 
 
 def figure_record(figure: PaperFigure) -> FigureWithImage:
     """A figure as plain data; its description is by the model `described_by`, never the paper's words."""
     fields = {name: value for name, value in asdict(figure).items() if name not in _OF_THE_SEARCH}
-    why = "" if figure.image_hash else figure.no_image or _explain_missing_image(figure)
+    why = "" if figure.image_hash else figure.no_image
+    if not why and not figure.image_hash:  # depends on its source
+        if figure.page is not None and figure.start is None:
+            why = "has no caption by which it could be found on its page"
+        else:
+            why = "is kept as rows of the text" if figure.body else "names no image file"
     return cast("FigureWithImage", {"name": figure.name, **fields, "no_image": why})  # it has all fields of a figure
 
 
-def _explain_missing_image(figure: PaperFigure) -> str:
-    """Why a figure has no readable image, depending on its source."""
-    if figure.page is not None and figure.start is None:
-        return "has no caption by which it could be found on its page"
-    return "is kept as rows of the text" if figure.body else "names no image file"
-
-
-async def ahas_read_figures(session: Session, key: str) -> bool:
+@threaded
+def ahas_read_figures(session: Session, key: str) -> bool:
     """Return whether a paper's figures were ever extracted; raises `UnknownPaperError`."""
-    await apaper(session, key)
-    records = await asyncio.to_thread(session.library.records)
-    return bool(records[key].figures_version)
+    session.library.paper(key)
+    return bool(session.library.records()[key].figures_version)
 
 
-async def afigure(session: Session, key: str, number: int) -> PaperFigure:
+@threaded
+def afigure(session: Session, key: str, number: int) -> PaperFigure:
     """Return a figure of a paper by its number; raises `UnknownPaperError` and `MissingFigureError`."""
-    figures = await asyncio.to_thread(session.library.figures, key)
-    found = next((figure for figure in figures if figure.number == number), None)
+    found = next((figure for figure in session.library.figures(key) if figure.number == number), None)
     if found is None:
         raise MissingFigureError(f"{key} has no figure {number}.", help="The paper may have changed: list them again.")
     return found
 
 
-async def afigure_image(session: Session, figure: PaperFigure) -> bytes | None:
+@threaded
+def afigure_image(session: Session, figure: PaperFigure) -> bytes | None:
     """Return the image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
-    return await asyncio.to_thread(session.library.figure_image, figure)
+    return session.library.figure_image(figure)
 
 
-async def asave_figures(session: Session, key: str, folder: Path) -> dict[int, Path]:
+@threaded
+def asave_figures(session: Session, key: str, folder: Path) -> dict[int, Path]:
     """Write a paper's figure images to a folder; returns the files by figure number.
 
     Never replaces a file with other content. Raises `UnknownPaperError` and `ImageNotWrittenError`.
     """
-    return await asyncio.to_thread(_save_figures, session.library, key, folder)
-
-
-def _save_figures(library: Library, key: str, folder: Path) -> dict[int, Path]:
     from pathvalidate import sanitize_filename
 
     from ..documents.safe_files import replace_file
 
     written: dict[int, Path] = {}
-    for figure in library.figures(key):
-        content = library.figure_image(figure)
+    for figure in session.library.figures(key):
+        content = session.library.figure_image(figure)
         if content is None:
             continue
         name = (figure.label or f"{figure.kind} {figure.number + 1}").lower().replace(" ", "-")
-        path = (
-            folder / f"{sanitize_filename(f'{key}-{name}', replacement_text='-')}{_IMAGE_SUFFIXES[figure.media_type]}"
-        )
+        stem = sanitize_filename(f"{key}-{name}", replacement_text="-")
+        path = folder / f"{stem}{_IMAGE_SUFFIXES[figure.media_type]}"
         if folder.exists() and not folder.is_dir():
             raise ImageNotWrittenError(f"{folder}: is a file, not a folder.", help="Choose another --out.")
         try:
@@ -337,6 +341,37 @@ def _save_figures(library: Library, key: str, folder: Path) -> dict[int, Path]:
             ) from error
         written[figure.number] = path
     return written
+
+
+@threaded
+def apaper_pdf(session: Session, key: str) -> Path:
+    """Return the PDF of a paper; raises `UnknownPaperError`, and `MissingPdfError` if it has none or it is gone."""
+    from ..documents.pdf.drawing import MAX_BYTES  # lists need no PDF reader
+
+    source = session.library.paper(key).source
+    if Path(source).suffix.lower() != ".pdf":
+        raise MissingPdfError(f"Paper {key} is not a PDF.", help="")
+    path = backend_of(session.home).uploads().file(source)
+    try:
+        require_regular(path, MAX_BYTES)
+        with path.open("rb") as file:
+            is_pdf = b"%PDF-" in file.read(_PDF_HEAD)
+    except (OSError, FileRefusedError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MissingPdfError(f"The PDF of {key} cannot be read ({reason}).") from error
+    if not is_pdf:
+        raise MissingPdfError(f"The file of {key} is not a PDF any more.")
+    return path
+
+
+async def apage_image(session: Session, key: str, number: int, *, words: str = "", width: int = 1000) -> bytes:
+    """Return a page of a paper's PDF as a PNG, with these words highlighted.
+
+    Raises `UnknownPaperError`, `MissingPdfError`, and `FileRefusedError` saying why it cannot be drawn.
+    """
+    from ..documents.pdf.drawing import draw_page_apart
+
+    return await in_thread(draw_page_apart, await apaper_pdf(session, key), number, words=words, width=width)
 
 
 list_papers = blocking(alist_papers)

@@ -28,11 +28,15 @@ from ..tools.paper_search import (
     year_range as year_range,
 )
 from ..tools.retrieval import Hit, Retrieval, retrieve
-from ..tools.scope import Scope, require_words as require_words
-from ..tools.tool_schemas import CategoryName as CategoryName, as_list as as_list, as_years as as_years
+from ..tools.scope import (
+    CategoryName as CategoryName,
+    Scope,
+    as_list as as_list,
+    as_years as as_years,
+    require_words as require_words,
+)
 from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
-from .blocking import blocking
-from .run_options import WindowOptions
+from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
     from .results import FoundPaper, FoundPapers, FoundPassage, PassageWindow
@@ -71,7 +75,11 @@ async def asearch(
     require_words(query)
     at_least_one("k", k)
     require_choice("mode", mode, RetrievalMode)
-    scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), _both(years), venue)
+    if years is not None:
+        if not (isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)):
+            raise ArgumentError(f"years: expected the first and the last year, as in (2018, 2020), got {years!r:.60}.")
+        years = year_range(*years)
+    scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), years, venue)
     hits = await retrieve(session.library, query, k, scope, Retrieval(mode, rerank=rerank))
     return await asyncio.to_thread(passage_records, session.library, query, hits)
 
@@ -189,20 +197,19 @@ def _found_paper(paper: Paper, score: float, statuses: Mapping[str, PublicationS
     }
 
 
-async def apassage_window(session: Session, options: WindowOptions) -> PassageWindow:
+@threaded
+def apassage_window(session: Session, chunk_id: str, window: int) -> PassageWindow:
     """Return a passage with its neighbours on either side, in reading order.
 
     Raises `InputError` for an unknown id.
     """
     try:
-        chunks = await asyncio.to_thread(session.library.window, options.chunk_id, options.window)
+        chunks = session.library.window(chunk_id, window)
     except ValueError:
         chunks = []
     if not chunks:
-        raise InputError(
-            f"chunk_id: there is no passage {options.chunk_id[:80]!r}.", help="Take an id that a search gave."
-        )
-    paper = await asyncio.to_thread(session.library.paper, chunks[0].key)
+        raise InputError(f"chunk_id: there is no passage {chunk_id[:80]!r}.", help="Take an id that a search gave.")
+    paper = session.library.paper(chunks[0].key)
     return {
         "key": paper.key,
         "title": paper.title,
@@ -212,12 +219,10 @@ async def apassage_window(session: Session, options: WindowOptions) -> PassageWi
     }
 
 
-async def aunknown_words(session: Session, words: Sequence[str]) -> list[str]:
+@threaded
+def aunknown_words(session: Session, words: Sequence[str]) -> list[str]:
     """Return the words that occur in no passage, title, author, year or key."""
-    return await asyncio.to_thread(_unknown_words, session.library, words)
-
-
-def _unknown_words(library: Library, words: Sequence[str]) -> list[str]:
+    library = session.library
     terms = {word: analyze(word) for word in words}
     try:
         rarity = library.fulltext.rarity([term for found in terms.values() for term in found])
@@ -231,15 +236,6 @@ def _unknown_words(library: Library, words: Sequence[str]) -> list[str]:
         metadata = f"{paper.key} {paper.title} {paper.venue} {paper.year} {' '.join(paper.authors)}".casefold()
         known.update(_WORD.findall(metadata), [paper.key.casefold()])
     return [word for word in missing if not known.intersection([word.casefold(), *_WORD.findall(word.casefold())])]
-
-
-def _both(years: tuple[int, int] | None) -> tuple[int, int] | None:
-    """First and last year; raises `ArgumentError` unless given both."""
-    if years is not None and not (
-        isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)
-    ):
-        raise ArgumentError(f"years: expected the first and the last year, such as (2018, 2020), got {years!r:.60}.")
-    return years and year_range(*years)
 
 
 search = requires_open(blocking(asearch))

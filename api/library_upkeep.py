@@ -21,7 +21,7 @@ from ..settings.config import Settings
 from ..settings.key_trust import shown_address
 from ..stores.home import Home, find_home
 from ..stores.library import Library
-from .blocking import blocking
+from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
     from .results import FindingOfDoctor, LibraryCounts, LibraryStatus
@@ -40,32 +40,29 @@ def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
     return shown
 
 
-async def alibrary_counts(session: Session) -> LibraryCounts:
+def _counts(library: Library) -> LibraryCounts:
+    return {
+        "papers": len(library.papers()),
+        "chunks": library.chunk_count(),
+        "embedding": library.embedding.name,
+        "version": library.version(),
+    }
+
+
+@threaded
+def alibrary_counts(session: Session) -> LibraryCounts:
     """Return papers, chunks, embedding and version of a library."""
-
-    def count() -> LibraryCounts:
-        held = session.library
-        return {
-            "papers": len(held.papers()),
-            "chunks": held.chunk_count(),
-            "embedding": held.embedding.name,
-            "version": held.version(),
-        }
-
-    return await asyncio.to_thread(count)
+    return _counts(session.library)
 
 
-async def acheck_library(session: Session) -> list[FindingOfDoctor]:
+@threaded
+def acheck_library(session: Session) -> list[FindingOfDoctor]:
     """Check a library, its papers and OCR; returns findings, good and bad; changes nothing."""
-
-    def check() -> list[DoctorFinding]:
-        retracted = retraction_problems(session.home, session.library, allowed=session.settings.cite_retracted)
-        return [*examine(session.library), *retracted, _check_ocr(session.settings)]
-
-    return [_finding_record(finding) for finding in await asyncio.to_thread(check)]
+    retracted = retraction_problems(session.home, session.library, allowed=session.settings.cite_retracted)
+    return [_record(finding) for finding in (*examine(session.library), *retracted, _check_ocr(session.settings))]
 
 
-def _finding_record(finding: DoctorFinding) -> FindingOfDoctor:
+def _record(finding: DoctorFinding) -> FindingOfDoctor:
     return {
         "level": finding.level,
         "topic": finding.topic,
@@ -74,16 +71,12 @@ def _finding_record(finding: DoctorFinding) -> FindingOfDoctor:
     }
 
 
-async def alibrary_status(session: Session) -> LibraryStatus:
+@threaded
+def alibrary_status(session: Session) -> LibraryStatus:
     """Return a library's size and years, and the problems that `doctor` finds, one line each."""
-
-    def examined() -> tuple[list[int], list[str]]:
-        years = [paper.year for paper in session.library.papers() if paper.year is not None]
-        problems = [finding for finding in examine(session.library) if finding.level == "problem"]
-        return years, [f"{item.topic}: {item.message}. {item.remedy}".strip() for item in problems]
-
-    counts = await alibrary_counts(session)
-    years, problems = await asyncio.to_thread(examined)
+    counts = _counts(session.library)
+    years = [paper.year for paper in session.library.papers() if paper.year is not None]
+    problems = [finding for finding in examine(session.library) if finding.level == "problem"]
     return {
         "home": str(session.home.name),
         "papers": counts["papers"],
@@ -93,7 +86,7 @@ async def alibrary_status(session: Session) -> LibraryStatus:
         "embedding": counts["embedding"],
         "version": counts["version"],
         "chat_models": not session.extractive,
-        "problems": problems,
+        "problems": [f"{item.topic}: {item.message}. {item.remedy}".strip() for item in problems],
     }
 
 
@@ -110,7 +103,7 @@ async def arepair_library(
         session.library, on_event=on_event, chunking=chunking, pdf=PdfReading.of(settings)
     )
     named = [{"path": item.path, "reason": item.reason} for item in refused]
-    return [_finding_record(problem) for problem in done], named
+    return [_record(problem) for problem in done], named
 
 
 async def arebuild_index(

@@ -384,3 +384,81 @@ class ConversationDetails(TypedDict):
     turns: list[dict[str, Any]]
     begun_at: float
     updated_at: float
+
+
+class CellRecord(TypedDict):
+    """A cell of an evidence table: a value with the words that it rests on."""
+
+    value: Annotated[str, Meaning("As printed.")]
+    unit: str
+    condition: str
+    formula: Annotated[str, Meaning("How a computed value follows from printed numbers.")]
+    converted: Annotated[str, Meaning("The value in the column's unit; empty if it is printed in it.")]
+    status: Annotated[str, Meaning("reported, computed, conflicting, not_reported, not_judged, unread or edited.")]
+    quote: Annotated[str, Meaning("The words of the paper.")]
+    page: int | None
+    chunk_id: str
+    start: int | None
+    end: int | None
+    spans: list[dict[str, Any]]
+    alternatives: Annotated[list[dict[str, Any]], Meaning("Further values that the paper states for the same thing.")]
+    searched: Annotated[list[str], Meaning("The searches in the paper before nothing was found.")]
+    edited: bool
+    revision: Annotated[int, Meaning("To be given with an edit, which is refused if the cell has changed since.")]
+
+
+class TableColumnRecord(TypedDict):
+    """A column of an evidence table: what it asks of each study."""
+
+    name: str
+    asks: str
+    kind: str
+    unit: str
+    options: list[str]
+    queries: list[str]
+
+
+class StudyRow(TypedDict):
+    """A study of an evidence table."""
+
+    key: Key
+    title: str
+    year: int | None
+    study: Annotated[str, Meaning("The name of the study; empty if the paper has one only.")]
+    reason: Annotated[str, Meaning("Why the paper belongs into the table.")]
+    changed: Annotated[bool, Meaning("True if the paper has changed since it was read.")]
+    cells: dict[str, CellRecord]
+
+
+class LeftOutPaper(TypedDict):
+    """A paper that is near to the question and has no row."""
+
+    key: Key
+    title: str
+    year: int | None
+    reason: str
+
+
+class TableRecord(TypedDict):
+    """An evidence table with the words behind each cell."""
+
+    table_id: str
+    question: str
+    papers: Annotated[int, Meaning("Papers in scope.")]
+    columns: list[TableColumnRecord]
+    screened: int
+    included: int
+    rows: list[StudyRow]
+    left_out: list[LeftOutPaper]
+    removed: Annotated[list[str], Meaning("Keys of papers that the library no longer has.")]
+    notice: str
+
+
+class TableSummary(TypedDict):
+    """An evidence table as `tables list` shows it."""
+
+    table_id: str
+    question: str
+    plan: Annotated[dict[str, Any], Meaning("Its columns, and the keys of the papers in scope.")]
+    begun_at: float
+    updated_at: float

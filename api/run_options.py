@@ -268,14 +268,6 @@ class SearchOptions(PaperLimits):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowOptions:
-    """Which passages to read around a passage."""
-
-    chunk_id: str = required("Id of a passage, as a search gives it.", min_length=1, max_length=500)
-    window: int = option("Number of passages on either side.", value=1, ge=1, le=10)
-
-
-@dataclass(frozen=True, kw_only=True)
 class ContradictionOptions:
     """Which statements of papers to compare."""
 
@@ -291,8 +283,11 @@ class TableOptions:
     columns: tuple[str, ...] = option(
         "What to know of each study: n, 'effect:number[%]', blinded:yes/no, 'design:RCT|cohort'. Default: proposed",
         value=(),
+        max_length=50,
     )
-    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option("Citation keys of the papers.", value=())
+    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option(
+        "Citation keys of the papers.", value=(), max_length=10_000
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

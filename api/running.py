@@ -1,18 +1,24 @@
-"""Runs a request and saves its files, for sections, papers and questions."""
+"""Runs a request and saves its files, for sections, papers and questions; `research`; events as a stream."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from ..citations.export.pandoc_formats import FORMATS as FORMATS, Format
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..graph.run_events import OnEvent
+from ..graph.run_events import (
+    Event as Event,
+    EventRecorder as EventRecorder,
+    FindingEvent as FindingEvent,
+    OnEvent,
+    ProgressEvent as ProgressEvent,
+)
 from ..graph.session import Session
 from ..runs.execution import begin_run as register_run, ignore, run_request as run_request
 from ..runs.result_record import ResultRecord as ResultRecord, public_record
@@ -24,7 +30,10 @@ from ..runs.run_requests import (
 )
 from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord as RunRecord
-from .arguments import parse_formats, require_choice
+from ..text.question_subject import find_subject as find_subject
+from ..tools.scope import plain_question as plain_question
+from .arguments import one_or_more, parse_formats, require_choice, require_writable, requires_open
+from .blocking import blocking
 from .run_options import Depth, TextOptions
 
 
@@ -137,7 +146,10 @@ async def run_and_save(
 @asynccontextmanager
 async def _output_folder(folder: Path) -> AsyncIterator[None]:
     """Check that the folder is writable before anything is paid for; on invalid input removes new folders."""
-    made = await asyncio.to_thread(_make, folder)
+    from ..citations.export.section_files import prepare_folder
+
+    made = [path for path in (folder, *folder.parents) if not path.exists()]  # innermost first
+    await asyncio.to_thread(prepare_folder, folder)
     try:
         yield
     except InputError:
@@ -147,10 +159,93 @@ async def _output_folder(folder: Path) -> AsyncIterator[None]:
         raise
 
 
-def _make(folder: Path) -> list[Path]:
-    """Create the folder; returns the folders that did not exist, innermost first. Raises `InputError`."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    from ..citations.export.section_files import prepare_folder
+class ResearchOptions(RunOptions, total=False):
+    """How a question is answered, see `aresearch`."""
 
-    prepare_folder(folder)
-    return missing
+    sources: int | None
+    length: int | None
+    min_year: int | None
+    max_year: int | None
+    venue: str
+    papers: Sequence[str] | str
+    single_shot: bool
+
+
+@requires_open
+async def aresearch(
+    session: Session,
+    question: str,
+    *,
+    sources: int | None = None,
+    length: int | None = None,
+    min_year: int | None = None,
+    max_year: int | None = None,
+    venue: str = "",
+    papers: Sequence[str] | str = (),
+    single_shot: bool = False,
+    on_event: OnEvent | None = None,
+    **options: Unpack[RunOptions],
+) -> ResultRecord:
+    """Answer a question from the papers alone, or resume its run; returns the JSON of `research --json`.
+
+    Args:
+        session: an open library.
+        question: what to answer; `answered` in the result is false if nothing was found, None if passages were found
+            but no model judged them; `outcome` is "answered", "passages" or "nothing".
+        sources: maximum number of papers to draw on; from the settings if omitted.
+        length: target length in words; by the depth if omitted.
+        min_year: first year of publication.
+        max_year: last year of publication.
+        venue: a part of the journal's or book's name, in any case.
+        papers: keys of papers to search within.
+        single_shot: search once, without the agent.
+        on_event: called with each event (`docs/events.md`) except `done`, the return value.
+        options: as in `RunOptions`: `out`, `formats`, `fresh` ...
+
+    Raises `InputError`, `PausedError`, or another `CiteloomError`.
+    """
+    require_writable(session)
+    fresh = options.get("fresh", False)
+    request = ResearchRequest(
+        question, sources, length, min_year, max_year, venue, one_or_more(papers), single_shot=single_shot, fresh=fresh
+    )
+    return await run(request, session, on_event, **options)
+
+
+research = requires_open(blocking(aresearch))
+
+
+@requires_open
+def astream_research(
+    session: Session, question: str, **options: Unpack[ResearchOptions]
+) -> AsyncGenerator[Event, None]:
+    """Answer a question, or resume it, as a stream of events; takes the options of `aresearch`.
+
+    Closing the stream early pauses the run; the same call resumes it. Reading it raises what
+    `aresearch` raises.
+    """
+    return stream_events(lambda emit: aresearch(session, question, **options, on_event=emit))
+
+
+async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:
+    """Yields the events that `work` emits, and finally `done` with its result; raises what `work` raises.
+
+    Closing the stream early cancels `work` and waits for it to end.
+    """
+    events: asyncio.Queue[Event | None] = asyncio.Queue()
+    recorder = EventRecorder(events.put_nowait)
+
+    async def run() -> None:
+        try:
+            recorder.done(await work(recorder))
+        finally:
+            events.put_nowait(None)
+
+    running = asyncio.ensure_future(run())
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+        await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -90,14 +90,22 @@ def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
     parts = [f"# {inert(turns[0].asked)}"]
     for turn in turns:
         asked = turn.asked if turn.asked == turn.question else f"{turn.asked} ({turn.question})"
-        parts += [f"## {turn.number}. {inert(asked)}", _one_level_down(inert(str(turn.record["text"]).strip()))]
+        lines = inert(str(turn.record["text"]).strip()).splitlines()
+        lowered = "\n".join(f"#{line}" if line.startswith("#") else line for line in lines)  # below the turn's heading
+        parts += [f"## {turn.number}. {inert(asked)}", lowered]
     entries = [entry for turn in turns for entry in turn.record["references"]]
     references = {entry["key"]: entry for entry in entries}
+
+    def order(entry: dict[str, Any]) -> tuple[int, str]:
+        label = str(entry["label"])
+        return (int(label), "") if label.isdigit() else (0, label.casefold())
+
     if references:
-        lines: list[str] = []
-        for entry in sorted(references.values(), key=_order):
+        lines = []
+        for entry in sorted(references.values(), key=order):
             lines.append(inert(f"- **{entry['label']}**: {entry['text']}"))
-            places = places_line(place for other in entries if other["key"] == entry["key"] for place in _places(other))
+            numbered = [other for other in entries if other["key"] == entry["key"] and str(other["label"]).isdigit()]
+            places = places_line(place for other in numbered for place in other["places"])  # else the label names them
             lines += [f"  - {inert(places)}"] if places else []
         parts.append("## References\n\n" + "\n".join(lines))
     parts.append(f"<!-- conversation {thread_id} -->")
@@ -121,18 +129,3 @@ def write_transcript(
     require_turns(thread_id, turns)
     text = (transcript_json if path.suffix.lower() == ".json" else transcript)(thread_id, turns)
     return write_own_file(path, text, home=home, force=force)
-
-
-def _places(entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cited places of a paper, if its number does not identify them."""
-    return list(entry["places"]) if str(entry["label"]).isdigit() else []
-
-
-def _order(entry: dict[str, Any]) -> tuple[int, str]:
-    label = str(entry["label"])
-    return (int(label), "") if label.isdigit() else (0, label.casefold())
-
-
-def _one_level_down(text: str) -> str:
-    """Demote headings by one level, below the turn's own."""
-    return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())

@@ -37,8 +37,7 @@ from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
 from ..stores.uploads import Uploads
 from .arguments import ArgumentError, require_writable, requires_open, section_kind
 from .blocking import blocking
-from .events import stream_events
-from .running import RunOptions, run
+from .running import RunOptions, run, stream_events
 
 GivenExperiment = Experiment | dict[str, Any] | Path | str
 
@@ -125,22 +124,20 @@ async def _write(
     session: Session, kind: RunKind, experiment: GivenExperiment, on_event: OnEvent | None, options: RunOptions
 ) -> ResultRecord:
     require_writable(session)
-    given, source = _load_experiment(kind, experiment)
+    source, needed = "experiment", required_kinds(kind)
+    if isinstance(experiment, Experiment):
+        given = experiment
+    elif isinstance(experiment, dict):
+        given = with_plot_files(parse_experiment(experiment, *needed), Path())
+    elif isinstance(experiment, Path | str):
+        given, source = with_plot_files(load_experiment(experiment, *needed), Path(experiment).parent), str(experiment)
+    else:
+        raise ArgumentError(
+            f"experiment: expected an experiment, its plain data or a path, got {type(experiment).__name__}."
+        )
     request = SectionRequest(kind, given, source, options.get("fresh", False))
     return await run(request, session, on_event, **options)
 
 
 write_section = requires_open(blocking(awrite_section))
 write_paper = requires_open(blocking(awrite_paper))
-
-
-def _load_experiment(kind: RunKind, given: GivenExperiment) -> tuple[Experiment, str]:
-    if isinstance(given, Experiment):
-        return given, "experiment"
-    if isinstance(given, dict):
-        return with_plot_files(parse_experiment(given, *required_kinds(kind)), Path()), "experiment"
-    if not isinstance(given, Path | str):
-        raise ArgumentError(
-            f"experiment: expected an experiment, its plain data or a path, got {type(given).__name__}.",
-        )
-    return with_plot_files(load_experiment(given, *required_kinds(kind)), Path(given).parent), str(given)

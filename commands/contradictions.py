@@ -27,10 +27,10 @@ def contradictions(
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --pairs 40
     """
-    from ..api.contradiction_search import find_contradictions
+    from ..api.contradiction_search import acontradictions
 
     with home_session(home, **settings.changes()) as session:
-        record = run_async(find_contradictions(options, session, on_notice=notice))
+        record = run_async(acontradictions(session, **vars(options), on_notice=notice))
         spent = session.spent_now()
     found, unjudged = record["contradictions"], record["unjudged"]
     skipped = f"; {unjudged} without a valid answer of the judge" if unjudged else ""

@@ -67,7 +67,7 @@ def research(
 async def _ask(
     request: ResearchRequest, output: Output | None, home: str | None, given: AnswerSettings, *, draft: bool
 ) -> tuple[ResultRecord, AnswerStreamView]:
-    from ..api.questions import plain_question
+    from ..api.running import plain_question
 
     plain_question(request.question)  # before a home is created or printed
     with home_session(home, **given.changes()) as session, answer_progress(session.spent_now, draft=draft) as view:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
 
-    from ..api.events import Event, FindingEvent, ProgressEvent
+    from ..api.running import Event, FindingEvent, ProgressEvent
     from ..api.spending import Usage
 
     Spent = Callable[[], Usage]

@@ -12,6 +12,7 @@ from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
@@ -21,18 +22,17 @@ from ..settings.config import Settings
 from . import shared_calls
 from .guard import Guard
 from .mcp_transports import PATH, McpEndpoint, mcp_over_http
-from .metrics import CountRequests, RequestCounts
-from .pages import ask_page, check_page, html, library_page, runs_page, settings_page, sign_in_page, write_page
+from .pages import ask_page, html, library_page, runs_page, settings_page, sign_in_page, tables_page, write_page
 from .pages.html import handle_page_errors
 from .problems import handle_problems
 from .routes import (
     chat_completions,
-    check_routes as checks,
     conversation_routes as conversations,
     ingest_routes as ingests,
     paper_routes as papers,
     run_routes as runs,
     status_routes as status,
+    table_routes as tables,
     writing_routes as writing,
 )
 from .server_options import ServerOptions, Tokens
@@ -52,11 +52,11 @@ _DESCRIPTION = (
 
 def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
     """Create the application for a home; the library is opened on startup and closed on shutdown."""
-    requests = RequestCounts()
+    answered = CollectorRegistry()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with keep_state_open(app, lambda: open_state(settings, home, options, requests)):
+        async with keep_state_open(app, lambda: open_state(settings, home, options)):
             yield
 
     app = FastAPI(
@@ -68,17 +68,18 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         redoc_url=None,
         lifespan=lifespan,
         middleware=[
-            Middleware(CountRequests, counts=requests),
+            Middleware(status.CountAnswers, registry=answered),
             Middleware(Guard, options=options, tokens=Tokens(options.token)),
         ],
     )
+    app.state.answered = answered
     handle_problems(app)
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    api = (conversations, runs, writing, checks, ingests, status, shared_calls)
+    api = (conversations, runs, writing, ingests, status, tables, shared_calls)
     for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
-    for page in (html, sign_in_page, ask_page, library_page, write_page, check_page, runs_page, settings_page):
+    for page in (html, sign_in_page, ask_page, library_page, write_page, tables_page, runs_page, settings_page):
         app.include_router(page.router)
     app.include_router(chat_completions.router)
     app.router.routes.append(Route(PATH, McpEndpoint()))
@@ -125,7 +126,10 @@ async def _keep(app: FastAPI, open_state: OpenState, opened: asyncio.Future[None
                 app.state.server, app.state.mcp = state, sessions
                 if not opened.done():
                     opened.set_result(None)
-                await _either(ending, state.lost)
+                waiting = [asyncio.create_task(event.wait()) for event in (ending, state.lost)]
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in waiting:
+                    task.cancel()
                 if not ending.is_set():
                     _log.warning("This server was evicted and its jobs reassigned; it joins the others again.")
                     app.state.server = app.state.mcp = None
@@ -140,10 +144,3 @@ async def _keep(app: FastAPI, open_state: OpenState, opened: asyncio.Future[None
                 "The server cannot join the others yet: %s", error, exc_info=not isinstance(error, CiteloomError)
             )
             await asyncio.wait([asyncio.create_task(ending.wait())], timeout=_REJOIN_INTERVAL)
-
-
-async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
-    tasks = [asyncio.create_task(event.wait()) for event in (first, second)]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()

@@ -13,7 +13,7 @@ from typing import Final
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
-from ..api.questions import find_subject
+from ..api.running import find_subject
 
 _HEAD: Final = 800  # characters to search for an instruction
 _WORDS: Final = 8  # of a title

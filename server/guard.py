@@ -66,11 +66,19 @@ class Guard:
         answer = _SecureSend(send, scope["path"])
         try:
             headers = Headers(scope=scope)
-            self._require_host(headers)
+            hosts = headers.getlist("host")
+            if len(hosts) != 1 or not self._options.accepts_host(hosts[0]):
+                raise ServerError(
+                    421, "The server is not reached under this host name.", help="Add the name: serve --name NAME."
+                )
             by_token = self._tokens.valid_header(headers.get("authorization"))
             _require_own_page(scope, headers, by_token=by_token)
             self._require_rate(scope)
-            if by_token or self._is_open(scope["path"]) or await _in_session(scope, headers):
+            path, cookies = scope["path"], headers.get("cookie")
+            admitted = by_token or not self._tokens.needed or path in _OPEN_PATHS or path.startswith("/static/")
+            if not admitted and session_cookie(cookies):  # raises while the register is closed
+                admitted = await get_state(scope["app"]).sessions.is_active(cookies)
+            if admitted:
                 await self._app(scope, self._limit_body(scope, headers, receive), answer)
             else:
                 await self._ask_for_token(scope, headers)(scope, receive, answer)
@@ -80,13 +88,6 @@ class Guard:
             if not isinstance(error, CiteloomError | HTTPException):
                 _log.exception("Unexpected error in %s %s", scope["method"], scope["path"])
             await error_response(error)(scope, receive, answer)
-
-    def _require_host(self, headers: Headers) -> None:
-        given = headers.getlist("host")
-        if len(given) != 1 or not self._options.accepts_host(given[0]):
-            raise ServerError(
-                421, "The server is not reached under this host name.", help="Add the name: serve --name NAME."
-            )
 
     def _require_rate(self, scope: Scope) -> None:
         client = (scope.get("client") or ("unknown",))[0]
@@ -100,9 +101,6 @@ class Guard:
         if len(moments) >= self._options.per_minute:
             raise ServerError(429, "Too many requests.", help="Try again in a minute.", retry_after=60)
         moments.append(now)
-
-    def _is_open(self, path: str) -> bool:
-        return not self._tokens.needed or path in _OPEN_PATHS or path.startswith("/static/")
 
     def _ask_for_token(self, scope: Scope, headers: Headers) -> ASGIApp:
         wants_page = "text/html" in headers.get("accept", "") and scope["method"] == "GET"
@@ -152,12 +150,6 @@ class _SecureSend:
             if not self._fixed:
                 headers.setdefault("Cache-Control", "no-store")
         await self._send(message)
-
-
-async def _in_session(scope: Scope, headers: Headers) -> bool:
-    """Whether the request has a valid session cookie; raises `ServerError` while the register is closed."""
-    cookies = headers.get("cookie")
-    return bool(session_cookie(cookies)) and await get_state(scope["app"]).sessions.is_active(cookies)
 
 
 def _require_own_page(scope: Scope, headers: Headers, *, by_token: bool) -> None:

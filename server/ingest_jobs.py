@@ -1,4 +1,4 @@
-"""Jobs that ingest uploads, add papers by identifier, or look papers up at metadata services."""
+"""Jobs that ingest uploads, add papers by identifier, look papers up at metadata services, or check a text."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
+from ..api.checking import acheck_prose
 from ..api.ingesting import IngestEvent, event_record
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
 from ..api.serving import JobOrder, Session
-from ..api.uploading import IngestReport, Uploads, aingest_upload, apaper_sources, aremove_orphans
+from ..api.uploading import Uploads, aingest_upload, apaper_sources, aremove_orphans
+from ..api.writing import parse_experiment
 from ..errors import CiteloomError
-from .job import Emit, Job, Work
+from .job import Emit, Job
 from .job_sharing import lost_connection
 from .jobs import Jobs
 from .problems import ServerError
@@ -36,17 +38,19 @@ class IngestJobs:
     _received: dict[str, int] = field(default_factory=dict)  # bytes
 
     async def start(self, order: JobOrder) -> Job:
-        """Ingest the files of an upload, add papers by `identifiers`, or look papers up by their `keys`.
+        """Ingest the files of an upload, add papers by `identifiers`, or look papers up by `keys`, or check a text.
 
         For an upload, `order.request` holds `files`, `refused` and `replace`.
         """
         if "identifiers" in order.request:
-            work = self._add_by_identifier(order.id, order.request)
+            work = partial(self._add_by_identifier, order.id, order.request)
         elif "keys" in order.request:
-            work = self._enrich(order.request)
+            work = partial(self._enrich, order.request)
+        elif "check" in order.request:
+            work = partial(self._check, order.request["check"])
         else:
             require_upload(order.id)
-            work = self._ingest(order.id, order.request)
+            work = partial(self._ingest, order.id, order.request)
         return await self.jobs.start(order, work)
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
@@ -95,80 +99,86 @@ class IngestJobs:
         unfinished = await asyncio.to_thread(self.uploads.unfinished)
         await aremove_orphans(self.session, self.uploads, {*ended, *(idle - received - unfinished)})
 
-    def _ingest(self, upload_id: str, request: Mapping[str, Any]) -> Work:
+    async def _ingest(self, upload_id: str, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
         folder = self.uploads.folder(upload_id)
-
-        async def work(emit: Emit) -> Mapping[str, Any]:
-            sources = await apaper_sources(self.session)
-            await asyncio.to_thread(self.uploads.fetch, upload_id)
-            bib = find_bibliography(request["files"])
-            files = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
-            try:
-                report = await aingest_upload(
-                    self.session,
-                    upload_id,
-                    files,
-                    folder / bib if bib and (folder / bib).is_file() else None,
-                    self.uploads,
-                    replaces=bool(request["replace"]),
-                    on_event=_emitter(emit),
-                )
-            except Exception as error:
-                if isinstance(error, CiteloomError):
-                    error.message = strip_folder(error.message, folder)
-                if not lost_connection(error):
-                    await self.tidy(ended=[upload_id])
-                raise
-            replaced = [self.uploads.place_of(sources[key]) for key in report.updated if key in sources]
-            await self.tidy(ended=[upload_id], changed=[place[0] for place in replaced if place is not None])
-            return _upload_record(report, folder, request["refused"])
-
-        return work
-
-    def _add_by_identifier(self, job_id: str, request: Mapping[str, Any]) -> Work:
-        """Add papers by `identifiers`; the result has an ingest's fields plus the records of `papers`."""
-
-        async def work(emit: Emit) -> Mapping[str, Any]:
-            reports: list[dict[str, Any]] = []
-            options = Adding(
-                agreed=lambda _: request["download"],
-                wants_file=request["download"],
-                anyway=request["anyway"],
-                on_event=_emitter(emit),
-                on_report=reports.append,
-                on_notice=lambda text: emit("notice", {"text": text}),
-                on_record=lambda record: emit("paper", {"kind": "paper", **_strip_path(record)}),
-            )
-            identifiers = parse_identifiers(request["identifiers"])
-            records = [
-                _strip_path(record) for record in await aadd_papers(self.session, identifiers, options, run=job_id)
-            ]
-            return {
-                "added": [record["key"] for record in records if record["outcome"] in _ADDED],
-                "updated": [],
-                "unchanged": [record["key"] for record in records if record["outcome"] == "duplicate"],
-                "refused": [
-                    refusal(item["identifier"], _lookup_reason(item)) for item in records if item["outcome"] in _REFUSED
-                ],
-                "warnings": [warning for report in reports for warning in report["warnings"]],
-                "chunks_embedded": sum(report["chunks_embedded"] for report in reports),
-                "papers": records,
-            }
-
-        return work
-
-    def _enrich(self, request: Mapping[str, Any]) -> Work:
-        """Look up papers by `keys`; returns the JSON of `papers enrich --json`."""
-
-        async def work(emit: Emit) -> Mapping[str, Any]:
-            return await aenrich(
+        sources = await apaper_sources(self.session)
+        await asyncio.to_thread(self.uploads.fetch, upload_id)
+        bib = find_bibliography(request["files"])
+        files = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
+        try:
+            report = await aingest_upload(
                 self.session,
-                request["keys"],
-                refresh=request["refresh"],
-                on_paper=lambda record: emit("paper", {"kind": "paper", **record}),
+                upload_id,
+                files,
+                folder / bib if bib and (folder / bib).is_file() else None,
+                self.uploads,
+                replaces=bool(request["replace"]),
+                on_event=_emitter(emit),
             )
+        except Exception as error:
+            if isinstance(error, CiteloomError):
+                error.message = strip_folder(error.message, folder)
+            if not lost_connection(error):
+                await self.tidy(ended=[upload_id])
+            raise
+        replaced = [self.uploads.place_of(sources[key]) for key in report.updated if key in sources]
+        await self.tidy(ended=[upload_id], changed=[place[0] for place in replaced if place is not None])
+        later = [(strip_folder(item.path, folder), strip_folder(item.reason, folder)) for item in report.refused]
+        return {
+            "added": list(report.added),
+            "updated": list(report.updated),
+            "unchanged": list(report.unchanged),
+            "refused": [*request["refused"], *(refusal(*item) for item in later)],
+            "warnings": [strip_folder(line, folder) for line in report.warnings],
+            "chunks_embedded": report.chunks_embedded,
+            "seconds": round(report.seconds, 3),
+        }
 
-        return work
+    async def _add_by_identifier(self, job_id: str, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
+        """Add papers by `identifiers`; the result has an ingest's fields plus the records of `papers`."""
+        reports: list[dict[str, Any]] = []
+        options = Adding(
+            agreed=lambda _: request["download"],
+            wants_file=request["download"],
+            anyway=request["anyway"],
+            on_event=_emitter(emit),
+            on_report=reports.append,
+            on_notice=lambda text: emit("notice", {"text": text}),
+            on_record=lambda record: emit("paper", {"kind": "paper", **_strip_path(record)}),
+        )
+        identifiers = parse_identifiers(request["identifiers"])
+        records = [_strip_path(record) for record in await aadd_papers(self.session, identifiers, options, run=job_id)]
+        return {
+            "added": [record["key"] for record in records if record["outcome"] in _ADDED],
+            "updated": [],
+            "unchanged": [record["key"] for record in records if record["outcome"] == "duplicate"],
+            "refused": [
+                refusal(item["identifier"], _lookup_reason(item)) for item in records if item["outcome"] in _REFUSED
+            ],
+            "warnings": [warning for report in reports for warning in report["warnings"]],
+            "chunks_embedded": sum(report["chunks_embedded"] for report in reports),
+            "papers": records,
+        }
+
+    async def _enrich(self, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
+        """Look up papers by `keys`; returns the JSON of `papers enrich --json`."""
+        return await aenrich(
+            self.session,
+            request["keys"],
+            refresh=request["refresh"],
+            on_paper=lambda record: emit("paper", {"kind": "paper", **record}),
+        )
+
+    async def _check(self, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
+        """Check a text; returns the JSON of `check --json`."""
+        given = await check_arguments(request)
+        return await acheck_prose(self.session, **given, on_notice=lambda text: emit("notice", {"text": text}))
+
+
+async def check_arguments(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `acheck_prose` by a request; raises `InputError` for an experiment that is none."""
+    experiment = request["experiment"]
+    return {**request, "experiment": experiment and await asyncio.to_thread(parse_experiment, experiment)}
 
 
 def require_services(session: Session) -> None:
@@ -187,20 +197,6 @@ def _emitter(emit: Emit) -> Callable[[IngestEvent], None]:
         emit(record["kind"], record)
 
     return show
-
-
-def _upload_record(report: IngestReport, folder: Path, refused: list[dict[str, Any]]) -> dict[str, Any]:
-    """The report with keys, and file names instead of paths."""
-    later = [refusal(strip_folder(item.path, folder), strip_folder(item.reason, folder)) for item in report.refused]
-    return {
-        "added": list(report.added),
-        "updated": list(report.updated),
-        "unchanged": list(report.unchanged),
-        "refused": [*refused, *later],
-        "warnings": [strip_folder(line, folder) for line in report.warnings],
-        "chunks_embedded": report.chunks_embedded,
-        "seconds": round(report.seconds, 3),
-    }
 
 
 def _strip_path(record: Mapping[str, Any]) -> dict[str, Any]:

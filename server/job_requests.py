@@ -1,49 +1,100 @@
-"""Responses to requests that start, join or follow a job: its events, its result, or a reference to it."""
+"""Responses to requests that start, join or follow a job: its events, its result, or a reference to it.
+
+A request repeated with its idempotency key joins the job it started before, at no cost. Keys last a day, even across
+restarts; reuse for another request is refused. Uncommitted claims become void when their server is gone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Header, Request, Response
 from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
-from .idempotency import IdempotencyKey, Start, request_fingerprint
-from .job import Job
-from .problems import problem_response
+from .job import Job, claimed_key
+from .problems import ServerError, problem_response
 from .server_state import ServerState, StateOf, StreamCount
 
 _PING = 15  # seconds
 _SEND_TIMEOUT = 120  # seconds a client may read nothing before it has to reconnect
 
 
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Any unique text: the same request with the same key joins its work instead of beginning it again.",
+    ),
+]
+Find = Callable[[Mapping[str, Any]], Awaitable[Job | None]]
+Start = Callable[[], Awaitable[Job]]
+Place = Literal["runs", "conversations", "tables"]
+
+
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A request for a run or a turn."""
+    """A request for a run, a turn or an ingest."""
 
     request: Request
     state: ServerState
     key: str | None
 
-    async def answer(self, content: Any, start: Start, place: Literal["runs", "conversations"] = "runs") -> Response:
+    async def answer(
+        self, content: Any, start: Start, place: Literal["runs", "conversations", "tables"] = "runs"
+    ) -> Response:
         """The job that `start` starts, or that the same request started earlier with the same key."""
-        fingerprint = request_fingerprint(self.request, content)
-        job = await self.state.keys.get_or_call(self.key, fingerprint, find=self.state.runs.find, start=start)
+        job = await self._get_or_start(content, self.state.runs.find, start)
         return await job_response(job, self.request, f"/api/v1/{place}/{job.id}", self.state.streams)
 
     async def refer(self, content: Any, start: Start) -> Response:
         """Like `answer`, for an ingest: as events if requested, else as 202."""
-        fingerprint = request_fingerprint(self.request, content)
-        job = await self.state.keys.get_or_call(self.key, fingerprint, find=self.state.ingests.find, start=start)
+        job = await self._get_or_start(content, self.state.ingests.find, start)
         location = f"/api/v1/ingests/{job.id}"
         if _wants_events(self.request):
             return event_stream(job, self.request, self.state.streams, {"Content-Location": location})
         return JSONResponse(job.record(), 202, {"Location": location})
+
+    async def _get_or_start(self, content: Any, find: Find, start: Start) -> Job:
+        """The job this key started earlier, if `find` still knows its stored order; else that of `start`.
+
+        Raises `ServerError` with status 422 if the key belongs to another request, and 409 while the first request with
+        the key is being started.
+        """
+        if self.key is None:
+            return await start()
+        name, register = hashlib.sha256(self.key.encode()).hexdigest(), self.state.keys
+        given = json.dumps([self.request.url.path, content], sort_keys=True, default=str)
+        fingerprint = hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()
+        earlier = await asyncio.to_thread(register.claim, name, fingerprint)
+        if earlier is not None:
+            if earlier.request != fingerprint:
+                raise ServerError(422, "The Idempotency-Key was used for another request.", help="Use a new key.")
+            if earlier.order is None:
+                raise ServerError(409, "The first request with this key is being started.", retry_after=1)
+            if (job := await find(earlier.order)) is not None:
+                return job
+        claimed = claimed_key.set(name)
+        try:
+            job = await start()
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(register.release, name))
+            raise
+        finally:
+            claimed_key.reset(claimed)
+        order = {"id": job.order.id, "kind": job.order.kind, "request": job.order.request}
+        await asyncio.shield(asyncio.to_thread(register.commit, name, order))
+        return job
 
 
 def _wants_events(request: Request) -> bool:

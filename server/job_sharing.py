@@ -14,13 +14,7 @@ from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
 
-from ..api.serving import (
-    ACTIVE,
-    ConnectionLostError,
-    EventBatch,
-    LeaseLostError,
-    ServerJobs,
-)
+from ..api import serving
 from ..errors import CiteloomError
 from .job import EventLog, Job
 
@@ -34,7 +28,7 @@ _log = logging.getLogger("citeloom.server")
 class EventPublisher:
     """Stores new events of logs; used from one event loop."""
 
-    def __init__(self, register: ServerJobs) -> None:
+    def __init__(self, register: serving.ServerJobs) -> None:
         self._register = register
         self._logs: dict[str, EventLog] = {}
         self._stored: dict[str, int] = {}
@@ -52,11 +46,11 @@ class EventPublisher:
         """Wake the writer."""
         self._filled.set()
 
-    async def last(self, job_id: str) -> Callable[[], EventBatch]:
+    async def last(self, job_id: str) -> Callable[[], serving.EventBatch]:
         """Stop storing a job's events; the returned function gives the unstored ones, including later ones."""
         async with self._writing:
             log, place = self._logs.pop(job_id, EventLog("")), self._stored.pop(job_id, 0)
-        return lambda: EventBatch(job_id, log.epoch, place, log.since(place))
+        return lambda: serving.EventBatch(job_id, log.epoch, place, log.since(place))
 
     async def close(self) -> None:
         """Stop storing."""
@@ -74,7 +68,7 @@ class EventPublisher:
 
     async def _store(self) -> None:
         batches = [
-            EventBatch(job_id, log.epoch, self._stored[job_id], log.since(self._stored[job_id]))
+            serving.EventBatch(job_id, log.epoch, self._stored[job_id], log.since(self._stored[job_id]))
             for job_id, log in self._logs.items()
             if len(log) > self._stored[job_id]
         ]
@@ -106,7 +100,7 @@ class JobChanges:
         return self._next.setdefault(job_id, asyncio.Event())
 
 
-async def follow(job: Job, register: ServerJobs, changes: JobChanges) -> None:
+async def follow(job: Job, register: serving.ServerJobs, changes: JobChanges) -> None:
     """Copy a job's events to its log until it ends; the log restarts when another server takes over."""
     changed = changes.next(job.id)
     while not await _catch_up(job, register):
@@ -115,7 +109,7 @@ async def follow(job: Job, register: ServerJobs, changes: JobChanges) -> None:
         changed = changes.next(job.id)
 
 
-async def _catch_up(job: Job, register: ServerJobs) -> bool:
+async def _catch_up(job: Job, register: serving.ServerJobs) -> bool:
     """Copy new events; returns whether the job has ended."""
     try:
         page = await asyncio.to_thread(register.events, job.id, job.log.epoch, len(job.log))
@@ -133,7 +127,7 @@ async def _catch_up(job: Job, register: ServerJobs) -> bool:
                 job.problem = json.loads(data)
         job.log.extend(page.events)
         job.state = page.state
-    if job.state in ACTIVE:
+    if job.state in serving.ACTIVE:
         return False
     job.log.close()
     return True
@@ -142,23 +136,23 @@ async def _catch_up(job: Job, register: ServerJobs) -> bool:
 def lost_connection(error: BaseException) -> bool:
     """Whether a lost connection caused the error without an eviction."""
     causes = list(_causes(error))
-    lost = any(isinstance(each, ConnectionLostError) for each in causes)
-    return lost and not any(isinstance(each, LeaseLostError) for each in causes)
+    lost = any(isinstance(each, serving.ConnectionLostError) for each in causes)
+    return lost and not any(isinstance(each, serving.LeaseLostError) for each in causes)
 
 
 def lost_lease(error: BaseException) -> bool:
     """Whether this server's eviction caused the error."""
-    return any(isinstance(each, LeaseLostError) for each in _causes(error))
+    return any(isinstance(each, serving.LeaseLostError) for each in _causes(error))
 
 
-async def wait_for_database(register: ServerJobs) -> bool:
+async def wait_for_database(register: serving.ServerJobs) -> bool:
     """Wait for the database; returns whether it answers and still accepts this server."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _RESTART_TIMEOUT
     while loop.time() < until:
         try:
             await asyncio.to_thread(register.entry, "")
-        except LeaseLostError:
+        except serving.LeaseLostError:
             return False
         except CiteloomError:
             await asyncio.sleep(_POLL_INTERVAL)

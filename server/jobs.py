@@ -108,12 +108,9 @@ class Jobs:
         await job.registered.wait()  # jobs that a client knows must survive a kill
         if job.refused is not None:
             raise job.refused
-        if order.kind == "turn" and job.order.request != order.request:
-            raise ServerError(
-                409,
-                f"Conversation {order.id} is still answering another question.",
-                help="Wait for the answer, or stop it first.",
-            )
+        if order.kind in ("turn", "table") and job.order.request != order.request:
+            busy = "is still answering another question" if order.kind == "turn" else "is being made with other columns"
+            raise ServerError(409, f"{order.id} {busy}.", help="Wait for its end, or stop it first.")
         return job
 
     def _begin(self, order: JobOrder, work: Work) -> Job:

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
+from types import MethodType
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
@@ -28,25 +29,19 @@ from pydantic import BeforeValidator, Field, ValidationError, create_model
 
 from ..api.checking import ClaimRecord, RemarkedText, acheck_claims, acheck_prose, remarks_of
 from ..api.conversation import answer_with_sources, short_answer
-from ..api.library_papers import afigures, alist_papers, apaper_markdown
+from ..api.library_papers import alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, as_list, as_years, asearch, year_range
 from ..api.library_upkeep import alibrary_status
 from ..api.messages import describe_invalid, field_path
-from ..api.results import (
-    AnswerRecord,
-    FoundPapers,
-    FoundPassages,
-    LibraryStatus,
-    PaperFigures,
-    PaperSummary,
-)
+from ..api.results import AnswerRecord, FoundPapers, FoundPassages, LibraryStatus, TableRecord
 from ..api.serving import Session
 from ..errors import CiteloomError
 from .job import Job
 from .problems import ServerError, client_help
-from .request_models import ResearchBody
+from .request_models import ResearchBody, TableBody
+from .routes import paper_routes as paper_routes  # which has a shared tool
 from .run_jobs import RunJobs
-from .shared_calls import SHARED_CALLS, with_fields
+from .shared_calls import SHARED_TOOLS, get_table, with_fields
 
 _PAPERS: Final = "citeloom://papers/"
 _PAGE: Final = 200  # resources per response
@@ -113,12 +108,6 @@ class LibraryTools:
         """Find papers of the user's library by the words of their text, or by what they are about. Free and fast."""
         return await afind_papers(self._session, query, by, min_year, max_year, page)
 
-    async def list_figures(
-        self, key: Annotated[str, Field(min_length=1, max_length=500, description="Citation key of the paper.")]
-    ) -> PaperFigures:
-        """List a paper's figures and tables with their captions. Free and fast."""
-        return {"key": key, "figures": await afigures(self._session, key)}
-
     async def research(
         self, context: Context[Any, Any], asked: ResearchBody
     ) -> Annotated[CallToolResult, AnswerRecord]:
@@ -129,15 +118,19 @@ class LibraryTools:
         something up.
         """
         job = await self._runs.start_run(asked.request(asked.question), asked.limits())
-        steps = 0
-        async for event in job.log.read():
-            if event.name == "stage":
-                steps += 1
-                await context.report_progress(steps, message=json.loads(event.data)["text"])
-        await job.ended()
-        record = _require_result(job)
-        answer = dict(short_answer(record))
-        return CallToolResult(content=[TextContent(text=answer_with_sources(record))], structured_content=answer)
+        record = await _follow(job, context)
+        answer, text = dict(short_answer(record)), answer_with_sources(record)
+        return CallToolResult(content=[TextContent(text=text)], structured_content=answer)
+
+    async def make_table(self, context: Context[Any, Any], asked: TableBody) -> TableRecord:
+        """Make a table of the user's papers that answer a question: a row for each study, a cell for each column, with
+        the words it rests on.
+
+        Every paper is screened. May take many minutes and cost the user money; the same question again reads only what
+        is missing.
+        """
+        table = await _follow(await self._runs.make_table(asked), context)
+        return await get_table(self._session, table["table_id"])
 
     async def check_claim(
         self,
@@ -173,8 +166,14 @@ class LibraryTools:
         return await alibrary_status(self._session)
 
 
-def _require_result(job: Job) -> Mapping[str, Any]:
-    """The result of an ended job; raises its problem as `ServerError`."""
+async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
+    """The result of a job, after its steps as progress; raises its problem as `ServerError`."""
+    steps = 0
+    async for event in job.log.read():
+        if event.name == "stage":
+            steps += 1
+            await context.report_progress(steps, message=json.loads(event.data)["text"])
+    await job.ended()
     if job.result is not None:
         return job.result
     problem = job.why_no_result()
@@ -191,12 +190,12 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
         [
             _strict_tool(tools.search_evidence, "Search passages"),
             _strict_tool(tools.search_papers, "Search papers"),
-            _strict_tool(tools.list_figures, "Figures of a paper"),
             _strict_tool(with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
+            _strict_tool(with_fields(tools.make_table, asked=TableBody), "Make a table", read_only=False),
             _strict_tool(tools.check_claim, "Check a sentence", read_only=False),
             _strict_tool(tools.check_text, "Check a text", read_only=False),
             _strict_tool(tools.library_status, "Library status"),
-            *(_strict_tool(shared.tool(session), shared.title) for shared in SHARED_CALLS),
+            *(_strict_tool(MethodType(call, session), title, read_only=free) for call, title, free in SHARED_TOOLS),
         ],
     )
 
@@ -272,13 +271,12 @@ class _LibraryServer(MCPServer[Any]):
         if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
             raise MCPError(INVALID_PARAMS, f"There is no page {cursor[:80]!r} of the papers.")
         papers, start = await alist_papers(self._session), int(cursor)
+        page = []
+        for record in papers[start : start + _PAGE]:
+            authors = ", ".join(record["authors"][:3]) or "no authors"
+            about = f"{authors} ({record['year'] or 'no year'}). {record['venue']}".rstrip()
+            key, title = record["key"], record["title"]
+            uri = f"{_PAPERS}{quote(key, safe='')}"
+            page.append(Resource(uri=uri, name=key, title=title, description=about, mime_type=_MARKDOWN))
         following = str(start + _PAGE) if start + _PAGE < len(papers) else None
-        page = [_paper_resource(record) for record in papers[start : start + _PAGE]]
         return ListResourcesResult(resources=page, next_cursor=following)
-
-
-def _paper_resource(record: PaperSummary) -> Resource:
-    authors = ", ".join(record["authors"][:3]) or "no authors"
-    about = f"{authors} ({record['year'] or 'no year'}). {record['venue']}".rstrip()
-    uri = f"{_PAPERS}{quote(record['key'], safe='')}"
-    return Resource(uri=uri, name=record["key"], title=record["title"], description=about, mime_type=_MARKDOWN)

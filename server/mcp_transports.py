@@ -48,7 +48,7 @@ class McpSessions:
     def __init__(self, manager: StreamableHTTPSessionManager, most: int) -> None:
         self._manager = manager
         self._most = most
-        self._most_of_client = max(1, most // _CLIENTS)
+        self._of_one = max(1, most // _CLIENTS)  # client, counting the session being opened
         self._opening: Counter[str] = Counter()
         self._sessions: OrderedDict[str, _McpSession] = OrderedDict()  # longest idle first
 
@@ -94,21 +94,14 @@ class McpSessions:
             await send(message)
 
         try:
-            await self._make_room(client)
+            while self._opening[client] + sum(each.client == client for each in self._sessions.values()) > self._of_one:
+                await self._end_oldest(client)
+            while len(self._sessions) + self._opening.total() > self._most:
+                await self._end_oldest()
             await self._manager.handle_request(scope, receive, note_session)
         finally:
             self._opening[client] -= 1
             self._opening += Counter()  # drops zero counts
-
-    async def _make_room(self, client: str) -> None:
-        """End sessions beyond the limits, counting the one being opened."""
-        while self._count(client) > self._most_of_client:
-            await self._end_oldest(client)
-        while len(self._sessions) + self._opening.total() > self._most:
-            await self._end_oldest()
-
-    def _count(self, client: str) -> int:
-        return self._opening[client] + sum(session.client == client for session in self._sessions.values())
 
     async def _end_oldest(self, client: str | None = None) -> None:
         idle = (
@@ -121,15 +114,14 @@ class McpSessions:
         _log.info("An MCP session of %s makes room for another.", client or "some client")
         ending = {"type": "http", "http_version": "1.1", "method": "DELETE", "path": PATH, "query_string": b""}
         headers = [(MCP_SESSION_ID_HEADER.encode(), name.encode())]
-        await self._manager.handle_request({**ending, "headers": headers}, _no_body, _ignore)
 
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
 
-async def _no_body() -> Message:
-    return {"type": "http.request", "body": b"", "more_body": False}
+        async def ignore(_: Message) -> None:
+            return None
 
-
-async def _ignore(_: Message) -> None:
-    return None
+        await self._manager.handle_request({**ending, "headers": headers}, receive, ignore)
 
 
 @asynccontextmanager

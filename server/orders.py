@@ -71,27 +71,19 @@ class Orders:
 
     @asynccontextmanager
     async def _lock(self, ending: str) -> AsyncIterator[None]:
-        async with self._here.setdefault(ending, asyncio.Lock()), self._against_others(ending):
-            yield
-
-    @asynccontextmanager
-    async def _against_others(self, ending: str) -> AsyncIterator[None]:
-        if self._locks is None:
-            yield
-            return
-        key, until = f"order:{ending}", asyncio.get_running_loop().time() + _TIMEOUT
-        while not await self._take(self._locks, key):
-            if asyncio.get_running_loop().time() > until:
-                raise ServerError(503, "Another request works on it.", help="Ask again in a moment.", retry_after=5)
-            await asyncio.sleep(_POLL_INTERVAL)
-        try:
-            yield
-        finally:
-            self._locks.release(key)
-
-    async def _take(self, locks: CallLocks, key: str) -> bool:
-        taken = locks.try_acquire(key)
-        return await taken if isawaitable(taken) else taken
+        async with self._here.setdefault(ending, asyncio.Lock()):
+            if self._locks is None:
+                yield
+                return
+            key, until = f"order:{ending}", asyncio.get_running_loop().time() + _TIMEOUT
+            while not (await taken if isawaitable(taken := self._locks.try_acquire(key)) else taken):
+                if asyncio.get_running_loop().time() > until:
+                    raise ServerError(503, "Another request works on it.", help="Ask again in a moment.", retry_after=5)
+                await asyncio.sleep(_POLL_INTERVAL)
+            try:
+                yield
+            finally:
+                self._locks.release(key)
 
 
 @contextmanager

@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from ..api.arguments import ReadOnlyLibraryError
-from ..api.library_papers import MissingFigureError
+from ..api.evidence_tables import CellChangedError, UnknownTableError
+from ..api.library_papers import MissingFigureError, MissingPdfError
 from ..api.messages import describe_invalid
-from ..api.paper_pdfs import MissingPdfError
 from ..api.results import Meaning
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
 from ..api.stored_conversations import UnknownConversationError
@@ -67,6 +67,8 @@ _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownPaperError, 404),
     (MissingFigureError, 404),
     (MissingPdfError, 404),
+    (UnknownTableError, 404),
+    (CellChangedError, 409),
     (RunUnderWayError, 409),
     (ReadOnlyLibraryError, 409),
     (EndpointUnreachableError, 503),
@@ -84,6 +86,7 @@ class Problem(TypedDict):
     help: NotRequired[str]
     errors: NotRequired[list[FieldProblem]]
     paused: NotRequired[Annotated[bool, Meaning("True when the same request resumes the run.")]]
+    cell: NotRequired[Annotated[dict[str, Any], Meaning("The cell as it is stored, if an edit was refused.")]]
 
 
 class ServerError(CiteloomError):
@@ -152,14 +155,16 @@ def openai_error(problem: Problem) -> dict[str, Any]:
     """A problem in OpenAI's format; the message includes the help line, since chat programs show no more."""
     status = problem["status"]
     detail = problem["detail"].removeprefix("body.")
-    field = _FIELD.match(detail)
+    field, name = _FIELD.match(detail), problem["type"].removeprefix("urn:citeloom:").removesuffix("Error")
+    generic = ":" in name or name in ("Server", "Input")
+    code = None if generic else _WORD_START.sub("_", name).lower()  # such as `model_not_found`
     kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
     return {
         "error": {
             "message": f"{detail} {problem.get('help', '')}".strip(),
             "type": kind,
             "param": field[1] if field and status < 500 else None,
-            "code": "invalid_api_key" if status == 401 else _openai_code(problem["type"]),
+            "code": "invalid_api_key" if status == 401 else code,
         }
     }
 
@@ -170,12 +175,6 @@ def openai_error_response(problem: Problem, headers: Mapping[str, str] | None = 
     once = {"x-should-retry": "false"} if problem.get("paused") else {}
     body = json.dumps(openai_error(problem))  # in ASCII, since it may quote invalid text from the request
     return Response(body, status, {**(headers or {}), **once}, media_type="application/json")
-
-
-def _openai_code(kind: str) -> str | None:
-    """`model_not_found` for `urn:citeloom:ModelNotFoundError`; None for a generic problem."""
-    name = kind.removeprefix("urn:citeloom:").removesuffix("Error")
-    return None if ":" in name or name in ("Server", "Input") else _WORD_START.sub("_", name).lower()
 
 
 class _ProblemResponse(JSONResponse):

@@ -9,7 +9,16 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..api.checking import CheckPart
-from ..api.run_options import QuestionOptions, RunLimits, TextOptions, option, part_of, required
+from ..api.run_options import (
+    BudgetOptions,
+    QuestionOptions,
+    RunLimits,
+    TableOptions,
+    TextOptions,
+    option,
+    part_of,
+    required,
+)
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
@@ -77,6 +86,30 @@ class WritingBody(TextBody):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TableBody(TableOptions, BudgetOptions):
+    """An evidence table to make or to complete."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    question: Annotated[str, Field(min_length=1, max_length=2000, description="What the rows are.")]
+
+    def limits(self) -> BudgetOptions:
+        """The limits that were given."""
+        return part_of(self, BudgetOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellBody:
+    """A value of the user's own for a cell of an evidence table."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    key: str = required("Citation key of the paper.", min_length=1, max_length=500)
+    column: str = required("Name of the column.", min_length=1, max_length=200)
+    value: str = required("The value.", max_length=2000)
+    study: str = option("Name of the study, if the paper reports several.", value="", max_length=500)
+    revision: int | None = option("That of the cell as it was shown; without it, the edit always wins.", ge=0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SentenceBody(LimitedBody):
     """An edited sentence of a finished run."""
 
@@ -98,6 +131,7 @@ class CheckBody(_Body):
     only: list[CheckPart] = Field(default_factory=list, max_length=4, description="Parts to check; all if empty.")
     max_calls: int | None = Field(None, ge=1, le=10**9, description="Limit on model requests; the rest stays unjudged.")
     fresh: bool = Field(False, description="Judge again, without reusing answers.")
+    look_up: bool = Field(False, description="Ask metadata services whether entries that the library lacks exist.")
 
 
 class IdentifierBody(_Body):

@@ -6,14 +6,7 @@ from typing import Annotated, Any, Final
 
 from typing_extensions import TypedDict
 
-from ..api.results import (
-    ConversationDetails,
-    ConversationSummary,
-    Meaning,
-    PaperDetails,
-    RunDetails,
-    RunSummary,
-)
+from ..api import results
 from ..api.run_texts import CheckedSentence, TextSentence
 from .job import JobRecord
 from .problems import MEDIA_TYPE, STATUSES
@@ -22,7 +15,7 @@ from .uploaded_files import RefusedFile
 Responses = dict[int | str, dict[str, Any]]
 
 
-class ListedRun(RunSummary):
+class ListedRun(results.RunSummary):
     """A run as `runs list` shows it; `active` is its job while it waits or works here."""
 
     active: JobRecord | None
@@ -35,13 +28,13 @@ class RunList(TypedDict):
     total: int
 
 
-class RunWithJob(RunDetails):
+class RunWithJob(results.RunDetails):
     """A run with its searches, and its result once it is finished; `active` is its job while it waits or works here."""
 
     active: JobRecord | None
 
 
-class ListedConversation(ConversationSummary):
+class ListedConversation(results.ConversationSummary):
     """A conversation as `conversations list` shows it; `active` is its turn while it waits or works here."""
 
     active: JobRecord | None
@@ -61,11 +54,23 @@ class PausedQuestion(TypedDict):
     kind: str
 
 
-class ConversationWithJob(ConversationDetails):
+class ConversationWithJob(results.ConversationDetails):
     """A conversation with its finished turns, and the one that is active or paused."""
 
     active: JobRecord | None
     paused: PausedQuestion | None
+
+
+class ListedTable(results.TableSummary):
+    """An evidence table as `tables list` shows it; `active` is the job that makes it while it waits or works."""
+
+    active: JobRecord | None
+
+
+class ListedTables(TypedDict):
+    """The evidence tables, the latest first."""
+
+    tables: list[ListedTable]
 
 
 class Stopped(TypedDict):
@@ -75,10 +80,12 @@ class Stopped(TypedDict):
     stopped: bool
 
 
-class PaperOnServer(PaperDetails):
+class PaperOnServer(results.PaperDetails):
     """A paper with its metadata, summary, note and section tree."""
 
-    added_here: Annotated[bool, Meaning("True when its file was uploaded; removing the paper removes that file too.")]
+    added_here: Annotated[
+        bool, results.Meaning("True when its file was uploaded; removing the paper removes that file too.")
+    ]
 
 
 class Health(TypedDict):

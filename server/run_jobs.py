@@ -6,30 +6,23 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
+from ..api import stored_conversations
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
-from ..api.events import EventRecorder
+from ..api.evidence_tables import aload_table, amake_table, id_of_table
 from ..api.homes import Home
-from ..api.questions import plain_question
 from ..api.run_options import RunLimits, TextOptions
 from ..api.run_texts import public_record, stored
-from ..api.running import RunRequest, begin_run, run_and_save
+from ..api.running import EventRecorder, RunRequest, begin_run, plain_question, run_and_save
 from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
-from ..api.stored_conversations import (
-    ConversationEntry,
-    KeptTurn,
-    UnknownConversationError,
-    find_conversation,
-    find_turn,
-    last_turn,
-    turn_record,
-)
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
-from .job import STOPPED, Emit, EventLog, Job, Work
+from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
 from .orders import Orders, conversation_deleted, run_deleted
 from .problems import Problem, ServerError, problem
+from .request_models import TableBody
 
 _STORED_EPOCH: Final = "stored"
 
@@ -46,15 +39,15 @@ class RunJobs:
         """Find a run; raises `UnknownRunError`, or `ServerError` if it was just deleted."""
         return await self.orders.find(lambda: find_run(self.session.home, run_id), run_deleted(run_id))
 
-    async def find_conversation(self, thread_id: str) -> ConversationEntry:
+    async def find_conversation(self, thread_id: str) -> stored_conversations.ConversationEntry:
         """Find a conversation; raises as `find_run` does."""
         home, deleted = self.session.home, conversation_deleted(thread_id)
-        return await self.orders.find(lambda: find_conversation(home, thread_id), deleted)
+        return await self.orders.find(lambda: stored_conversations.find_conversation(home, thread_id), deleted)
 
-    async def find_turn(self, thread_id: str, number: int) -> tuple[str, KeptTurn]:
+    async def find_turn(self, thread_id: str, number: int) -> tuple[str, stored_conversations.KeptTurn]:
         """A finished turn and the id of its conversation; raises `ServerError` if there is none of this number."""
-        entry = await asyncio.to_thread(find_conversation, self.session.home, thread_id)
-        turn = await asyncio.to_thread(find_turn, self.session.home, entry.thread_id, number)
+        entry = await asyncio.to_thread(stored_conversations.find_conversation, self.session.home, thread_id)
+        turn = await asyncio.to_thread(stored_conversations.find_turn, self.session.home, entry.thread_id, number)
         if turn is None:
             raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
         return entry.thread_id, turn
@@ -100,7 +93,9 @@ class RunJobs:
             order = JobOrder(run.thread_id, "run", {"limits": limits.changes()})
             async with self.orders.on(run_deleted(run.thread_id)):
                 if await asyncio.to_thread(self._is_registered, run.thread_id):  # otherwise it was deleted meanwhile
-                    return await self.jobs.start(order, _run_work(replace(request, thread_id=run.thread_id), session))
+                    return await self.jobs.start(
+                        order, partial(_run, replace(request, thread_id=run.thread_id), session)
+                    )
 
     async def resume_run(self, run_id: str, limits: RunLimits) -> Job:
         """Resume a paused or killed run by its id, with its original settings.
@@ -115,7 +110,7 @@ class RunJobs:
             await resumed.require_unchanged(session)
         async with self.order_on(run):
             return await self.jobs.start(
-                JobOrder(run.thread_id, "run", {"limits": given}), _run_work(resumed.request, session)
+                JobOrder(run.thread_id, "run", {"limits": given}), partial(_run, resumed.request, session)
             )
 
     async def ask(self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits) -> Job:
@@ -128,7 +123,21 @@ class RunJobs:
         await self.session.require_papers()
         async with self.orders.on(conversation_deleted(thread_id)):
             request["number"] = await asyncio.to_thread(self._next_number, thread_id)
-            return await self.jobs.start(JobOrder(thread_id, "turn", request), self._turn_work(thread_id, request))
+            return await self.jobs.start(
+                JobOrder(thread_id, "turn", request), partial(self._take_turn, thread_id, request)
+            )
+
+    async def make_table(self, asked: TableBody) -> Job:
+        """Start to make or complete a table, or join the job that does.
+
+        Raises `ServerError` with status 409 while it is being made with other columns.
+        """
+        await self.session.require_papers()
+        request = {"question": asked.question, "columns": list(asked.columns), "papers": list(asked.papers)}
+        order = JobOrder(
+            id_of_table(asked.question, asked.papers), "table", {**request, "limits": asked.limits().changes()}
+        )
+        return await self.resume_order(order)
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
         """The job of an earlier request, or its registered outcome; resumes a paused run.
@@ -138,8 +147,15 @@ class RunJobs:
         job = await self.jobs.find(order["id"])
         if job is not None and job.order.request == order["request"] and job.state != "paused":
             return job
+        if order["kind"] == "table":
+            return await self.resume_order(JobOrder(**order))
         if order["kind"] == "turn":
-            return await asyncio.to_thread(self._find_finished_turn, order)
+            given = order["request"]
+            home, number = self.session.home, given["number"]
+            turn = await asyncio.to_thread(stored_conversations.find_turn, home, order["id"], number)
+            if turn is None or turn.asked != given["asked"]:
+                return None
+            return _finished_job(order["id"], "turn", stored_conversations.turn_record(turn))
         try:
             return await self.resume_run(order["id"], TextOptions(**order["request"]["limits"]))
         except UnknownRunError:
@@ -149,10 +165,12 @@ class RunJobs:
         """Restart a job that an earlier server left unfinished; raises `CiteloomError` if impossible."""
         if order.kind == "run":
             return await self.resume_run(order.id, TextOptions(**order.request.get("limits", {})))
-        return await self.jobs.start(order, self._turn_work(order.id, order.request))
+        if order.kind == "table":
+            return await self.jobs.start(order, partial(_make_table, order.request, self.session))
+        return await self.jobs.start(order, partial(self._take_turn, order.id, order.request))
 
     def _next_number(self, thread_id: str) -> int:
-        entry = find_conversation(self.session.home, thread_id)
+        entry = stored_conversations.find_conversation(self.session.home, thread_id)
         if entry.thread_id != thread_id:
             raise _unknown_conversation(thread_id)
         return entry.turns + 1
@@ -163,43 +181,41 @@ class RunJobs:
             return find_run(self.session.home, run_id).thread_id == run_id
         return False
 
-    def _find_finished_turn(self, order: Mapping[str, Any]) -> Job | None:
-        given = order["request"]
-        turn = find_turn(self.session.home, order["id"], given["number"])
-        if turn is None or turn.asked != given["asked"]:
-            return None
-        return _finished_job(order["id"], "turn", turn_record(turn))
-
-    def _turn_work(self, thread_id: str, request: Mapping[str, Any]) -> Work:
-        session = self.session.with_settings(**request["limits"])
-
-        async def work(emit: Emit) -> Mapping[str, Any]:
-            recorder = _recorder(emit)
-            given = TurnRequest(request["asked"], request["kind"], request["number"])
-            turn = await take_turn(thread_id, given, session, on_event=recorder, on_notice=_notices(emit))
-            record: dict[str, Any] = {**public_record(turn.record), "number": turn.number}
-            recorder.done(record)
-            return record
-
-        return work
+    async def _take_turn(self, thread_id: str, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
+        session, recorder = self.session.with_settings(**request["limits"]), _recorder(emit)
+        given = TurnRequest(request["asked"], request["kind"], request["number"])
+        turn = await take_turn(thread_id, given, session, on_event=recorder, on_notice=_notices(emit))
+        record: dict[str, Any] = {**public_record(turn.record), "number": turn.number}
+        recorder.done(record)
+        return record
 
 
 def _unknown_run(run_id: str) -> UnknownRunError:
     return UnknownRunError(f"There is no run {run_id!r:.200}.")
 
 
-def _unknown_conversation(thread_id: str) -> UnknownConversationError:
-    return UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
+def _unknown_conversation(thread_id: str) -> stored_conversations.UnknownConversationError:
+    return stored_conversations.UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
 
 
-def _run_work(request: RunRequest, session: Session) -> Work:
-    async def work(emit: Emit) -> Mapping[str, Any]:
-        recorder = _recorder(emit)
-        saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit))
-        recorder.done(saved.record)
-        return saved.record
+async def _run(request: RunRequest, session: Session, emit: Emit) -> Mapping[str, Any]:
+    recorder = _recorder(emit)
+    saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit))
+    recorder.done(saved.record)
+    return saved.record
 
-    return work
+
+async def _make_table(request: Mapping[str, Any], session: Session, emit: Emit) -> Mapping[str, Any]:
+    def show(text: str) -> None:
+        emit("stage", {"source": "citeloom", "kind": "stage", "stage": "table", "text": text})
+
+    return await amake_table(
+        session.with_settings(**request["limits"]),
+        request["question"],
+        columns=request["columns"],
+        papers=request["papers"],
+        on_progress=show,
+    )
 
 
 def _recorder(emit: Emit) -> EventRecorder:
@@ -227,13 +243,19 @@ async def load_ended_run(run_id: str, home: Home) -> Job:
 
 async def load_ended_turn(thread_id: str, home: Home) -> Job:
     """The outcome of the last turn; raises `UnknownConversationError`, or `ServerError` if there is none."""
-    entry = await asyncio.to_thread(find_conversation, home, thread_id)
+    entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
     if await paused_turn(entry.thread_id, home) is not None:
         return _ended_job(entry.thread_id, "turn")
-    last = await asyncio.to_thread(last_turn, home, entry.thread_id)
+    last = await asyncio.to_thread(stored_conversations.last_turn, home, entry.thread_id)
     if last is None:
         raise ServerError(404, f"Conversation {entry.thread_id}: nothing was asked yet.")
-    return _finished_job(entry.thread_id, "turn", turn_record(last))
+    return _finished_job(entry.thread_id, "turn", stored_conversations.turn_record(last))
+
+
+async def load_ended_table(table_id: str, session: Session) -> Job:
+    """The outcome of a job that no server knows any more: the table; raises `UnknownTableError`."""
+    table = await aload_table(session, table_id)
+    return _finished_job(table["table_id"], "table", table)
 
 
 def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:

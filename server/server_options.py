@@ -72,9 +72,9 @@ class ServerOptions:
 
         Anybody may point an unknown name at this machine; that is not possible with addresses.
         """
-        name = _parse_host(given)
-        if name is None:
+        if (found := _HOST.fullmatch(given)) is None:
             return False
+        name = (found["address"] or found["name"]).lower()
         own = {"127.0.0.1", "localhost", "::1"} if self.loopback or self._wildcard else {self.host.strip("[]").lower()}
         return (
             name in own
@@ -99,12 +99,6 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return None
-
-
-def _parse_host(header: str) -> str | None:
-    """The name or address in a `Host` header, in lower case; None if malformed."""
-    found = _HOST.fullmatch(header)
-    return None if found is None else (found["address"] or found["name"]).lower()
 
 
 COOKIE: Final = "citeloom_session"

@@ -13,14 +13,12 @@ from fastapi import Depends, FastAPI, Request
 
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
-from ..api.serving import JobOrder, ServerRegistry, Session, Uploads, create_session, join_servers
+from ..api.serving import JobOrder, RequestKeys, ServerRegistry, Session, Uploads, create_session, join_servers
 from ..errors import CiteloomError
 from ..settings.config import Settings
-from .idempotency import IdempotencyKeys
 from .ingest_jobs import IngestJobs
 from .job import Job
 from .jobs import JobRecovery, Jobs
-from .metrics import RequestCounts
 from .orders import Orders
 from .problems import ServerError
 from .run_jobs import RunJobs
@@ -67,18 +65,15 @@ class ServerState:
     tokens: Tokens
     sessions: BrowserSessions
     ingests: IngestJobs
-    keys: IdempotencyKeys
+    keys: RequestKeys
     uploads: Uploads
-    requests: RequestCounts
     shared: bool  # among servers
     lost: asyncio.Event = field(default_factory=asyncio.Event)
     renderers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_RENDERERS))
 
 
 @asynccontextmanager
-async def open_state(
-    settings: Settings, home: Home, options: ServerOptions, requests: RequestCounts
-) -> AsyncIterator[ServerState]:
+async def open_state(settings: Settings, home: Home, options: ServerOptions) -> AsyncIterator[ServerState]:
     """Open the library and resume unfinished jobs of earlier servers; stop all jobs at the end.
 
     Raises `InputError` for an unusable home or settings, or a folder used by another server.
@@ -87,7 +82,7 @@ async def open_state(
     try:
         session = await asyncio.to_thread(create_session, settings, member.home)
         try:
-            async with _serving(_state(session, member, options, requests), member) as state:
+            async with _serving(session, member, options) as state:
                 yield state
         finally:
             await asyncio.to_thread(session.close)
@@ -95,35 +90,42 @@ async def open_state(
         await asyncio.to_thread(member.leave)
 
 
-def _state(session: Session, member: ServerRegistry, options: ServerOptions, requests: RequestCounts) -> ServerState:
-    tokens = Tokens(options.token)
-    jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
-    orders = Orders(member.endings, member.locks)
-    return ServerState(
-        options,
-        session,
-        jobs,
-        orders,
-        RunJobs(session, jobs, orders),
-        StreamCount(options.max_streams),
-        tokens,
-        BrowserSessions(tokens, member.sessions),
-        IngestJobs(session, jobs, member.uploads),
-        IdempotencyKeys(member.keys),
-        member.uploads,
-        requests,
-        member.jobs.shared,
-    )
-
-
 @asynccontextmanager
-async def _serving(state: ServerState, member: ServerRegistry) -> AsyncIterator[ServerState]:
+async def _serving(session: Session, member: ServerRegistry, options: ServerOptions) -> AsyncIterator[ServerState]:
+    tokens, orders = Tokens(options.token), Orders(member.endings, member.locks)
+    jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
+    state = ServerState(
+        options=options,
+        session=session,
+        jobs=jobs,
+        orders=orders,
+        runs=RunJobs(session, jobs, orders),
+        streams=StreamCount(options.max_streams),
+        tokens=tokens,
+        sessions=BrowserSessions(tokens, member.sessions),
+        ingests=IngestJobs(session, jobs, member.uploads),
+        keys=member.keys,
+        uploads=member.uploads,
+        shared=member.jobs.shared,
+    )
     await state.sessions.end_outdated()
-    recovery = JobRecovery(state.jobs, member.jobs, lambda order: _resume(state, order), state.lost)
+
+    async def resume(order: JobOrder) -> Job:
+        return await (state.ingests.start if order.kind == "ingest" else state.runs.resume_order)(order)
+
+    async def tidy_hourly() -> None:
+        while True:
+            await asyncio.sleep(_HOUR)
+            try:
+                await _tidy(state)
+            except CiteloomError as error:
+                _log.warning("Unused uploads and expired conversations are not deleted yet: %s", error)
+
+    recovery = JobRecovery(state.jobs, member.jobs, resume, state.lost)
     await recovery.claim_orphaned()
     await _tidy(state)
     await asyncio.to_thread(member.watch, recovery.listener(asyncio.get_running_loop()))
-    expiry = asyncio.create_task(_tidy_hourly(state))
+    expiry = asyncio.create_task(tidy_hourly())
     try:
         yield state
     finally:
@@ -133,34 +135,17 @@ async def _serving(state: ServerState, member: ServerRegistry) -> AsyncIterator[
         await asyncio.to_thread(state.orders.close)
 
 
-async def _resume(state: ServerState, order: JobOrder) -> Job:
-    """Restart the job of an order; raises `CiteloomError` if impossible."""
-    return await (state.ingests.start if order.kind == "ingest" else state.runs.resume_order)(order)
-
-
 async def _tidy(state: ServerState) -> None:
     """Delete unreferenced uploads and expired conversations."""
     await state.ingests.tidy()
     await asyncio.to_thread(tidy_plots, state.session.home)
-    if (days := state.session.settings.conversation_days) is not None:
-        await _delete_expired(state, days)
-
-
-async def _delete_expired(state: ServerState, days: int) -> None:
+    if (days := state.session.settings.conversation_days) is None:
+        return
     for entry in await expired_conversations(state.session.home, days):
         try:
             await state.runs.delete_conversation(entry.thread_id)
         except CiteloomError as error:
             _log.warning("An expired conversation is not deleted yet: %s", error)
-
-
-async def _tidy_hourly(state: ServerState) -> None:
-    while True:
-        await asyncio.sleep(_HOUR)
-        try:
-            await _tidy(state)
-        except CiteloomError as error:
-            _log.warning("Unused uploads and expired conversations are not deleted yet: %s", error)
 
 
 def get_state(app: FastAPI) -> ServerState:

@@ -21,21 +21,11 @@ from typing import BinaryIO, Final
 from pathvalidate import sanitize_filename
 from typing_extensions import TypedDict
 
+from ..api import writing
 from ..api.homes import Home
 from ..api.messages import megabytes
 from ..api.serving import Session
 from ..api.uploading import PAPER_SUFFIXES, UPLOAD_ID, stored_bytes
-from ..api.writing import (
-    PLOT_SET,
-    PLOTS_KEPT,
-    Experiment,
-    FieldProblem,
-    image_problem,
-    named_plot_sets,
-    plot_files,
-    with_plot_files,
-    without_plot_files,
-)
 from .problems import ServerError
 
 _LONGEST_NAME: Final = 150  # bytes without extension
@@ -131,7 +121,7 @@ def refusal(name: str, reason: str) -> RefusedFile:
 
 def refuse_all(what: str, refused: Sequence[RefusedFile]) -> ServerError:
     """The error for an upload of which no file can be used."""
-    errors: list[FieldProblem] = [{"field": item["name"], "message": item["reason"]} for item in refused]
+    errors: list[writing.FieldProblem] = [{"field": item["name"], "message": item["reason"]} for item in refused]
     return ServerError(422, f"None of the {what}.", errors=errors)
 
 
@@ -140,8 +130,8 @@ MOST_PLOTS: Final = 50
 
 def plots_folder(home: Home, upload_id: str) -> Path:
     """The local folder of a set of images, kept for another day; raises `ServerError` if unknown."""
-    plots = plot_files(home)
-    if not PLOT_SET.fullmatch(upload_id) or not plots.names(upload_id):
+    plots = writing.plot_files(home)
+    if not writing.PLOT_SET.fullmatch(upload_id) or not plots.names(upload_id):
         raise ServerError(404, f"There are no uploaded plots {upload_id!r:.60}.", help="Upload the images again.")
     plots.fetch(upload_id)
     plots.publish(upload_id)
@@ -160,7 +150,13 @@ def store_plots(
     taken: dict[str, bytes] = {}
     refused: list[RefusedFile] = []
     for name, data in ((safe_name(name), data) for name, data in given):
-        if reason := _reason_to_refuse(name, data, taken):
+        if not name:
+            reason = "has no usable name"
+        elif name.casefold() in {other.casefold() for other in taken}:
+            reason = "has the same name as another image of this upload; rename one, also in the experiment"
+        else:
+            reason = writing.image_problem(name, data)
+        if reason:
             refused.append(refusal(name or "file", reason))
         else:
             taken[name] = data
@@ -173,12 +169,12 @@ def store_plots(
     return _store_images(images, home), sorted(images), refused
 
 
-def with_uploaded_plots(experiment: Experiment, home: Home, upload_id: str) -> Experiment:
+def with_uploaded_plots(experiment: writing.Experiment, home: Home, upload_id: str) -> writing.Experiment:
     """The experiment with images from a set, matched by file name, ignoring folders; blocks.
 
     A name shared by several plots matches none. Raises `ServerError` if there is no such set.
     """
-    bare = without_plot_files(experiment)
+    bare = writing.without_plot_files(experiment)
     if not upload_id:
         return bare
     folder = plots_folder(home, upload_id)
@@ -189,33 +185,21 @@ def with_uploaded_plots(experiment: Experiment, home: Home, upload_id: str) -> E
         name = _plot_name(written)
         return stored.get(name, "") if names[name] == 1 else ""
 
-    return with_plot_files(bare, folder, uploaded, plot_files(home).reference)
+    return writing.with_plot_files(bare, folder, uploaded, writing.plot_files(home).reference)
 
 
 def tidy_plots(home: Home) -> None:
     """Delete sets that no run uses and that were unused for a day; blocks."""
-    plots = plot_files(home)
-    idle, copies = set(plots.idle()), _old_folders(home.plots)
-    named = named_plot_sets(home) if idle or copies else set()
+    plots = writing.plot_files(home)
+    idle, before = set(plots.idle()), time.time() - writing.PLOTS_KEPT
+    folders = list(home.plots.iterdir()) if home.plots.is_dir() else []  # also copies of deleted sets, broken uploads
+    copies = [folder for folder in folders if folder.stat().st_mtime < before]
+    named = writing.named_plot_sets(home) if idle or copies else set()
     for upload_id in idle - named:
         plots.remove(upload_id, plots.names(upload_id))
     for folder in copies:
         if folder.name not in named:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _old_folders(root: Path) -> list[Path]:
-    """Folders untouched for a day, including copies of deleted sets and interrupted uploads."""
-    before = time.time() - PLOTS_KEPT
-    return [folder for folder in root.iterdir() if folder.stat().st_mtime < before] if root.is_dir() else []
-
-
-def _reason_to_refuse(name: str, data: bytes, taken: Collection[str]) -> str:
-    if not name:
-        return "has no usable name"
-    if name.casefold() in {other.casefold() for other in taken}:
-        return "has the same name as another image of this upload; rename one, also in the experiment"
-    return image_problem(name, data)
 
 
 def _store_images(images: Mapping[str, bytes], home: Home) -> str:
@@ -236,7 +220,7 @@ def _store_images(images: Mapping[str, bytes], home: Home) -> str:
                 raise ServerError(507, f"The images cannot be stored ({error.strerror}).") from error
         finally:
             shutil.rmtree(begun, ignore_errors=True)
-    plot_files(home).publish(upload_id)
+    writing.plot_files(home).publish(upload_id)
     return upload_id
 
 

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from ..table_columns import FLAG, MOMENT, NUMBER, OBJECT, TEXT, TypedTable, choice, dump_json, integer, optional, shaped
 from .tables import Register, TableConnection, Tables
 
-JobKind = Literal["run", "turn", "ingest"]
+JobKind = Literal["run", "turn", "ingest", "table"]
 JobState = Literal["waiting", "working", "finished", "paused", "failed"]
 ACTIVE: frozenset[JobState] = frozenset({"waiting", "working"})
 JOB_KIND: Final = choice(*get_args(JobKind))

@@ -12,18 +12,7 @@ from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
-from ...api.result_views import (
-    Card,
-    Library,
-    Link,
-    ReportView,
-    SearchHit,
-    find_cited_figures,
-    links_of,
-    report_view,
-    section_html,
-    standing_apart,
-)
+from ...api import result_views
 from ..problems import ServerError
 from .html import strip_controls
 
@@ -36,7 +25,7 @@ class AnswerView:
     """A record with its report, and the HTML of its text."""
 
     record: Mapping[str, Any]
-    report: ReportView
+    report: result_views.ReportView
     base: str
     body: Markup
 
@@ -49,15 +38,17 @@ class AnswerView:
 
 def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
     """The view of a stored record."""
-    report = report_view(record)
-    placed = standing_apart(record["text"], links_of(report, record))
+    report = result_views.report_view(record)
+    placed = result_views.standing_apart(record["text"], result_views.links_of(report, record))
     name = base.strip("/").replace("/", "-")
 
-    def attributes(link: Link) -> Markup:
+    def attributes(link: result_views.Link) -> Markup:
         form = Markup('id="{}-{}" href="{}/{}s/{}" data-panel aria-haspopup="dialog"')
         return form.format(name, link.anchor, base, link.kind, link.number)
 
-    return AnswerView(record, report, base, section_html(strip_in_place(record["text"]), placed, attributes))
+    return AnswerView(
+        record, report, base, result_views.section_html(strip_in_place(record["text"]), placed, attributes)
+    )
 
 
 def strip_in_place(text: str) -> str:
@@ -67,7 +58,7 @@ def strip_in_place(text: str) -> str:
     )
 
 
-def detail(view: AnswerView, kind: DetailKind, which: str, library: Library) -> dict[str, Any]:
+def detail(view: AnswerView, kind: DetailKind, which: str, library: result_views.Library) -> dict[str, Any]:
     """Content of the side panel for a link; raises `ServerError` if the text has no such link."""
     shared = {"view": view}
     if kind == "evidence":
@@ -82,7 +73,7 @@ def detail(view: AnswerView, kind: DetailKind, which: str, library: Library) -> 
     if not 1 <= number <= len(items):
         raise _unknown(kind, which)
     item = items[number - 1]
-    hits = [support.found for support in item.supports] if isinstance(item, Card) else []
+    hits = [support.found for support in item.supports] if isinstance(item, result_views.Card) else []
     return {**shared, "kind": kind, "number": number, "total": len(items), "item": item, **_images(library, hits)}
 
 
@@ -92,12 +83,15 @@ def _unknown(kind: str, which: str) -> ServerError:
     )
 
 
-def _images(library: Library, hits: list[SearchHit]) -> dict[str, Any]:
+def _images(library: result_views.Library, hits: list[result_views.SearchHit]) -> dict[str, Any]:
     """Images for evidence: its PDF page, and the figure if it is a caption."""
-    return {"pages": _pages(library, hits), "figures": find_cited_figures(library, [hit.record for hit in hits])}
+    return {
+        "pages": _pages(library, hits),
+        "figures": result_views.find_cited_figures(library, [hit.record for hit in hits]),
+    }
 
 
-def _pages(library: Library, hits: list[SearchHit]) -> dict[str, Mapping[str, Any]]:
+def _pages(library: result_views.Library, hits: list[result_views.SearchHit]) -> dict[str, Mapping[str, Any]]:
     """For evidence from PDFs in the library: the page number and the words to highlight on it."""
     records = library.records()
     return {

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from ...api.conversation import PausedTurn, paused_turn
-from ...api.stored_conversations import (
-    ConversationEntry,
-    KeptTurn,
-    find_conversation,
-    list_conversations,
-    read_turns,
-)
+from ...api import stored_conversations
+from ...api.conversation import paused_turn
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf
 from .answer_view import AnswerView, DetailKind, answer_view, detail
 from .html import page
 
 router = APIRouter(include_in_schema=False)
-_KINDS: dict[str, DetailKind] = {
+_KINDS: Final[Mapping[str, DetailKind]] = {
     "citations": "citation",
     "findings": "finding",
     "numbers": "number",
@@ -30,61 +25,34 @@ _KINDS: dict[str, DetailKind] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TurnView:
-    """A finished turn with its rendered answer."""
-
-    turn: KeptTurn
-    answer: AnswerView
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTurn:
-    """The active or interrupted turn."""
-
-    asked: str
-    kind: str
-    active: bool
-
-
 @router.get("/")
 async def new_conversation(request: Request, state: StateOf) -> Response:
     """An empty conversation, stored once the first question is asked."""
-    entries = await _entries(state)
-    papers = len(await asyncio.to_thread(state.session.library.records))
-    context = {**_side(entries, ""), "turns": [], "open": None, "papers": papers, "settings": state.session.settings}
-    return page(request, "ask.html", context)
+    return await _conversation_page(request, state, "", [], None)
 
 
 @router.get("/conversations")
 async def conversation_list(request: Request, state: StateOf, current: str = "") -> Response:
     """The list beside a conversation."""
-    return page(request, "conversation_list.html", _side(await _entries(state), current))
+    context = {"conversations": await _entries(state), "thread_id": current}
+    return page(request, "conversation_list.html", context)
 
 
 @router.get("/conversations/{thread_id}")
 async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
     """A conversation with its finished turns and the active one."""
-    entries = await _entries(state)
     home = state.session.home
-    entry = await asyncio.to_thread(find_conversation, home, thread_id)
-    turns = await asyncio.to_thread(read_turns, home, entry.thread_id)
-    context = {
-        **_side(entries, entry.thread_id),
-        "turns": [_turn_view(turn, entry.thread_id) for turn in turns],
-        "open": await _open_turn(state, entry.thread_id),
-        "papers": len(state.session.library.records()),
-        "settings": state.session.settings,
-    }
-    return page(request, "ask.html", context)
+    found = (await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)).thread_id
+    turns = await asyncio.to_thread(stored_conversations.read_turns, home, found)
+    return await _conversation_page(request, state, found, turns, await _open_turn(state, found))
 
 
 @router.get("/conversations/{thread_id}/state")
 async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
     """The number of finished turns and the open one, for a page to catch up."""
-    entry = await asyncio.to_thread(find_conversation, state.session.home, thread_id)
+    entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
     current = await _open_turn(state, entry.thread_id)
-    return {"turns": entry.turns, "open": asdict(current) if current else None}
+    return {"turns": entry.turns, "open": current}
 
 
 @router.get("/conversations/{thread_id}/turns/{number}")
@@ -100,7 +68,7 @@ async def turn_detail(
 ) -> Response:
     """What an answer's link opens: a passage with its page, a finding, or a number's source."""
     _, kept = await state.runs.find_turn(thread_id, number)
-    return await detail_page(request, state, _turn_view(kept, thread_id).answer, kinds, which)
+    return await detail_page(request, state, _turn_view(kept, thread_id)["answer"], kinds, which)
 
 
 async def detail_page(request: Request, state: ServerState, view: AnswerView, kinds: str, which: str) -> Response:
@@ -112,11 +80,11 @@ async def detail_page(request: Request, state: ServerState, view: AnswerView, ki
     return page(request, "detail_page.html" if alone else "detail.html", shown)
 
 
-async def _entries(state: ServerState) -> list[ConversationEntry]:
+async def _entries(state: ServerState) -> list[stored_conversations.ConversationEntry]:
     """Conversations with an answer, or whose first question is being answered."""
     listed = []
     jobs = await state.jobs.known()
-    for entry in await asyncio.to_thread(list_conversations, state.session.home):
+    for entry in await asyncio.to_thread(stored_conversations.list_conversations, state.session.home):
         job = jobs.get(entry.thread_id)
         if entry.turns:
             listed.append(entry)
@@ -125,18 +93,33 @@ async def _entries(state: ServerState) -> list[ConversationEntry]:
     return listed
 
 
-def _side(entries: list[ConversationEntry], current: str) -> dict[str, Any]:
-    return {"conversations": entries, "thread_id": current}
+async def _conversation_page(
+    request: Request,
+    state: ServerState,
+    thread_id: str,
+    turns: Sequence[stored_conversations.KeptTurn],
+    current: dict[str, Any] | None,
+) -> Response:
+    context = {
+        "conversations": await _entries(state),
+        "thread_id": thread_id,
+        "turns": [_turn_view(turn, thread_id) for turn in turns],
+        "open": current,
+        "papers": len(await asyncio.to_thread(state.session.library.records)),
+        "settings": state.session.settings,
+        "judged": not state.session.extractive,
+    }
+    return page(request, "ask.html", context)
 
 
-def _turn_view(kept: KeptTurn, thread_id: str) -> TurnView:
-    return TurnView(kept, answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}"))
+def _turn_view(kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
+    """A finished turn with its rendered answer."""
+    return {"turn": kept, "answer": answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}")}
 
 
-async def _open_turn(state: ServerState, thread_id: str) -> OpenTurn | None:
+async def _open_turn(state: ServerState, thread_id: str) -> dict[str, Any] | None:
     """The active turn, else the interrupted one."""
-    job = await state.jobs.active_entry(thread_id)
-    if job is not None:
-        return OpenTurn(job.order.request["asked"], job.order.request["kind"], True)
-    paused: PausedTurn | None = await paused_turn(thread_id, state.session.home)
-    return OpenTurn(paused.asked, paused.kind, False) if paused else None
+    if (job := await state.jobs.active_entry(thread_id)) is not None:
+        return {"asked": job.order.request["asked"], "kind": job.order.request["kind"], "active": True}
+    paused = await paused_turn(thread_id, state.session.home)
+    return {"asked": paused.asked, "kind": paused.kind, "active": False} if paused else None

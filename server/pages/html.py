@@ -21,18 +21,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from ...api import result_views
 from ...api.messages import counted
-from ...api.result_views import (
-    DOUBTFUL,
-    VERDICTS,
-    commonness,
-    doi_html,
-    packaged_template,
-    reference_html,
-    section_html,
-    shown_text,
-    zotero_html,
-)
 from ..problems import MEDIA_TYPE, ServerError
 
 NAVIGATION: Final = (
@@ -40,6 +30,7 @@ NAVIGATION: Final = (
     ("/library", "Library"),
     ("/write", "Write"),
     ("/check", "Check"),
+    ("/tables", "Tables"),
     ("/runs", "Runs"),
     ("/settings", "Settings"),
 )
@@ -82,18 +73,31 @@ def page(request: Request, template: str, context: Mapping[str, Any], status: in
 
 def strip_controls(text: str) -> str:
     """Remove control characters that are invalid in HTML or change text direction."""
-    return _TURNING.sub("", shown_text(text))
+    return _TURNING.sub("", result_views.shown_text(text))
 
 
 def markdown(text: str) -> Markup:
     """Render markdown as HTML, without links or active content."""
-    return section_html(strip_controls(text), ())
+    return result_views.section_html(strip_controls(text), ())
 
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
+    own = files("citeloom.server").joinpath("templates")
+
+    def load(name: str) -> str:
+        """A page's template, or one that it shares with the evidence report."""
+        file = own.joinpath(name)
+        return file.read_text(encoding="utf-8") if file.is_file() else result_views.packaged_template(name)
+
+    def moment(seconds: float) -> Markup:
+        """A time, which a script converts to the reader's time zone."""
+        at = datetime.fromtimestamp(seconds, UTC)
+        shown = at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M")
+        return Markup('<time datetime="{}">{}</time>').format(*shown)
+
     environment = Environment(
-        loader=FunctionLoader(_load_template),
+        loader=FunctionLoader(load),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -103,30 +107,18 @@ def _environment() -> Environment:
         ),
     )
     environment.globals.update(asset=STATIC.address, navigation=NAVIGATION, version=version("citeloom"))
-    environment.globals.update(verdicts=VERDICTS, doubtful=DOUBTFUL, commonness=commonness)
+    environment.globals.update(
+        verdicts=result_views.VERDICTS, doubtful=result_views.DOUBTFUL, commonness=result_views.commonness
+    )
     environment.filters.update(
         markdown=markdown,
         counted=counted,
-        doi=doi_html,
-        reference=reference_html,
-        moment=_format_time,
-        zotero=zotero_html,
+        doi=result_views.doi_html,
+        reference=result_views.reference_html,
+        moment=moment,
+        zotero=result_views.zotero_html,
     )
     return environment
-
-
-def _load_template(name: str) -> str:
-    """A page's template, or one that it shares with the evidence report."""
-    own = files("citeloom.server").joinpath("templates", name)
-    return own.read_text(encoding="utf-8") if own.is_file() else packaged_template(name)
-
-
-def _format_time(seconds: float) -> Markup:
-    """A timestamp, which a script converts to the reader's time zone."""
-    at = datetime.fromtimestamp(seconds, UTC)
-    return Markup('<time datetime="{}">{}</time>').format(
-        at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M")
-    )
 
 
 @router.get("/static/{digest}/{name}")
@@ -147,19 +139,18 @@ def icon() -> Response:
 
 def handle_page_errors(app: FastAPI) -> None:
     """Show problems as pages if a browser asked for a page."""
+
+    def as_page(handler: Handler) -> Handler:
+        async def answer(request: Request, error: Exception) -> Response:
+            response = await handler(request, error)
+            if not wants_page(request) or response.headers.get("content-type") != MEDIA_TYPE:
+                return response
+            return page(request, "error.html", {"problem": json.loads(bytes(response.body))}, response.status_code)
+
+        return answer
+
     for kind, handler in list(app.exception_handlers.items()):
-        app.add_exception_handler(kind, _as_page(cast(Handler, handler)))
-
-
-def _as_page(handler: Handler) -> Handler:
-    async def answer(request: Request, error: Exception) -> Response:
-        response = await handler(request, error)
-        if not wants_page(request) or response.headers.get("content-type") != MEDIA_TYPE:
-            return response
-        problem: dict[str, Any] = json.loads(bytes(response.body))
-        return page(request, "error.html", {"problem": problem}, response.status_code)
-
-    return answer
+        app.add_exception_handler(kind, as_page(cast(Handler, handler)))
 
 
 def wants_page(request: Request) -> bool:

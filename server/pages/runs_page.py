@@ -5,32 +5,20 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
-from markupsafe import Markup
 
-from ...api.homes import Home
+from ...api import run_texts
 from ...api.result_views import section_title
-from ...api.run_texts import (
-    ResultFiles,
-    edited_record,
-    load_editable,
-    sentence_records,
-    stem_of,
-    stored,
-    with_notices,
-)
 from ...api.serving import JobEntry, Session
 from ...api.spending import Spending, usage_by_day, usage_total
 from ...api.stored_runs import RunHead, RunRecord, find_run, run_heads, run_summary
 from ...errors import InputError
-from ...settings.config import Price
 from ..problems import ServerError
 from ..routes.run_routes import file_records
-from ..server_state import ServerState, StateOf
+from ..server_state import StateOf
 from .answer_view import answer_view
 from .ask_page import detail_page
 from .html import markdown, page
@@ -59,92 +47,44 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 _FLAG: Final = re.compile(r" \(--(max-calls|max-tokens|max-cost)\)")
 _LEAST: Final = 0.01  # for any limit
-
-
-@dataclass(frozen=True, slots=True)
-class ShownRun:
-    """One run; `state` is its job's if active, else the register's."""
-
-    id: str
-    kind: str
-    title: str
-    state: str
-    detail: str
-    fresh: bool
-    started_at: float
-    updated_at: float
-    usage: Mapping[str, Any]
-
-    @property
-    def label(self) -> str:
-        """The state in words."""
-        return _STATES[self.state][0]
-
-    @property
-    def look(self) -> str:
-        """CSS class of the state's chip."""
-        return _STATES[self.state][1]
-
-    @property
-    def kind_name(self) -> str:
-        """What is written: a section, a paper or an answer."""
-        return {"research": "Answer", "paper": "Whole paper"}.get(self.kind, section_title(self.kind))
-
-    @property
-    def active(self) -> bool:
-        """True while it waits or works in a server."""
-        return self.state in ("waiting", "working")
-
-    @property
-    def finished(self) -> bool:
-        """True if finished."""
-        return self.state == "finished"
-
-    @property
-    def resumable(self) -> bool:
-        """True if stopped before its end."""
-        return self.state in ("paused", "failed", "killed")
-
-    @property
-    def reason(self) -> str:
-        """Why it stopped."""
-        return _FLAG.sub("", _REASONS.get(self.detail, self.detail))
-
-    @property
-    def suggested(self) -> dict[str, float]:
-        """A higher value for the limit it hit: it may spend as much again."""
-        reached = _FLAG.search(self.detail)
-        spent = {
-            "max-calls": self.usage["llm_calls"],
-            "max-tokens": self.usage["input_tokens"] + self.usage["output_tokens"],
-            "max-cost": self.usage["cost"] or 0,
-        }
-        return {reached[1].replace("-", "_"): max(2 * spent[reached[1]], _LEAST)} if reached else {}
+_NO_TEXT: Final[Mapping[str, Any]] = {
+    "answer": None,
+    **dict.fromkeys(("files", "figures", "sentences", "edited_files"), ()),
+    **dict.fromkeys(("not_editable", "own_version"), ""),
+}
 
 
 def view_run(
-    run: RunRecord | RunHead,
-    home: Home,
-    jobs: Mapping[str, JobEntry],
-    spent: Iterable[Spending],
-    prices: Mapping[str, Price],
-) -> ShownRun:
-    """The view of a registered run; `spent` is its spending per model. Blocks."""
-    summary = run_summary(run, home)
+    run: RunRecord | RunHead, session: Session, jobs: Mapping[str, JobEntry], spent: Iterable[Spending]
+) -> dict[str, Any]:
+    """What a page shows of a run; `state` is its job's if active, `spent` its spending per model. Blocks."""
+    summary = run_summary(run, session.home)
     job = jobs.get(run.thread_id)
     state = job.state if job is not None and job.active else summary["status"]
-    usage = usage_total([row for row in spent if row.run == run.thread_id], prices)
-    return ShownRun(
-        id=run.thread_id,
-        kind=run.section,
-        title=run.title,
-        state=state,
-        detail=summary["detail"] if state != "finished" else "",
-        fresh=run.fresh,
-        started_at=run.started_at,
-        updated_at=run.updated_at,
-        usage=usage,
-    )
+    detail = "" if state == "finished" else summary["detail"]
+    usage = usage_total([row for row in spent if row.run == run.thread_id], session.settings.prices)
+    used = {
+        "max-calls": usage["llm_calls"],
+        "max-tokens": usage["input_tokens"] + usage["output_tokens"],
+        "max-cost": usage["cost"] or 0,
+    }
+    reached = _FLAG.search(detail)  # the limit it hit: suggests that it may spend as much again
+    label, look = _STATES[state]
+    return {
+        **summary,
+        "id": run.thread_id,
+        "kind": run.section,
+        "kind_name": {"research": "Answer", "paper": "Whole paper"}.get(run.section, section_title(run.section)),
+        "state": state,
+        "label": label,
+        "look": look,
+        "active": state in ("waiting", "working"),
+        "finished": state == "finished",
+        "resumable": state in ("paused", "failed", "killed"),
+        "reason": _FLAG.sub("", _REASONS.get(detail, detail)),
+        "suggested": {reached[1].replace("-", "_"): max(2 * used[reached[1]], _LEAST)} if reached else {},
+        "usage": usage,
+    }
 
 
 @router.get("/runs")
@@ -154,16 +94,12 @@ async def runs(
     """All runs, the latest first, and the usage by day."""
     session = state.session
     spent, days = await session.journal.spending(), await session.journal.spending_by_day()
-    prices = session.settings.prices
-
-    jobs = await state.jobs.known()
-
-    def views() -> list[ShownRun]:
-        return [view_run(run, session.home, jobs, spent, prices) for run in run_heads(session.home)]
-
-    everything = await asyncio.to_thread(views)
-    chosen = [view for view in everything if show == "all" or view.state in _SHOWN[show]]
-    counts = {name: sum(view.state in states for view in everything) for name, states in _SHOWN.items()}
+    prices, jobs = session.settings.prices, await state.jobs.known()
+    everything = await asyncio.to_thread(
+        lambda: [view_run(run, session, jobs, spent) for run in run_heads(session.home)]
+    )
+    chosen = [view for view in everything if show == "all" or view["state"] in _SHOWN[show]]
+    counts = {name: sum(view["state"] in states for view in everything) for name, states in _SHOWN.items()}
     context = {
         "runs": chosen[start : start + _ON_A_PAGE],
         "show": show,
@@ -180,10 +116,16 @@ async def runs(
 @router.get("/runs/{run_id}")
 async def run(run_id: str, request: Request, state: StateOf) -> Response:
     """One run: its steps if active, why it stopped, or its text."""
-    record = await asyncio.to_thread(find_run, state.session.home, run_id)
-    context = {"run": await _view(record, state), **await asyncio.to_thread(_load_text, record, state.session)}
-    context |= await asyncio.to_thread(_load_sentences, record, state)
-    context["own_version"] = await _render_user_version(record, state) if context["edited_files"] else ""
+    session = state.session
+    record = await asyncio.to_thread(find_run, session.home, run_id)
+    spent, jobs = await session.journal.spending([record.thread_id]), await state.jobs.known()
+    context = {**_NO_TEXT, "run": await asyncio.to_thread(view_run, record, session, jobs, spent)}
+    if record.status == "finished" and record.result is not None:
+        known = run_texts.stored(record.result)
+        context |= await asyncio.to_thread(_load_text, record.thread_id, known, session)
+        if context["edited_files"]:
+            text = await asyncio.to_thread(run_texts.load_editable, session.home, record.thread_id)
+            context["own_version"] = markdown((await run_texts.edited_record(text, session))["text"])
     return page(request, "run_body.html" if "x-part" in request.headers else "run.html", context)
 
 
@@ -193,54 +135,26 @@ async def run_detail(run_id: str, kinds: str, which: str, request: Request, stat
     record = await asyncio.to_thread(find_run, state.session.home, run_id)
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
-    known = await asyncio.to_thread(with_notices, stored(record.result), state.session)
+    known = await asyncio.to_thread(run_texts.with_notices, run_texts.stored(record.result), state.session)
     view = await asyncio.to_thread(answer_view, known, f"/runs/{record.thread_id}")
     return await detail_page(request, state, view, kinds, which)
 
 
-async def _view(record: RunRecord, state: ServerState) -> ShownRun:
-    session = state.session
-    spent = await session.journal.spending([record.thread_id])
-    return await asyncio.to_thread(
-        view_run, record, session.home, await state.jobs.known(), spent, session.settings.prices
-    )
-
-
-def _load_text(record: RunRecord, session: Session) -> dict[str, Any]:
-    """A finished run's text and files, with retractions and the like since then."""
-    if record.status != "finished" or record.result is None:
-        return {"answer": None, "files": [], "figures": []}
-    base = f"/runs/{record.thread_id}"
-    files = ResultFiles.of(stored(record.result), session.home)
-    address = f"/api/v1{base}/files"
-    return {
-        "answer": answer_view(with_notices(stored(record.result), session), base),
+def _load_text(run_id: str, record: run_texts.StoredRecord, session: Session) -> dict[str, Any]:
+    """The text with retractions and the like since then, the files, and the sentences or why they cannot be edited."""
+    address, home = f"/api/v1/runs/{run_id}/files", session.home
+    files = run_texts.ResultFiles.of(record, home)
+    shown = {
+        "answer": answer_view(run_texts.with_notices(record, session), f"/runs/{run_id}"),
         "files": file_records([files], address),
-        "figures": [_view_figure(figure, address) for figure in files.figures],
+        "figures": [  # a PDF becomes a download, as browsers show none as an image
+            {**figure, "href": f"{address}/{quote(figure['file'])}", "shown": not figure["file"].endswith(".pdf")}
+            for figure in files.figures
+        ],
     }
-
-
-def _view_figure(figure: Mapping[str, Any], address: str) -> dict[str, Any]:
-    """A figure with its address; a PDF becomes a download, as browsers show none as an image."""
-    file = figure["file"]
-    return {**figure, "href": f"{address}/{quote(file)}", "shown": not file.endswith(".pdf")}
-
-
-async def _render_user_version(record: RunRecord, state: ServerState) -> Markup:
-    """The user's version as one text."""
-    text = await asyncio.to_thread(load_editable, state.session.home, record.thread_id)
-    return markdown((await edited_record(text, state.session))["text"])
-
-
-def _load_sentences(record: RunRecord, state: ServerState) -> dict[str, Any]:
-    """The sentences with findings and edits, or why they cannot be edited."""
-    if record.status != "finished":
-        return {"sentences": [], "not_editable": "", "edited_files": []}
     try:
-        text = load_editable(state.session.home, record.thread_id)
+        text = run_texts.load_editable(home, run_id)
     except InputError as error:
-        return {"sentences": [], "not_editable": error.message, "edited_files": []}
-    known, home = stored(record.result or {}), state.session.home
-    edited = [ResultFiles.of(known, home, f"{stem_of(known)}.edited")] if text.edits else []
-    files = file_records(edited, f"/api/v1/runs/{record.thread_id}/files")
-    return {"sentences": sentence_records(text), "not_editable": "", "edited_files": files}
+        return {**shown, "not_editable": error.message}
+    edited = [run_texts.ResultFiles.of(record, home, f"{run_texts.stem_of(record)}.edited")] if text.edits else []
+    return {**shown, "sentences": run_texts.sentence_records(text), "edited_files": file_records(edited, address)}

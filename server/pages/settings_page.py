@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
@@ -15,59 +14,16 @@ from .html import page
 
 router = APIRouter(include_in_schema=False)
 # Groups by name prefix, in the order of the page; all others come last.
-_GROUPS: Final = (
-    (
-        "Models",
-        ("chat_", "agent_", "reader_", "writer_", "judge_", "summarizer_", "vision_", "embedding_", "temperature"),
-    ),
-    (
-        "Limits and prices",
-        ("max_calls", "max_tokens", "max_cost", "prices", "max_concurrency", "max_retries", "request_"),
-    ),
-    (
-        "Searching and reading",
-        ("retrieval_", "rerank", "top_k_", "per_paper", "window_", "read_", "search_", "paper_share"),
-    ),
-    ("Scores", ("vector_", "llm_", "score_", "answer_threshold", "enough_", "max_search_")),
-    (
-        "Writing",
-        (
-            "section_",
-            "answer_",
-            "summary_",
-            "max_repairs",
-            "max_output_",
-            "context_",
-            "prompts_",
-            "cite_",
-            "csl",
-            "strict",
-        ),
-    ),
-    ("Conversations", ("conversation_",)),
-    ("Library", ("home", "chunk_", "pdf_")),
-)
+_GROUPS: Final = {
+    "Models": "chat_ agent_ reader_ writer_ judge_ summarizer_ vision_ embedding_ temperature",
+    "Limits and prices": "max_calls max_tokens max_cost prices max_concurrency max_retries request_",
+    "Searching and reading": "retrieval_ rerank top_k_ per_paper window_ read_ search_ paper_share",
+    "Scores": "vector_ llm_ score_ answer_threshold enough_ max_search_",
+    "Writing": "section_ answer_ summary_ max_repairs max_output_ context_ prompts_ cite_ csl strict",
+    "Conversations": "conversation_",
+    "Library": "home chunk_ pdf_",
+}
 _WORDS: Final = {"True": "yes", "False": "no"}
-
-
-@dataclass(frozen=True, slots=True)
-class SettingRow:
-    """A setting's name, value, origin and purpose."""
-
-    name: str
-    value: str
-    origin: str
-    purpose: str
-
-    @property
-    def changed(self) -> bool:
-        """True if not the default."""
-        return self.origin != DEFAULT
-
-    @property
-    def variable(self) -> str:
-        """Its environment variable."""
-        return f"CITELOOM_{self.name.upper()}"
 
 
 @router.get("/settings")
@@ -84,12 +40,19 @@ async def settings(request: Request, state: StateOf) -> Response:
     return page(request, "settings.html", context)
 
 
-def grouped(settings: Settings) -> list[tuple[str, list[SettingRow]]]:
+def grouped(settings: Settings) -> list[tuple[str, list[dict[str, Any]]]]:
     """Settings by group: first those changed from the default, then all in documented order."""
-    groups: dict[str, list[SettingRow]] = {name: [] for name, _ in _GROUPS}
+    groups: dict[str, list[dict[str, Any]]] = {name: [] for name in _GROUPS}
     for name, (value, origin) in settings_in_force(settings).items():
-        group = next((group for group, starts in _GROUPS if name.startswith(starts)), "Other")
-        purpose = type(settings).model_fields[name].description or ""
-        groups.setdefault(group, []).append(SettingRow(name, _WORDS.get(value, value), origin, purpose))
-    changed = [row for rows in groups.values() for row in rows if row.changed]
+        group = next((group for group, starts in _GROUPS.items() if name.startswith(tuple(starts.split()))), "Other")
+        row = {
+            "name": name,
+            "value": _WORDS.get(value, value),
+            "origin": origin,
+            "purpose": type(settings).model_fields[name].description or "",
+            "changed": origin != DEFAULT,
+            "variable": f"CITELOOM_{name.upper()}",
+        }
+        groups.setdefault(group, []).append(row)
+    changed = [row for rows in groups.values() for row in rows if row["changed"]]
     return [(group, rows) for group, rows in [("Set for this server", changed), *groups.items()] if rows]

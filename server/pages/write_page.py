@@ -1,7 +1,4 @@
-"""Write: a section or paper from an experiment, uploaded or entered in a form.
-
-Form fields are in the order in which authors learn them.
-"""
+"""Write: a section or paper from an experiment, uploaded or entered in a form. Check: a text of the user's own."""
 
 from __future__ import annotations
 
@@ -34,63 +31,34 @@ class FormField:
         return "field-" + self.path.replace(".", "-")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldGroup:
-    """Fields that belong together."""
-
-    title: str
-    fields: tuple[FormField, ...]
-
-
-FORM: Final = (
-    FieldGroup(
-        "What it is about",
-        (
-            FormField("paper_concept.title", "Title", "Of the paper.", "line"),
-            FormField("paper_concept.description", "Description", "The problem and what the paper does about it."),
-            FormField("paper_concept.open_questions", "Open questions", "One on each line.", "list", 3),
-            FormField("hypothesis.description", "Hypothesis", "What was expected."),
-            FormField(
-                "hypothesis.method_combination",
-                "Methods combined",
-                "The methods that test it, and how they fit.",
-                rows=3,
-            ),
+FORM: Final = {  # by group, in the order in which authors learn them
+    "What it is about": (
+        FormField("paper_concept.title", "Title", "Of the paper.", "line"),
+        FormField("paper_concept.description", "Description", "The problem and what the paper does about it."),
+        FormField("paper_concept.open_questions", "Open questions", "One on each line.", "list", 3),
+        FormField("hypothesis.description", "Hypothesis", "What was expected."),
+        FormField(
+            "hypothesis.method_combination", "Methods combined", "The methods that test it, and how they fit.", rows=3
         ),
     ),
-    FieldGroup(
-        "What was done",
-        (
-            FormField("experimental_plan", "Plan", "Data, steps, comparisons.", rows=5),
-            FormField("experiment_code", "Code", "What was run; read for the methods.", "code", 4),
-        ),
+    "What was done": (
+        FormField("experimental_plan", "Plan", "Data, steps, comparisons.", rows=5),
+        FormField("experiment_code", "Code", "What was run; read for the methods.", "code", 4),
     ),
-    FieldGroup(
-        "What came out",
-        (
-            FormField("results", "Results", "In your words, with their numbers.", rows=5),
-            FormField("metrics", "Metrics", "One on each line: name = value.", "pairs", 4),
-            FormField("execution_result.stdout", "Output", "What the run printed.", "code", 4),
-            FormField("execution_result.stderr", "Error output", "", "code", 2),
-            FormField("execution_result.returncode", "Exit code", "0 if the run ended well.", "number"),
-            FormField(
-                "plots",
-                "Plots",
-                "One on each line: file | caption. Add the images themselves below.",
-                "plots",
-                2,
-            ),
-        ),
+    "What came out": (
+        FormField("results", "Results", "In your words, with their numbers.", rows=5),
+        FormField("metrics", "Metrics", "One on each line: name = value.", "pairs", 4),
+        FormField("execution_result.stdout", "Output", "What the run printed.", "code", 4),
+        FormField("execution_result.stderr", "Error output", "", "code", 2),
+        FormField("execution_result.returncode", "Exit code", "0 if the run ended well.", "number"),
+        FormField("plots", "Plots", "One on each line: file | caption. Add the images themselves below.", "plots", 2),
     ),
-    FieldGroup(
-        "What it means",
-        (
-            FormField("verdict", "Verdict", "Whether the hypothesis held, in a few words.", "line"),
-            FormField("reasoning", "Reasoning", "Why, and what speaks against it."),
-            FormField("summary", "Summary", "The whole in two or three sentences.", rows=3),
-        ),
+    "What it means": (
+        FormField("verdict", "Verdict", "Whether the hypothesis held, in a few words.", "line"),
+        FormField("reasoning", "Reasoning", "Why, and what speaks against it."),
+        FormField("summary", "Summary", "The whole in two or three sentences.", rows=3),
     ),
-)
+}
 
 
 @router.get("/write")
@@ -105,3 +73,11 @@ def write(request: Request, state: StateOf) -> Response:
         "settings": session.settings,
     }
     return page(request, "write.html", context)
+
+
+@router.get("/check")
+def check(request: Request, state: StateOf) -> Response:
+    """The form; the script sends it to the API and shows the sentences beside the passages that they cite."""
+    session = state.session
+    context = {"papers": len(session.library.records()), "judged": "judge" not in session.extractive}
+    return page(request, "check_text.html", context)

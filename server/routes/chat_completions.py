@@ -12,7 +12,7 @@ import json
 import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Response
@@ -117,8 +117,8 @@ class ChatAnswer:
     """The text for a chat program, its sources, and the request's token usage."""
 
     text: str
-    library: Mapping[str, Any] | None
-    usage: Mapping[str, int]
+    library: Mapping[str, Any] | None = None
+    usage: Mapping[str, int] = field(default_factory=lambda: _NO_USAGE)
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any], before: Mapping[str, Any]) -> ChatAnswer:
@@ -127,18 +127,13 @@ class ChatAnswer:
         usage = {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written}
         return cls(answer_with_sources(record), short_answer(record), usage)
 
-    @classmethod
-    def of_task(cls, text: str) -> ChatAnswer:
-        """An answer that needed no run."""
-        return cls(text, None, _NO_USAGE)
-
-    def completion(self, identifier: str) -> dict[str, Any]:
+    def completion(self) -> dict[str, Any]:
         """The answer as one object."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text, "refusal": None}
         if self.library is not None:
             message[MODEL] = self.library
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-        return {**_head(identifier, "chat.completion"), "choices": [choice], "usage": dict(self.usage)}
+        return {**_head("chat.completion"), "choices": [choice], "usage": dict(self.usage)}
 
 
 class ModelNotFoundError(ServerError):
@@ -168,38 +163,32 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
     messages = body.conversation()
     if body.stream:
         state.streams.require_free()
-    with_usage = bool(body.stream_options and body.stream_options.include_usage)
-    identifier = secrets.token_hex(12)
-    if (text := await asyncio.to_thread(task_answer, messages)) is not None:
-        if body.stream:
-            return _stream(state, _task_chunks(identifier, text, with_usage=with_usage))
-        return JSONResponse(ChatAnswer.of_task(text).completion(identifier))
-    job = await _start(messages, state)
-    before = await state.session.usage(job.id)
+    text = await asyncio.to_thread(task_answer, messages)
+    source: ChatAnswer | Job = ChatAnswer(text or "")
+    before: Mapping[str, Any] = {}
+    if text is None:
+        chat = await asyncio.to_thread(chat_question, messages)
+        assert chat is not None
+        turns = tuple(truncate_history(chat.past, state.session.settings.conversation_tokens))
+        request = ResearchRequest(chat.asked, turns=turns, follow_up=bool(turns))
+        source = await state.runs.start_run(request, RunLimits())
+        before = await state.session.usage(source.id)
     if body.stream:
-        return _stream(state, _job_chunks(identifier, job, before, with_usage=with_usage))
-    await job.ended()
-    if job.result is None:
-        return problem_response(job.why_no_result())
-    return JSONResponse(ChatAnswer.of_record(job.result, before).completion(identifier))
+        with_usage = bool(body.stream_options and body.stream_options.include_usage)
+        lines = _chunks(source, before, with_usage=with_usage)
 
+        async def events() -> AsyncGenerator[ServerSentEvent, None]:
+            with state.streams.open():
+                async for line in lines:
+                    yield ServerSentEvent(line, sep="\n")
 
-async def _start(messages: list[AnyMessage], state: ServerState) -> Job:
-    chat = await asyncio.to_thread(chat_question, messages)
-    assert chat is not None
-    turns = truncate_history(chat.past, state.session.settings.conversation_tokens)
-    return await state.runs.start_run(
-        ResearchRequest(chat.asked, turns=tuple(turns), follow_up=bool(turns)), RunLimits()
-    )
-
-
-def _stream(state: ServerState, lines: AsyncGenerator[str, None]) -> Response:
-    async def events() -> AsyncGenerator[ServerSentEvent, None]:
-        with state.streams.open():
-            async for line in lines:
-                yield ServerSentEvent(line, sep="\n")
-
-    return EventResponse(events())
+        return EventResponse(events())
+    if isinstance(source, Job):
+        await source.ended()
+        if source.result is None:
+            return problem_response(source.why_no_result())
+        source = ChatAnswer.of_record(source.result, before)
+    return JSONResponse(source.completion())
 
 
 def _require_model(name: str) -> None:
@@ -212,53 +201,43 @@ async def _model(state: ServerState) -> dict[str, Any]:
     return {"id": MODEL, "object": "model", "created": created, "owned_by": "you"}
 
 
-async def _task_chunks(identifier: str, text: str, *, with_usage: bool) -> AsyncGenerator[str, None]:
-    """Stream an answer that needed no run."""
-    stream = _Chunks(identifier, with_usage)
-    yield stream.chunk({"role": "assistant", "content": ""})
-    for chunk in stream.answer(ChatAnswer.of_task(text)):
-        yield chunk
-
-
-async def _job_chunks(
-    identifier: str, job: Job, before: Mapping[str, Any], *, with_usage: bool
+async def _chunks(
+    source: ChatAnswer | Job, before: Mapping[str, Any], *, with_usage: bool
 ) -> AsyncGenerator[str, None]:
-    """Stream a run: its steps as they come, then the checked text by paragraph."""
-    stream = _Chunks(identifier, with_usage)
-    yield stream.chunk({"role": "assistant", "content": ""})
-    async for event in job.log.read():
+    """Stream an answer by paragraph; that of a run after its steps as they come."""
+    head = _head("chat.completion.chunk")
+
+    def line(rest: Mapping[str, Any]) -> str:
+        return json.dumps({**head, **rest}, ensure_ascii=False)
+
+    def chunk(delta: Mapping[str, Any], finish_reason: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+        return line({"choices": [choice]})
+
+    def whole(answer: ChatAnswer) -> list[str]:
+        lines = [chunk({"content": part}) for part in answer.text.splitlines(keepends=True)]
+        lines.append(chunk({} if answer.library is None else {MODEL: answer.library}, "stop"))
+        if with_usage:
+            lines.append(line({"choices": [], "usage": dict(answer.usage)}))
+        return [*lines, DONE]
+
+    yield chunk({"role": "assistant", "content": ""})
+    if isinstance(source, ChatAnswer):
+        for part in whole(source):
+            yield part
+        return
+    async for event in source.log.read():
         data = json.loads(event.data)
         if event.name in ("stage", "notice"):
-            yield stream.chunk({"reasoning_content": f"{data['text']}\n"})
+            yield chunk({"reasoning_content": f"{data['text']}\n"})
         elif event.name == "done":
-            for chunk in stream.answer(ChatAnswer.of_record(data["result"], before)):
-                yield chunk
+            for part in whole(ChatAnswer.of_record(data["result"], before)):
+                yield part
         elif event.name in ("error", "stopped"):
-            yield json.dumps(openai_error(job.why_no_result()))
+            yield json.dumps(openai_error(source.why_no_result()))
             yield DONE
 
 
-class _Chunks:
-    """Makes the chunks of one stream."""
-
-    def __init__(self, identifier: str, with_usage: bool) -> None:
-        self._head = _head(identifier, "chat.completion.chunk")
-        self._with_usage = with_usage
-
-    def chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> str:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
-        return self._line({"choices": [choice]})
-
-    def answer(self, answer: ChatAnswer) -> list[str]:
-        lines = [self.chunk({"content": part}) for part in answer.text.splitlines(keepends=True)]
-        lines.append(self.chunk({} if answer.library is None else {MODEL: answer.library}, "stop"))
-        if self._with_usage:
-            lines.append(self._line({"choices": [], "usage": dict(answer.usage)}))
-        return [*lines, DONE]
-
-    def _line(self, rest: Mapping[str, Any]) -> str:
-        return json.dumps({**self._head, **rest}, ensure_ascii=False)
-
-
-def _head(identifier: str, kind: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{identifier}", "object": kind, "created": int(time.time()), "model": MODEL}
+def _head(kind: str) -> dict[str, Any]:
+    identifier = f"chatcmpl-{secrets.token_hex(12)}"
+    return {"id": identifier, "object": kind, "created": int(time.time()), "model": MODEL}

@@ -9,32 +9,14 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
+from ...api import stored_conversations
 from ...api.conversation import TurnKind, paused_turn
 from ...api.results import ConversationSummary
 from ...api.serving import JobEntry
-from ...api.stored_conversations import (
-    begin_conversation,
-    conversation_record,
-    conversation_summary,
-    find_conversation,
-    list_conversations,
-    read_turns,
-    require_turns,
-    transcript,
-    transcript_json,
-)
+from .. import response_models
 from ..job import Job, active_record
 from ..job_requests import JobCall, event_stream
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody
-from ..response_models import (
-    ConversationList,
-    ConversationWithJob,
-    ListedConversation,
-    Stopped,
-    event_answers,
-    job_answers,
-    problems,
-)
 from ..run_jobs import load_ended_turn
 from ..server_state import StateOf
 
@@ -42,53 +24,53 @@ router = APIRouter(prefix="/conversations", tags=["conversations"])
 _MARKDOWN = "text/markdown; charset=utf-8"
 
 
-@router.post("", status_code=201, responses=problems(409))
-async def create_conversation(response: Response, state: StateOf) -> ListedConversation:
+@router.post("", status_code=201, responses=response_models.problems(409))
+async def create_conversation(response: Response, state: StateOf) -> response_models.ListedConversation:
     """Begin a conversation."""
-    entry = await asyncio.to_thread(begin_conversation, state.session.home)
+    entry = await asyncio.to_thread(stored_conversations.begin_conversation, state.session.home)
     response.headers["Location"] = f"/api/v1/conversations/{entry.thread_id}"
-    return {**conversation_summary(entry), "active": None}
+    return {**stored_conversations.conversation_summary(entry), "active": None}
 
 
-@router.get("", responses=problems())
-async def get_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> ConversationList:
+@router.get("", responses=response_models.problems())
+async def get_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> response_models.ConversationList:
     """The conversations, the latest first."""
-    entries = await asyncio.to_thread(list_conversations, state.session.home)
+    entries = await asyncio.to_thread(stored_conversations.list_conversations, state.session.home)
     jobs = await state.jobs.known()
-    records = [conversation_summary(entry) for entry in entries[offset : offset + limit]]
+    records = [stored_conversations.conversation_summary(entry) for entry in entries[offset : offset + limit]]
     return {"conversations": [_with_job(record, jobs) for record in records], "total": len(entries)}
 
 
-@router.get("/{thread_id}", responses=problems(404))
-async def get_conversation(thread_id: str, state: StateOf) -> ConversationWithJob:
+@router.get("/{thread_id}", responses=response_models.problems(404))
+async def get_conversation(thread_id: str, state: StateOf) -> response_models.ConversationWithJob:
     """A conversation by its id or a prefix of it, with its finished turns, and the one that is active or paused."""
     home = state.session.home
-    entry = await asyncio.to_thread(find_conversation, home, thread_id)
-    turns = await asyncio.to_thread(read_turns, home, entry.thread_id)
-    listed = _with_job(conversation_summary(entry), await state.jobs.known())
+    entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
+    turns = await asyncio.to_thread(stored_conversations.read_turns, home, entry.thread_id)
+    listed = _with_job(stored_conversations.conversation_summary(entry), await state.jobs.known())
     paused = None if listed["active"] else await paused_turn(entry.thread_id, home)
     return {
-        **conversation_record(entry, turns),
+        **stored_conversations.conversation_record(entry, turns),
         "title": listed["title"],
         "active": listed["active"],
         "paused": {"asked": paused.asked, "kind": paused.kind} if paused else None,
     }
 
 
-@router.post("/{thread_id}/turns", responses=job_answers(404), response_class=Response)
+@router.post("/{thread_id}/turns", responses=response_models.job_answers(404), response_class=Response)
 async def ask(thread_id: str, body: QuestionBody, call: JobCall) -> Response:
     """Ask the next question, or join or resume the turn that already answers it."""
     return await _turn(thread_id, body.question, "question" if body.alone else "follow-up", body, call)
 
 
-@router.post("/{thread_id}/improve", responses=job_answers(404), response_class=Response)
+@router.post("/{thread_id}/improve", responses=response_models.job_answers(404), response_class=Response)
 async def improve(thread_id: str, body: ImproveBody, call: JobCall) -> Response:
     """Write the last answer again in the light of feedback."""
     return await _turn(thread_id, body.feedback, "improve", body, call)
 
 
-@router.post("/{thread_id}/cancel", responses=problems(404))
-async def cancel_turn(thread_id: str, state: StateOf) -> Stopped:
+@router.post("/{thread_id}/cancel", responses=response_models.problems(404))
+async def cancel_turn(thread_id: str, state: StateOf) -> response_models.Stopped:
     """Stop the active turn, on whichever server; asking the same question again resumes it."""
     entry = await state.runs.find_conversation(thread_id)
     return {"id": entry.thread_id, "stopped": await state.jobs.stop(entry.thread_id)}
@@ -102,30 +84,32 @@ async def cancel_turn(thread_id: str, state: StateOf) -> Stopped:
             "description": "The conversation as a file.",
             "content": {"text/markdown": {"schema": {"type": "string"}}, "application/json": {"schema": {}}},
         },
-        **problems(404),
+        **response_models.problems(404),
     },
 )
 async def export_conversation(
     thread_id: str, state: StateOf, format: Annotated[Literal["md", "json"], Query()] = "md"
 ) -> Response:
     """The conversation as markdown or JSON, as `conversations export` writes it."""
-    entry = await asyncio.to_thread(find_conversation, state.session.home, thread_id)
-    turns = await asyncio.to_thread(read_turns, state.session.home, entry.thread_id)
-    require_turns(entry.thread_id, turns)
-    text = (transcript if format == "md" else transcript_json)(entry.thread_id, turns)
+    entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
+    turns = await asyncio.to_thread(stored_conversations.read_turns, state.session.home, entry.thread_id)
+    stored_conversations.require_turns(entry.thread_id, turns)
+    text = (stored_conversations.transcript if format == "md" else stored_conversations.transcript_json)(
+        entry.thread_id, turns
+    )
     media_type = _MARKDOWN if format == "md" else "application/json"
     attached = {"Content-Disposition": f'attachment; filename="{entry.thread_id}.{format}"'}
     return Response(text.encode("utf-8", "replace"), media_type=media_type, headers=attached)
 
 
-@router.get("/{thread_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
+@router.get("/{thread_id}/events", tags=["events"], responses=response_models.event_answers(), response_class=Response)
 async def turn_events(thread_id: str, request: Request, state: StateOf) -> Response:
     """The events of the current turn since `Last-Event-ID`, until it ends; else the end of the last turn."""
     job = await state.jobs.find(thread_id) or await load_ended_turn(thread_id, state.session.home)
     return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
 
 
-@router.delete("/{thread_id}", status_code=204, responses=problems(404, 409))
+@router.delete("/{thread_id}", status_code=204, responses=response_models.problems(404, 409))
 async def remove_conversation(thread_id: str, state: StateOf) -> None:
     """Delete the conversation with exactly this id, if it is not active; cached model answers stay."""
     await state.runs.delete_conversation(thread_id)
@@ -138,7 +122,7 @@ async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, c
     return await call.answer(asdict(body), start, "conversations")
 
 
-def _with_job(record: ConversationSummary, jobs: Mapping[str, JobEntry]) -> ListedConversation:
+def _with_job(record: ConversationSummary, jobs: Mapping[str, JobEntry]) -> response_models.ListedConversation:
     """Add the active turn, whose question is the title until there is an answer."""
     active = active_record(jobs, record["thread_id"])
     asked = jobs[record["thread_id"]].order.request["asked"] if active else ""

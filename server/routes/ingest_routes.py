@@ -38,13 +38,31 @@ async def add_papers(
     async def start() -> Job:
         upload_id = f"ingest-{secrets.token_hex(6)}"
         async with state.ingests.receive(upload_id, sum(file.size or 0 for file in files)):
-            stored, refused = await _store_files(files, upload_id, state)
+            stored: list[str] = []
+            refused: list[RefusedFile] = []
+            for file in files:
+                name = safe_name(file.filename or "")
+                reason = refusal_reason(name, stored)
+                folder = state.uploads.folder(upload_id)
+                if not reason and not await asyncio.to_thread(store_file, file.file, folder, name):
+                    reason = "is empty"
+                if reason:
+                    refused.append(refusal(name or "file", reason))
+                else:
+                    stored.append(name)
             if not stored:
                 raise refuse_all("files can be added", refused)
+            await asyncio.to_thread(state.uploads.publish, upload_id)
             order = JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
             return await state.ingests.start(order)
 
-    content = [[file.filename, await asyncio.to_thread(_digest, file)] for file in files] if call.key else []
+    def digest(file: UploadFile) -> str:
+        file.file.seek(0)
+        found = hashlib.file_digest(file.file, "sha256").hexdigest()  # type: ignore[arg-type]  # a spooled file has all it uses
+        file.file.seek(0)
+        return found
+
+    content = [[file.filename, await asyncio.to_thread(digest, file)] for file in files] if call.key else []
     return await call.refer([replace, content], start)
 
 
@@ -99,29 +117,3 @@ async def _require_ingest(upload_id: str, state: ServerState) -> Job:
     if job is None or job.order.kind != "ingest":
         raise ServerError(404, f"There is no ingest {upload_id!r:.60}, or it ended long ago.")
     return job
-
-
-async def _store_files(files: Files, upload_id: str, state: ServerState) -> tuple[list[str], list[RefusedFile]]:
-    """Store files; returns the stored names, and the refused files with reasons."""
-    folder = state.uploads.folder(upload_id)
-    stored: list[str] = []
-    refused: list[RefusedFile] = []
-    for file in files:
-        name = safe_name(file.filename or "")
-        reason = refusal_reason(name, stored)
-        if not reason and not await asyncio.to_thread(store_file, file.file, folder, name):
-            reason = "is empty"
-        if reason:
-            refused.append(refusal(name or "file", reason))
-        else:
-            stored.append(name)
-    if stored:
-        await asyncio.to_thread(state.uploads.publish, upload_id)
-    return stored, refused
-
-
-def _digest(file: UploadFile) -> str:
-    file.file.seek(0)
-    digest = hashlib.file_digest(file.file, "sha256").hexdigest()  # type: ignore[arg-type]  # a spooled file has all it uses
-    file.file.seek(0)
-    return digest

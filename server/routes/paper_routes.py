@@ -10,28 +10,19 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Header, Path as InPath, Query, Response
 from fastapi.responses import FileResponse
 
-from ...api.library_papers import (
-    MissingFigureError,
-    PaperOrder,
-    acorrect_entry,
-    afigure,
-    afigure_image,
-    afigures,
-    apaper_details,
-    apaper_text,
-    aremove_papers,
-    aselect_papers,
-)
+from ...api import library_papers
 from ...api.library_search import afind_papers, asearch, year_range
-from ...api.paper_pdfs import MAX_WORDS, FileRefusedError, apage_image, apaper_pdf
 from ...api.results import FoundPapers, FoundPassages, PaperFigures, PaperList, PaperSummary, PaperText
 from ...documents.figures import IMAGE_TYPES, image_type
+from ...documents.pdf.drawing import MAX_WORDS
+from ...documents.safe_files import FileRefusedError
 from ...settings.config import RetrievalMode
 from ..orders import paper_removed
 from ..problems import ServerError
 from ..request_models import EntryBody, Limit, Offset, PaperKey, Year
 from ..response_models import PaperOnServer, problems
 from ..server_state import StateOf
+from ..shared_calls import SessionOf, shared_tool
 from ..uploaded_files import file_name
 
 search_router = APIRouter(prefix="/search", tags=["search"])
@@ -87,7 +78,7 @@ async def search_papers(
 async def list_papers(
     state: StateOf,
     q: Annotated[str, Query(max_length=200, description="Words of key, title, authors, venue or year.")] = "",
-    sort: PaperOrder = "key",
+    sort: library_papers.PaperOrder = "key",
     descending: bool = False,
     from_year: Year = None,
     to_year: Year = None,
@@ -95,7 +86,7 @@ async def list_papers(
     offset: Offset = 0,
 ) -> PaperList:
     """List the papers whose metadata contain all of the words, sorted; if there are none, those whose text does."""
-    found, in_text = await aselect_papers(
+    found, in_text = await library_papers.aselect_papers(
         state.session, q.split(), order=sort, descending=descending, from_year=from_year, to_year=to_year
     )
     papers: list[PaperSummary] = [
@@ -107,13 +98,13 @@ async def list_papers(
 @router.get("/{key:path}/text", responses=problems(404))
 async def get_text(key: str, state: StateOf) -> PaperText:
     """The searchable text of a paper, by section and page."""
-    return {"key": key, "text": await apaper_text(state.session, key)}
+    return {"key": key, "text": await library_papers.apaper_text(state.session, key)}
 
 
 @router.get("/{key:path}/file", response_class=FileResponse, responses={200: _PDF, **problems(404)})
 async def paper_file(key: str, state: StateOf) -> Response:
     """The PDF of a paper, as it was added; 404 for papers in other formats."""
-    path = await apaper_pdf(state.session, key)
+    path = await library_papers.apaper_pdf(state.session, key)
     return FileResponse(
         path, media_type="application/pdf", filename=path.name, content_disposition_type="inline", headers=_VIEWER
     )
@@ -130,16 +121,20 @@ async def page_image(
     """A page of a paper's PDF as an image, with the given words marked where they are found."""
     try:
         async with state.renderers:
-            image = await apage_image(state.session, key, number, words=quote, width=width)
+            image = await library_papers.apage_image(state.session, key, number, words=quote, width=width)
     except FileRefusedError as error:
         raise ServerError(422, f"Page {number} of {key}: {error}.") from error
     return Response(image, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 
 
 @router.get("/{key:path}/figures", responses=problems(404))
-async def list_figures(key: str, state: StateOf) -> PaperFigures:
-    """The figures and tables of a paper in reading order, with captions, and descriptions marked as their model's."""
-    return {"key": key, "figures": await afigures(state.session, key)}
+@shared_tool("Figures of a paper")
+async def list_figures(
+    session: SessionOf,
+    key: Annotated[str, InPath(min_length=1, max_length=500, description="Citation key of the paper.")],
+) -> PaperFigures:
+    """List a paper's figures and tables with their captions. Free and fast."""
+    return {"key": key, "figures": await library_papers.afigures(session, key)}
 
 
 @router.get(
@@ -154,21 +149,23 @@ async def figure_image(
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
 ) -> Response:
     """The image of a figure."""
-    figure = await afigure(state.session, key, number)
+    figure = await library_papers.afigure(state.session, key, number)
     headers = {**_FIGURE_CACHE, "ETag": f'"{figure.image_hash}"'}
     if figure.image_hash and f'"{figure.image_hash}"' in if_none_match:
         return Response(status_code=304, headers=headers)
-    content = await afigure_image(state.session, figure)
+    content = await library_papers.afigure_image(state.session, figure)
     if content is None or not image_type(content):
         reason = figure.no_image or "add the paper again"
-        raise MissingFigureError(f"{figure.name} of {key} has no image.", help=f"{reason[:1].upper()}{reason[1:]}.")
+        raise library_papers.MissingFigureError(
+            f"{figure.name} of {key} has no image.", help=f"{reason[:1].upper()}{reason[1:]}."
+        )
     return Response(content, media_type=image_type(content), headers=headers)
 
 
 @router.get("/{key:path}", responses=problems(404))
 async def get_paper(key: str, state: StateOf) -> PaperOnServer:
     """A paper with its metadata, summary, note and section tree."""
-    record = await apaper_details(state.session, key)
+    record = await library_papers.apaper_details(state.session, key)
     added_here = state.uploads.place_of(record["source"]) is not None
     return {**record, "source": file_name(record["source"]), "added_here": added_here}
 
@@ -176,7 +173,7 @@ async def get_paper(key: str, state: StateOf) -> PaperOnServer:
 @router.put("/{key:path}/entry", responses=problems(404))
 async def put_entry(key: str, body: EntryBody, state: StateOf) -> PaperOnServer:
     """Update a paper's metadata from a BibTeX entry; fields that the entry lacks are kept."""
-    await acorrect_entry(state.session, key, body.bibtex)
+    await library_papers.acorrect_entry(state.session, key, body.bibtex)
     return await get_paper(key, state)
 
 
@@ -186,5 +183,5 @@ async def delete_paper(key: str, state: StateOf) -> None:
     removed = paper_removed(key)
     await state.orders.find(lambda: state.session.library.paper(key), removed)
     async with state.orders.on(removed):
-        await aremove_papers(state.session, [key])
+        await library_papers.aremove_papers(state.session, [key])
         await state.orders.end(removed)

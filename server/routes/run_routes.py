@@ -9,51 +9,25 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
+from ...api import run_texts
 from ...api.results import RunSummary
 from ...api.run_options import RunLimits
-from ...api.run_texts import (
-    ResultFiles,
-    StoredRecord,
-    UnknownFileError,
-    check_sentence,
-    edited_record,
-    file_versions,
-    keep_edit,
-    load_editable,
-    render_file,
-    sentence_records,
-    stem_of,
-    stored,
-    unchecked,
-    withdraw_edit,
-)
 from ...api.serving import JobEntry
 from ...api.stored_runs import RunRecord, count_runs, find_run, list_runs, run_details
 from ...api.writing import image_type
+from .. import response_models
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..problems import ServerError
 from ..request_models import Limit, LimitedBody, Offset, SentenceBody
-from ..response_models import (
-    FileList,
-    KeptSentence,
-    ListedRun,
-    Responses,
-    ResultFile,
-    RunList,
-    RunWithJob,
-    SentenceList,
-    Stopped,
-    event_answers,
-    job_answers,
-    problems,
-)
 from ..run_jobs import load_ended_run
 from ..server_state import ServerState, StateOf
 
 router = APIRouter()
-_CONTENT: Final[Responses] = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
+_CONTENT: Final[response_models.Responses] = {
+    200: {"description": "The file.", "content": {"application/octet-stream": {}}}
+}
 PageImages = Annotated[bool, Query(description="Put images of the cited PDF pages into the evidence report.")]
 Inline = Annotated[bool, Query(description="Show the evidence report in the browser.")]
 _TYPES: Final = {
@@ -71,8 +45,8 @@ _REPORT_POLICY: Final = (
 )
 
 
-@router.get("/runs", tags=["runs"], responses=problems())
-async def get_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> RunList:
+@router.get("/runs", tags=["runs"], responses=response_models.problems())
+async def get_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> response_models.RunList:
     """The runs, the latest first."""
 
     home = state.session.home
@@ -81,52 +55,56 @@ async def get_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> Run
     return {"runs": [_with_job(record, jobs) for record in records], "total": total}
 
 
-@router.get("/runs/{run_id}", tags=["runs"], responses=problems(404))
-async def get_run(run_id: str, state: StateOf) -> RunWithJob:
+@router.get("/runs/{run_id}", tags=["runs"], responses=response_models.problems(404))
+async def get_run(run_id: str, state: StateOf) -> response_models.RunWithJob:
     """A run by its id or a prefix of it, with its result once it is finished."""
     record = await run_details(run_id, state.session.home)
     return {**record, **_with_job(record, await state.jobs.known())}
 
 
-@router.post("/runs/{run_id}/resume", tags=["runs"], responses=job_answers(404), response_class=Response)
+@router.post(
+    "/runs/{run_id}/resume", tags=["runs"], responses=response_models.job_answers(404), response_class=Response
+)
 async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None) -> Response:
     """Resume a paused or killed run, with other limits if they are given; a finished one answers with its result."""
     limits = RunLimits() if body is None else body.limits()
     return await call.answer(limits.changes(), lambda: call.state.runs.resume_run(run_id, limits))
 
 
-@router.post("/runs/{run_id}/cancel", tags=["runs"], responses=problems(404))
-async def cancel_run(run_id: str, state: StateOf) -> Stopped:
+@router.post("/runs/{run_id}/cancel", tags=["runs"], responses=response_models.problems(404))
+async def cancel_run(run_id: str, state: StateOf) -> response_models.Stopped:
     """Stop a run, whichever server it runs on; it is paused, and paid answers are kept."""
     run = await state.runs.find_run(run_id)
     return {"id": run.thread_id, "stopped": await state.jobs.stop(run.thread_id)}
 
 
-@router.delete("/runs/{run_id}", tags=["runs"], status_code=204, responses=problems(404, 409))
+@router.delete("/runs/{run_id}", tags=["runs"], status_code=204, responses=response_models.problems(404, 409))
 async def remove_run(run_id: str, state: StateOf) -> None:
     """Delete the run with exactly this id, if it is not active; cached model answers stay."""
     await state.runs.delete_run(run_id)
 
 
-@router.get("/runs/{run_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
+@router.get(
+    "/runs/{run_id}/events", tags=["events"], responses=response_models.event_answers(), response_class=Response
+)
 async def run_events(run_id: str, request: Request, state: StateOf) -> Response:
     """Stream a run's events since `Last-Event-ID` until it ends; only the end of a run that is no longer in memory."""
     job = await state.jobs.find(run_id) or await load_ended_run(run_id, state.session.home)
     return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
 
 
-@router.get("/runs/{run_id}/files", tags=["files"], responses=problems(404, 409))
-async def list_files(run_id: str, state: StateOf) -> FileList:
+@router.get("/runs/{run_id}/files", tags=["files"], responses=response_models.problems(404, 409))
+async def list_files(run_id: str, state: StateOf) -> response_models.FileList:
     """List the files of a finished run, and those of the user's version if sentences were edited."""
     record = _finished(await asyncio.to_thread(find_run, state.session.home, run_id))
-    versions = await asyncio.to_thread(file_versions, record, state.session.home)
+    versions = await asyncio.to_thread(run_texts.file_versions, record, state.session.home)
     return {"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")}
 
 
 @router.get(
     "/runs/{run_id}/files/{name}",
     tags=["files"],
-    responses={**_CONTENT, **problems(404, 409, 502)},
+    responses={**_CONTENT, **response_models.problems(404, 409, 502)},
     response_class=Response,
 )
 async def get_file(
@@ -135,12 +113,12 @@ async def get_file(
     """One file as an attachment."""
     run = await state.runs.find_run(run_id)
     record = _finished(run)
-    stem = stem_of(record)
+    stem = run_texts.stem_of(record)
     if name.startswith(f"{stem}.edited."):
         with conflicts(run_deleted(run_id)):
-            text = await asyncio.to_thread(load_editable, state.session.home, record["thread_id"])
+            text = await asyncio.to_thread(run_texts.load_editable, state.session.home, record["thread_id"])
         if text.edits:
-            record = await edited_record(text, state.session)
+            record = await run_texts.edited_record(text, state.session)
             stem = f"{stem}.edited"
         else:
             async with state.runs.order_on(run):
@@ -154,7 +132,7 @@ async def get_file(
 @router.get(
     "/conversations/{thread_id}/turns/{number}/files/{name}",
     tags=["files"],
-    responses={**_CONTENT, **problems(404, 502)},
+    responses={**_CONTENT, **response_models.problems(404, 502)},
     response_class=Response,
 )
 async def get_answer_file(
@@ -162,32 +140,36 @@ async def get_answer_file(
 ) -> Response:
     """Download an answer of a conversation as a file named after its format: `answer.docx`."""
     _, turn = await state.runs.find_turn(thread_id, number)
-    return await _file(stored(turn.record), "answer", name, state, page_images, inline)
+    return await _file(run_texts.stored(turn.record), "answer", name, state, page_images, inline)
 
 
 async def _file(
-    record: StoredRecord, stem: str, name: str, state: ServerState, with_pages: bool, inline: bool
+    record: run_texts.StoredRecord, stem: str, name: str, state: ServerState, with_pages: bool, inline: bool
 ) -> Response:
     async with state.renderers:  # pandoc and PDF pages need a process each
         try:
-            content = await render_file(
+            content = await run_texts.render_file(
                 record, stem, name, state.session, page_images=with_pages, file_of=state.uploads.file
             )
-        except UnknownFileError as error:
+        except run_texts.UnknownFileError as error:
             raise ServerError(404, error.message, help=error.help) from error
-    return _attachment(name, content, name.removeprefix(f"{stem}."), inline=inline)
+    suffix = name.removeprefix(f"{stem}.")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
+    if inline and suffix == "evidence.html":
+        headers = {"Content-Disposition": "inline", "Content-Security-Policy": _REPORT_POLICY}
+    return Response(content, media_type=_media_type(suffix), headers=headers)
 
 
-@router.get("/runs/{run_id}/sentences", tags=["writing"], responses=problems(404))
-async def list_sentences(run_id: str, state: StateOf) -> SentenceList:
+@router.get("/runs/{run_id}/sentences", tags=["writing"], responses=response_models.problems(404))
+async def list_sentences(run_id: str, state: StateOf) -> response_models.SentenceList:
     """Every sentence of a finished section or paper, with its findings and the user's edit of it."""
-    text = await asyncio.to_thread(load_editable, state.session.home, run_id)
-    records = await asyncio.to_thread(sentence_records, text)
+    text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
+    records = await asyncio.to_thread(run_texts.sentence_records, text)
     return {"thread_id": text.run.thread_id, "sentences": records}
 
 
-@router.post("/runs/{run_id}/sentences", tags=["writing"], responses=problems(404, 409, 502, 503))
-async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf) -> KeptSentence:
+@router.post("/runs/{run_id}/sentences", tags=["writing"], responses=response_models.problems(404, 409, 502, 503))
+async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf) -> response_models.KeptSentence:
     """Check an edited sentence: its citations, numbers and wording, and with the judge whether its sources support it.
 
     The run itself does not change. With `keep` the edit is stored as a part of the user's version; without `check`
@@ -196,25 +178,32 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
     session = state.session.with_settings(**body.limits().changes())
     run = await state.runs.find_run(run_id)
     with conflicts(run_deleted(run.thread_id)):
-        check = await check_sentence(run.thread_id, body.position, body.text, session) if body.check else None
+        check = await run_texts.check_sentence(run.thread_id, body.position, body.text, session) if body.check else None
     if body.keep:
         async with state.runs.order_on(run):
-            await asyncio.to_thread(keep_edit, state.session.home, run.thread_id, body.position, body.text, check)
-    return {**(check.record if check else unchecked(body.position)), "kept": body.keep}
+            await asyncio.to_thread(
+                run_texts.keep_edit, state.session.home, run.thread_id, body.position, body.text, check
+            )
+    return {**(check.record if check else run_texts.unchecked(body.position)), "kept": body.keep}
 
 
-@router.delete("/runs/{run_id}/sentences/{position}", tags=["writing"], status_code=204, responses=problems(404, 409))
+@router.delete(
+    "/runs/{run_id}/sentences/{position}",
+    tags=["writing"],
+    status_code=204,
+    responses=response_models.problems(404, 409),
+)
 async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -> None:
     """Withdraw an edit, so that the run's own sentence stands again."""
     run, home = await state.runs.find_run(run_id), state.session.home
     withdrawn = edit_withdrawn(run.thread_id, position)
     async with state.runs.order_on(run):
-        await state.orders.find(lambda: withdraw_edit(home, run.thread_id, position), withdrawn)
+        await state.orders.find(lambda: run_texts.withdraw_edit(home, run.thread_id, position), withdrawn)
         await state.orders.end(withdrawn)
         await state.orders.end(edit_withdrawn(run.thread_id))
 
 
-def file_records(files: Sequence[ResultFiles], base: str) -> list[ResultFile]:
+def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[response_models.ResultFile]:
     """A result's files with addresses: first those as written, then the user's version."""
     return [
         {
@@ -234,20 +223,12 @@ def _media_type(suffix: str) -> str:
     return _TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
 
 
-def _attachment(name: str, content: bytes, suffix: str, *, inline: bool = False) -> Response:
-    """A download; `inline` shows an evidence report in the browser instead."""
-    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
-    if inline and suffix == "evidence.html":
-        headers = {"Content-Disposition": "inline", "Content-Security-Policy": _REPORT_POLICY}
-    return Response(content, media_type=_media_type(suffix), headers=headers)
-
-
-def _finished(run: RunRecord) -> StoredRecord:
+def _finished(run: RunRecord) -> run_texts.StoredRecord:
     if run.status != "finished" or run.result is None:
         raise ServerError(409, f"Run {run.thread_id} is not finished and has no files.", help="Resume it first.")
-    return stored(run.result)
+    return run_texts.stored(run.result)
 
 
-def _with_job(record: RunSummary, jobs: Mapping[str, JobEntry]) -> ListedRun:
+def _with_job(record: RunSummary, jobs: Mapping[str, JobEntry]) -> response_models.ListedRun:
     job = active_record(jobs, record["thread_id"])
     return {**record, "status": "running" if job else record["status"], "active": job}

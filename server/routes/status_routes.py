@@ -1,4 +1,4 @@
-"""Health, readiness, metrics, usage and settings of the server."""
+"""Health, readiness, metrics, usage and settings of the server; counts its answers for Prometheus."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Final
 
-from fastapi import APIRouter, Response
-from prometheus_client import CollectorRegistry, generate_latest
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...api.library_upkeep import acheck_library, alibrary_counts, settings_in_force
 from ...api.results import DoctorRecord, UsageRecords
@@ -19,6 +20,7 @@ from ..response_models import METRICS, Health, Readiness, SettingRecord, problem
 from ..server_state import ServerState, StateOf
 
 router = APIRouter(tags=["status"])
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SPENT: Final = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "embedded_texts")
 
 
@@ -38,10 +40,16 @@ async def ready(state: StateOf) -> Readiness:
 
 
 @router.get("/metrics", response_class=Response, responses={200: METRICS, **problems()})
-async def metrics(state: StateOf) -> Response:
+async def metrics(request: Request, state: StateOf) -> Response:
     """Counts for Prometheus: requests, jobs, streams, papers, model calls and tokens."""
-    text = await asyncio.to_thread(_metrics_text, state)
-    return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})
+    scraped = CollectorRegistry()
+    registries = (request.app.state.answered, scraped)
+
+    def text() -> bytes:
+        scraped.register(_Scraped(state))
+        return b"".join(map(generate_latest, registries))
+
+    return Response(await asyncio.to_thread(text), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @router.get("/usage", responses=problems())
@@ -71,11 +79,23 @@ async def doctor(state: StateOf) -> DoctorRecord:
     return {"home": str(session.home.name), "library": await alibrary_counts(session), "findings": findings}
 
 
-def _metrics_text(state: ServerState) -> bytes:
-    """All metrics in Prometheus text format; blocks."""
-    scraped = CollectorRegistry()
-    scraped.register(_Scraped(state))
-    return generate_latest(state.requests.registry) + generate_latest(scraped)
+class CountAnswers:
+    """ASGI middleware that counts answers by method and status."""
+
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
+        self._app = app
+        self._answered = Counter("citeloom_requests", "Answered requests.", ("method", "status"), registry=registry)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Forward the request and count its answer once it starts."""
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                method = scope["method"] if scope["method"] in _METHODS else "other"
+                self._answered.labels(method, str(message["status"])).inc()
+            await send(message)
+
+        await self._app(scope, receive, counted)
 
 
 class _Scraped:

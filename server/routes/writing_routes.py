@@ -1,4 +1,4 @@
-"""Routes that start runs: questions, and sections and papers from an experiment with plots."""
+"""Routes for questions, for sections and papers from an experiment with plots, and for checks of a user's own text."""
 
 from __future__ import annotations
 
@@ -6,35 +6,30 @@ import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.routing import APIRoute
 
+from ...api import writing
+from ...api.checking import CheckResult, acheck_prose
 from ...api.run_options import RunKind, SectionKind
 from ...api.running import SectionRequest
-from ...api.writing import (
-    MOST_BYTES,
-    PLOT_SET,
-    Experiment,
-    ExperimentError,
-    ExperimentReport,
-    UnusableField,
-    check_experiment,
-    parse_experiment,
-    required_kinds,
-    shorten_body,
-)
+from ...api.serving import JobOrder
 from ...documents.sandbox import in_thread
+from ..ingest_jobs import check_arguments
 from ..job_requests import JobCall
-from ..request_models import ExperimentBody, ResearchBody, WritingBody
+from ..request_models import CheckBody, ExperimentBody, ResearchBody, WritingBody
 from ..response_models import PlotUpload, job_answers, problems
 from ..server_state import StateOf
 from ..uploaded_files import store_plots, with_uploaded_plots
 
 Images = Annotated[list[UploadFile], File(description="Images: png, jpg, svg, pdf or webp.")]
 Base = Annotated[
-    str, Form(max_length=30, pattern=f"^({PLOT_SET.pattern})?$", description="An earlier upload, whose images stay.")
+    str,
+    Form(
+        max_length=30, pattern=f"^({writing.PLOT_SET.pattern})?$", description="An earlier upload, whose images stay."
+    ),
 ]
 _LARGE: Final = 100_000  # bytes; a smaller body is parsed within milliseconds
 
@@ -53,9 +48,9 @@ class ExperimentRoute(APIRoute):
             body = await request.body()
             if len(body) > _LARGE:
                 try:
-                    shortened, request.state.left_out = await in_thread(shorten_body, body)
+                    shortened, request.state.left_out = await in_thread(writing.shorten_body, body)
                     request._body = shortened  # FastAPI parses this instead
-                except ExperimentError as error:
+                except writing.ExperimentError as error:
                     request.state.refused_experiment = error
                     request._body = b'{"experiment": {}}'
             return await answer(request)
@@ -63,11 +58,11 @@ class ExperimentRoute(APIRoute):
         return answer_shortened
 
 
-questions = APIRouter(tags=["research"])
+questions = APIRouter()
 router = APIRouter(tags=["writing"], route_class=ExperimentRoute)
 
 
-@questions.post("/research", responses=job_answers(404), response_class=Response)
+@questions.post("/research", tags=["research"], responses=job_answers(404), response_class=Response)
 async def start_research(body: ResearchBody, call: JobCall) -> Response:
     """Answer a question from the library, or join or resume the run that already does."""
     return await call.answer(
@@ -88,14 +83,30 @@ async def write_manuscript(body: WritingBody, call: JobCall) -> Response:
 
 
 @router.post("/experiments/check", responses=problems(404))
-async def check_experiment_fields(body: ExperimentBody, request: Request, state: StateOf) -> ExperimentReport:
+async def check_experiment_fields(body: ExperimentBody, request: Request, state: StateOf) -> writing.ExperimentReport:
     """What is wrong or odd in an experiment, and which fields each section still needs."""
 
-    def with_plots(experiment: Experiment) -> Experiment:
+    def with_plots(experiment: writing.Experiment) -> writing.Experiment:
         _require_readable(request)
         return with_uploaded_plots(experiment, state.session.home, body.plot_upload)
 
-    return await asyncio.to_thread(check_experiment, body.experiment, with_plots, _left_out(request))
+    return await asyncio.to_thread(writing.check_experiment, body.experiment, with_plots, _left_out(request))
+
+
+@questions.post("/checks", tags=["checks"], responses=problems(404))
+async def check(body: CheckBody, call: JobCall) -> CheckResult:
+    """Check each sentence of a text by the papers that it cites; the same request again costs only what changed.
+
+    A request that is cut off keeps what was judged: the same one goes on. With `Prefer: respond-async`, which long
+    texts need, the check is a job: 202 with its place, at which the result is found, as for an ingest.
+    """
+    content, state = body.model_dump(mode="json"), call.state
+    given = await check_arguments(content)
+    if "respond-async" in call.request.headers.get("prefer", ""):
+        order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", {"check": content})
+        reference = await call.refer(content, lambda: state.ingests.start(order))
+        return cast("CheckResult", reference)  # FastAPI sends a response as it is
+    return await acheck_prose(state.session, **given)
 
 
 @router.post("/plots", responses=problems(404, 507))
@@ -105,7 +116,7 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
     Uploading the same images again is free. They are deleted with the last run that shows them, or after a day if
     there is none.
     """
-    given = [(file.filename or "", await file.read(MOST_BYTES + 1)) for file in files]
+    given = [(file.filename or "", await file.read(writing.MOST_BYTES + 1)) for file in files]
     async with state.ingests.reserve(f"plots-{secrets.token_hex(6)}", sum(len(data) for _, data in given)):
         upload_id, names, refused = await asyncio.to_thread(store_plots, given, state.session.home, base)
     return {"id": upload_id, "files": names, "refused": refused}
@@ -114,7 +125,9 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
 async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
     _require_readable(call.request)
     left_out = _left_out(call.request)
-    parsed = await asyncio.to_thread(parse_experiment, body.experiment, *required_kinds(kind), left_out=left_out)
+    parsed = await asyncio.to_thread(
+        writing.parse_experiment, body.experiment, *writing.required_kinds(kind), left_out=left_out
+    )
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
     asked = SectionRequest(kind, experiment, fresh=body.fresh)
     return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body.limits()))
@@ -122,12 +135,12 @@ async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
 
 def _require_readable(request: Request) -> None:
     """Raise `ExperimentError` if this request's experiment was refused before parsing."""
-    error: ExperimentError | None = getattr(request.state, "refused_experiment", None)
+    error: writing.ExperimentError | None = getattr(request.state, "refused_experiment", None)
     if error is not None:
         raise error
 
 
-def _left_out(request: Request) -> list[UnusableField]:
+def _left_out(request: Request) -> list[writing.UnusableField]:
     """The problems of fields left out of this request's experiment before parsing."""
-    problems: list[UnusableField] = getattr(request.state, "left_out", [])
+    problems: list[writing.UnusableField] = getattr(request.state, "left_out", [])
     return problems

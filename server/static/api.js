@@ -4,10 +4,11 @@ import { clean, element } from "./text.js";
 
 /** A refused or failed request: `message`, `help` and `status`. */
 export class Problem extends Error {
-  constructor({ detail, help = "", status = 0 }) {
+  constructor({ detail, help = "", status = 0, cell = null }) {
     super(clean(detail) || "The request failed.");
     this.help = clean(help);
     this.status = status;
+    this.cell = cell; // what is stored, when an edit was refused
   }
 }
 

@@ -14,8 +14,7 @@ import pytest
 import citeloom
 from citeloom import CiteloomError, Conversation, aopen_library, open_library
 from citeloom.api.homes import OpenOptions
-from citeloom.api.questions import ResearchOptions
-from citeloom.api.running import RunOptions
+from citeloom.api.running import ResearchOptions, RunOptions
 from citeloom.graph.session import Session
 from tests.support.sample_library import EXPERIMENT, index_samples
 

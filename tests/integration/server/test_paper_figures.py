@@ -13,7 +13,7 @@ import pytest
 
 from citeloom.documents.figures import PaperFigure
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
-from citeloom.server.mcp_server import LibraryTools
+from citeloom.server.routes.paper_routes import list_figures
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from tests.support.illustrated_home import colour_of, illustrate
@@ -88,7 +88,7 @@ def test_the_page_of_a_paper_shows_its_figures_with_what_is_the_models_marked(se
 
 
 def test_an_agent_lists_figures(served: Served) -> None:
-    found = served.run(LibraryTools(served.state.session, served.state.runs).list_figures(KEY))
+    found = served.run(list_figures(served.state.session, KEY))
     assert [item["name"] for item in found["figures"]] == ["Figure 1", "Figure 2", "Figure 3"]
     assert found["figures"][0]["described_by"] == "see-1"
 

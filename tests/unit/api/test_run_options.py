@@ -12,8 +12,8 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 from typer.testing import CliRunner
 
-from citeloom.api.questions import ResearchOptions, aresearch
 from citeloom.api.run_options import QuestionOptions, TextOptions, part_of, shown_options
+from citeloom.api.running import ResearchOptions, aresearch
 from citeloom.commands.options import takes_options
 from citeloom.errors import InputError
 from citeloom.server.request_models import ResearchBody

@@ -26,16 +26,16 @@ def test_views_are_accessible_and_fit_their_window(
     page = window(width, scheme).new_page()
     for view in VIEWS:
         page.goto(served.url + view)
-        _check(page, view)
+        check_view(page, view)
     page.goto(served.url)
     ask(page, QUESTION)
     answered(page)
     for summary in page.locator("#turn-1 details > summary").all():
         summary.click()
-    _check(page, "an answer")
+    check_view(page, "an answer")
     page.locator("#turn-1 a.citation").first.click()
     expect(page.locator("#panel img.loaded").first).to_be_visible()
-    _check(page, "the panel")
+    check_view(page, "the panel")
 
 
 @pytest.mark.long
@@ -50,16 +50,16 @@ def test_figures_load_when_they_are_looked_at_and_open_in_the_panel(
     assert images == []
     page.locator("#figures > summary").click()
     expect(page.locator("#figures img").first).to_have_js_property("naturalWidth", 120)
-    _check(page, "the figures")
+    check_view(page, "the figures")
     page.locator(".figure-open").first.click()
     expect(page.locator("#panel")).to_contain_text("Figure 1: Spread of the runs.")
-    _check(page, "a figure in the panel")
+    check_view(page, "a figure in the panel")
     page.get_by_role("button", name="Next figure").click()
     expect(page.locator("#panel")).to_contain_text("Figure 2: Number of seeds.")
     expect(page.get_by_role("button", name="Next figure")).to_be_disabled()
 
 
-def _check(page: Page, view: str) -> None:
+def check_view(page: Page, view: str) -> None:
     overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert overflow <= 0, f"{view} is {overflow} pixels too wide"
     violations = Axe().run(page).response["violations"]

@@ -1,0 +1,106 @@
+"""Routes of evidence tables: make, list, edit, download, delete; a cell has a revision, so that no edit is lost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, cast
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+
+from ...api import evidence_tables
+from ...api.results import CellRecord
+from ..job import active_record
+from ..job_requests import JobCall, event_stream
+from ..problems import ServerError, problem_response, to_problem
+from ..request_models import CellBody, TableBody
+from ..response_models import ListedTable, ListedTables, Responses, Stopped, event_answers, job_answers, problems
+from ..run_jobs import load_ended_table
+from ..server_state import StateOf
+
+router = APIRouter(prefix="/tables", tags=["tables"])
+Key = Annotated[str, Query(min_length=1, max_length=500, description="Citation key of the paper.")]
+Column = Annotated[str, Query(min_length=1, max_length=200, description="Name of the column.")]
+Study = Annotated[str, Query(max_length=500, description="Name of the study, if the paper reports several.")]
+_TYPES = {
+    "md": "text/markdown; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "tex": "application/x-tex; charset=utf-8",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "html": "text/html; charset=utf-8",
+}
+_FILE: Responses = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
+
+
+@router.post("", responses=job_answers(404), response_class=Response)
+async def make_table(body: TableBody, call: JobCall) -> Response:
+    """Make or complete the table that answers a question, or join the job that already does.
+
+    Every paper in scope is screened; only rows of new or changed papers and cells of new columns are read.
+    """
+    return await call.answer(asdict(body), lambda: call.state.runs.make_table(body), "tables")
+
+
+@router.get("", responses=problems())
+async def list_tables(state: StateOf) -> ListedTables:
+    """The tables, the latest first."""
+    jobs = await state.jobs.known()
+    stored = await evidence_tables.alist_tables(state.session)
+    listed = [{**asdict(item), "active": active_record(jobs, item.table_id)} for item in stored]
+    return {"tables": cast("list[ListedTable]", listed)}  # which has the fields of a stored table
+
+
+@router.get("/{table_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
+async def table_events(table_id: str, request: Request, state: StateOf) -> Response:
+    """The events of the job that makes the table, since `Last-Event-ID`, until it ends; else the table."""
+    job = await state.jobs.find(table_id) or await load_ended_table(table_id, state.session)
+    return event_stream(job, request, state.streams)
+
+
+@router.post("/{table_id}/cancel", responses=problems(404))
+async def cancel_table(table_id: str, state: StateOf) -> Stopped:
+    """Stop the job that makes the table, on whichever server; what was read is kept."""
+    return {"id": table_id, "stopped": await state.jobs.stop(table_id)}
+
+
+@router.get("/{table_id}/cells", responses=problems(404))
+async def show_cell(table_id: str, state: StateOf, key: Key, column: Column, study: Study = "") -> CellRecord:
+    """One cell of a table."""
+    table = await evidence_tables.aload_table(state.session, table_id)
+    found = [row["cells"] for row in table["rows"] if row["key"] == key and row["study"] == study]
+    if not found or column not in found[0]:
+        raise ServerError(404, f"{table['table_id']} has no cell for {key!r:.80}, {study!r:.80}, {column!r:.80}.")
+    cell: CellRecord = found[0][column]
+    return cell
+
+
+@router.put("/{table_id}/cells", responses=problems(404, 409), response_model=CellRecord)
+async def edit_cell(table_id: str, body: CellBody, state: StateOf) -> Response | CellRecord:
+    """Replace the value of a cell by the user's own; no reading replaces it again.
+
+    If somebody changed the cell since the given revision, it stays, and the problem holds it as `cell`.
+    """
+    edit = asdict(body)
+    try:
+        return cast("CellRecord", await evidence_tables.aedit_cell(state.session, table_id, **edit))
+    except evidence_tables.CellChangedError as error:
+        stored = await show_cell(table_id, state, body.key, body.column, body.study)
+        return problem_response({**to_problem(error), "cell": dict(stored)})
+
+
+@router.get("/{table_id}/files/{format}", responses={**_FILE, **problems(404, 502)}, response_class=Response)
+async def get_table_file(table_id: str, format: evidence_tables.TableFormat, state: StateOf) -> Response:
+    """A table as a file: Markdown, CSV, Excel (with a sheet of the words), LaTeX, Word, or HTML with the words."""
+    async with state.renderers:  # pandoc needs a process
+        name, content = await evidence_tables.arender_table(state.session, table_id, format)
+    attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
+    return Response(content, media_type=_TYPES[format], headers=attached)
+
+
+@router.delete("/{table_id}", status_code=204, responses=problems(404, 409))
+async def remove_table(table_id: str, state: StateOf) -> None:
+    """Delete a table with its edits, if it is not being made; cached model answers stay."""
+    await state.jobs.require_idle(table_id)
+    await evidence_tables.adelete_table(state.session, table_id)
+    state.jobs.forget(table_id)
