@@ -115,7 +115,7 @@ _RESEARCH: Final = GraphShape(
     ),
     {
         START: "route",
-        "route": "plan_needs",
+        "route": route_question.to_needs_or_render,
         "plan_needs": route_question.to_track,
         "one_paper": "read",
         "survey": "read",

@@ -53,7 +53,8 @@ async def written_draft(state: RunState, session: Session) -> WrittenDraft:
     if "question" in state:
         given = cast(ResearchState, state)
         read = {split_chunk_id(name)[0] for name in state.get("read_chunks", [])}
-        search = QuestionSearch(given["route"], given.get("shortlist", []), len(given.get("found", [])), len(read))
+        limited = bool(given.get("papers"))
+        search = QuestionSearch(given["route"], given.get("shortlist", []), limited, len(read))
     return WrittenDraft(
         brief,
         draft,
