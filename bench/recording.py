@@ -24,9 +24,9 @@ from citeloom.roles.protocols import (
     NeedsPlanner,
     PaperCard,
     Purpose,
-    Roles,
     ScreenedPapers,
 )
+from citeloom.roles.run_roles import Roles
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import RoleName
 from citeloom.stores.library import Library
