@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
-from ..claims.check_files import CHECK_FORMATS, CheckFormat, check_formats, write_check
+from ..claims.check_files import CHECK_FORMATS, CheckFormat, check_formats, comment_in_place, write_check
 from ..claims.check_report import (
     check_report,
     needs_attention,
@@ -32,14 +33,16 @@ from ..claims.claim_records import (
 from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
 from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
-from ..claims.reference_entries import load_references
+from ..claims.reference_entries import ReferenceList, entries_elsewhere, load_references
 from ..claims.text_check import CHECK_PARTS, MOST_PASSAGES, CheckPart, ClaimChecker, ManuscriptCheck, elsewhere_records
 from ..documents.sandbox import in_thread
 from ..experiment import Experiment, load_experiment
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
+from ..metadata.services import open_services, service_hosts
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
+from ..plurals import counted
 from ..tools.retrieval import Retrieval
 from ..tools.scope import require_words
 from .arguments import ArgumentError, at_least_one, require_writable, requires_open
@@ -68,6 +71,7 @@ __all__ = [
     "summary_lines",
 ]
 
+_WORD_WEIGHT: Final = 0.6  # a claim repeats more words of its source than a question does; see docs/scores.md
 _PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
 
 
@@ -131,12 +135,14 @@ async def acheck_text(
     only: Sequence[CheckPart] | CheckPart = (),
     max_calls: int | None = None,
     fresh: bool = False,
+    look_up: bool = False,
     out: Path | str | None = None,
     formats: Sequence[CheckFormat] | CheckFormat = (),
     force: bool = False,
+    in_place_comments: bool = False,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> CheckResult:
-    """Check every sentence of a text of the user's own; nothing in it is changed.
+    """Check every sentence of a text of the user's own; nothing in it is changed unless that is asked for.
 
     Args:
         session: an open library.
@@ -146,20 +152,24 @@ async def acheck_text(
         only: parts to check, of `claims`, `uncited`, `numbers` and `references`; all if omitted.
         max_calls: limit on model requests; beyond it, sentences stay unjudged, and the same call goes on later.
         fresh: judge again, without reusing answers.
+        look_up: ask metadata services whether the entries that the library lacks exist.
         out: folder for the files in `formats`; none are written if omitted.
         formats: `html` (one-file report), `docx` (a copy with comments), `tex` (a copy with notes), `json`, `sarif`.
         force: replace files in `out` that exist already.
+        in_place_comments: put the remarks into the `.docx` or `.tex` itself; what it was is kept as `NAME.original`.
         on_notice: called with one line about the work ahead.
 
     Raises `InputError` for a file that cannot be read, and `PausedError` if the endpoint is lost.
     """
     path, wanted = Path(file), check_formats(formats, out, Path(file))
     given = None if experiment is None else await asyncio.to_thread(load_experiment, Path(experiment))
-    request = _CheckRequest(path, None if bib is None else Path(bib), _parts(only), given, fresh)
+    request = _CheckRequest(path, None if bib is None else Path(bib), _parts(only), given, fresh, look_up)
     found = await _check(session, request, max_calls, on_notice)
     if out is not None and wanted:
         written = await in_thread(write_check, found.result, found.manuscript, path, Path(out), wanted, force)
         found.result["files"] = written
+    if in_place_comments:
+        found.result["kept"] = await in_thread(comment_in_place, found.result, found.manuscript, path)
     return found.result
 
 
@@ -172,6 +182,7 @@ class _CheckRequest:
     parts: frozenset[CheckPart]
     experiment: Experiment | None
     fresh: bool
+    look_up: bool = False
     name: str = ""
 
 
@@ -203,8 +214,14 @@ async def _check(
     async def work() -> CheckResult:
         checker = await _checker(session, run, progress, MOST_PASSAGES)
         experiment, parts = request.experiment, request.parts
-        check = ManuscriptCheck(manuscript, references, checker, parts, experiment, session.metadata)
-        sentences, entries = await check.run()
+        async with AsyncExitStack() as opened:
+            services = None
+            if request.look_up and "references" in parts:
+                progress.on_notice(f"Asking {service_hosts(session.settings)} for the reference list.")
+                services = await opened.enter_async_context(open_services(session.settings, session.metadata))
+            store = session.metadata
+            check = ManuscriptCheck(manuscript, references, checker, parts, experiment, store, services)
+            sentences, entries = await check.run()
         model = session.settings.address_of("judge")[0] if checker.judge is not None else ""
         return {
             "file": shown,
@@ -217,7 +234,12 @@ async def _check(
             "counts": _counts(sentences, entries),
             "run": run,
             "usage": {},
-            "warnings": [*manuscript.notices, *references.notices, *_budget_warning(progress)],
+            "warnings": [
+                *manuscript.notices,
+                *references.notices,
+                *_not_looked_up(references, request),
+                *_budget_warning(progress),
+            ],
         }
 
     with session.run(run, fresh=request.fresh):
@@ -237,6 +259,8 @@ async def acheck_prose(
     only: Sequence[CheckPart] | CheckPart = (),
     max_calls: int | None = None,
     fresh: bool = False,
+    look_up: bool = False,
+    on_notice: Callable[[str], None] = lambda _: None,
 ) -> CheckResult:
     """Check a text that is given as such; see `acheck_text`. `bib` is the content of its bibliography.
 
@@ -248,12 +272,9 @@ async def acheck_prose(
         entries = Path(folder) / "references.bib"
         if bib.strip():
             await asyncio.to_thread(entries.write_text, bib, encoding="utf-8", errors="replace")
-        found = await _check(
-            session,
-            _CheckRequest(file, entries if bib.strip() else None, _parts(only), experiment, fresh, name=file.name),
-            max_calls,
-        )
-        return found.result
+        own = entries if bib.strip() else None
+        request = _CheckRequest(file, own, _parts(only), experiment, fresh, look_up, name=file.name)
+        return (await _check(session, request, max_calls, on_notice)).result
 
 
 check_claims = requires_open(blocking(acheck_claims))
@@ -268,7 +289,7 @@ async def _checker(session: Session, run: str, progress: Progress, most: int, *,
     endpoint = session.custom_model_id or [*settings.address_of("judge")[:2], settings.temperature]
     identity = hash_key([endpoint, settings.judge_protocol, prompts])[:24]
     memory = VerdictMemory(session.journal, session.scope(run), identity)
-    options = Retrieval(settings.retrieval_mode, rerank=settings.rerank)
+    options = Retrieval(settings.retrieval_mode, bm25_weight=_WORD_WEIGHT, rerank=settings.rerank)
     return ClaimChecker(session.library, role, memory, progress, options, most)
 
 
@@ -311,6 +332,14 @@ def _counts(sentences: Sequence[Any], references: Sequence[Any]) -> dict[str, di
     kinds = Counter(item["kind"] for item in sentences)
     rules = Counter(found["rule"] for item in (*sentences, *references) for found in item["faults"])
     return {"labels": dict(labels), "kinds": dict(kinds), "rules": dict(rules)}
+
+
+def _not_looked_up(references: ReferenceList, request: _CheckRequest) -> list[str]:
+    unknown = len(entries_elsewhere(references)) if "references" in request.parts and not request.look_up else 0
+    if not unknown:
+        return []
+    exist = "it exists" if unknown == 1 else "they exist"
+    return [f"{counted(unknown, 'entry', 'entries')} not in the library: not checked whether {exist} (--look-up asks)."]
 
 
 def _budget_warning(progress: Progress) -> list[str]:

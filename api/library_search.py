@@ -28,8 +28,13 @@ from ..tools.paper_search import (
     year_range as year_range,
 )
 from ..tools.retrieval import Hit, Retrieval, retrieve
-from ..tools.scope import Scope, require_words as require_words
-from ..tools.tool_schemas import CategoryName as CategoryName, as_list as as_list, as_years as as_years
+from ..tools.scope import (
+    CategoryName as CategoryName,
+    Scope,
+    as_list as as_list,
+    as_years as as_years,
+    require_words as require_words,
+)
 from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
 from .blocking import blocking, threaded
 

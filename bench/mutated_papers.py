@@ -3,8 +3,8 @@
 Each sentence of a paper is written as a user would who relies on that paper: with a citation of it. Then one thing is
 changed: the key, a number, a unit, a negation, or the citation is taken out (of a sentence that cites in its paper).
 Other sentences stay as they are. Papers are drawn once, and halved: `tune` for whoever changes rules, `report` for the
-figures. A second table asks which sentences need a citation, of sentences whose own citations were stripped, and of
-sentences without any from paragraphs without any.
+figures. A second table asks which sentences need a citation, of sentences of the reported half whose own citations were
+stripped, and of sentences without any from paragraphs without any; its library is empty.
 """
 
 from __future__ import annotations
@@ -66,9 +66,10 @@ def measure(papers: Path, bib: Path, home: Path, *, changes: int, untouched: int
             ingest(library, missing, bib=bib)
         planted = _plant(sentences, sorted(path.stem for path in files), changes, untouched, random_source)
         _report_planted(_faults(library, home, bib, planted), planted, len(reported), seed)
-        everywhere = [item for path in files for item in sentences_of(path)]
-        random_source.shuffle(everywhere)
-        _report_needs(library, home, _labelled(everywhere, labelled), seed)
+    random_source.shuffle(sentences)
+    # Its papers are not in this library: a sentence that stands in one would need a citation for that alone.
+    with open_library(home.with_name("nothing"), settings=Settings()) as library:
+        _report_needs(library, home, _labelled(sentences, labelled), seed)
 
 
 def sentences_of(path: Path) -> Iterator[Sentence]:
@@ -164,10 +165,10 @@ def _start(text: str) -> str:
 def _report_planted(found: Sequence[set[str]], planted: Sequence[Planted], papers: int, seed: int) -> None:
     wanted = {
         "key": {"wrong-key"},
-        "number": {"number-not-found", "unit-differs"},
-        "unit": {"number-not-found", "unit-differs"},
-        "citation stripped": {"needs-citation"},
-        "negation": set[str](),
+        "number": {"number-not-found", "number-differs", "unit-differs"},
+        "unit": {"number-not-found", "number-differs", "unit-differs"},
+        "citation stripped": {"needs-citation", "copied-uncited"},
+        "negation": {"polarity-differs"},
     }
     print(f"Mutated papers: the reported half, {papers} papers, seed {seed}, no model")
     print("| changed | n | noticed by its rule | by any rule |")

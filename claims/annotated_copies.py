@@ -18,6 +18,7 @@ from ..documents.safe_files import FileRefusedError
 from ..errors import InputError
 from .check_report import problem_lines
 from .claim_records import CheckResult, SentenceRecord
+from .latex_reader import NOTE
 from .word_reader import WordRun, WordText, open_document, read_part
 
 _AUTHOR: Final = "Citeloom"
@@ -28,8 +29,7 @@ _CONTENT: Final = "application/vnd.openxmlformats-officedocument.wordprocessingm
 _ID: Final = re.compile(rb'<w:comment\b[^<>]{0,400}?w:id="(\d{1,9})"')
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
-_NOTE: Final = "\\citeloomnote"
-_DEFINITION: Final = "\\providecommand{\\citeloomnote}[1]{\\marginpar{\\raggedright\\tiny\\textbf{Citeloom:} #1}}\n"
+_DEFINITION: Final = f"\\providecommand{{\\{NOTE}}}[1]{{\\marginpar{{\\raggedright\\tiny\\textbf{{Citeloom:}} #1}}}}\n"
 _LATEX: Final = {
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     **{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "\n": " "},
@@ -154,7 +154,7 @@ def _with_notes(source: str, notes: Sequence[tuple[int, str]], is_main: bool) ->
     for end, words in sorted(notes, key=lambda item: item[0]):
         place = max(done, _next_open(spans, end))
         shown = "".join(_LATEX.get(sign, sign) for sign in _CONTROL.sub(" ", words))
-        pieces += [source[done:place], f"{_NOTE}{{{shown}}}"]
+        pieces += [source[done:place], f"\\{NOTE}{{{shown}}}"]
         done = place
     text = "".join([*pieces, source[done:]])
     head = text.find("\\begin{document}")

@@ -13,10 +13,9 @@ from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..program import NAME
 from .annotated_copies import latex_copies, word_copy
-from .check_report import LABELS, SEVERITIES, check_report
-from .claim_records import CheckResult, FaultSeverity, SentenceRecord
+from .check_report import LABELS, MEANINGS, SEVERITIES, check_report
+from .claim_records import FAULTS, CheckResult, ClaimLabel, FaultSeverity, PlaceRecord, SentenceRecord
 from .manuscript import Manuscript
-from .reference_entries import FAULTS
 
 CheckFormat = Literal["html", "docx", "tex", "json", "sarif"]
 CHECK_FORMATS: Final[tuple[CheckFormat, ...]] = get_args(CheckFormat)
@@ -57,6 +56,28 @@ def write_check(
         ) from error
 
 
+def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) -> list[str]:
+    """Put the remarks into the text itself; each file is kept beside it first, under the names returned. Blocks.
+
+    Raises `InputError` for other formats than Word and LaTeX.
+    """
+    if manuscript.format == "docx":
+        changed = {file: word_copy(file, result)}
+    elif manuscript.format == "tex":
+        copies = latex_copies(dict(zip(manuscript.files, manuscript.sources, strict=True)), result)
+        sources = dict(zip(manuscript.files, manuscript.sources, strict=True))
+        changed = {file.parent / name: text.encode() for name, text in copies.items() if text != sources[name]}
+    else:
+        raise InputError(f"{file}: only .docx and .tex take comments.", help="Leave out --in-place-comments.")
+    kept: list[str] = []
+    for path, content in changed.items():
+        original = _free(path.with_name(f"{path.stem}.original{path.suffix}"), force=False)
+        replace_file(original, path.read_bytes())
+        replace_file(path, content)
+        kept.append(str(original))
+    return kept
+
+
 def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> Path:
     if name == "docx":
         path = _free(out / f"{file.stem}.checked.docx", force)
@@ -65,13 +86,10 @@ def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file:
     if name == "tex":
         return _write_latex(result, manuscript, file, out, force)
     path = out / f"{file.stem}.check.{name}"
-    content = check_report(result) if name == "html" else json.dumps(_plain(name, result), indent=1, ensure_ascii=False)
+    plain = sarif(result) if name == "sarif" else result
+    content = check_report(result) if name == "html" else json.dumps(plain, indent=1, ensure_ascii=False)
     replace_file(path, f"{content}\n".encode("utf-8", "replace"))
     return path
-
-
-def _plain(name: CheckFormat, result: CheckResult) -> object:
-    return sarif(result) if name == "sarif" else result
 
 
 def _write_latex(result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> Path:
@@ -100,16 +118,21 @@ def _free(path: Path, force: bool) -> Path:
 
 def sarif(result: CheckResult) -> dict[str, Any]:
     """The problems in the format that CI systems show beside the lines of a file."""
-    rules = {**FAULTS, **{f"claim-{label.replace('_', '-')}": severity for label, severity in SEVERITIES.items()}}
+    rules = dict(FAULTS) | {_rule(label): (severity, MEANINGS[label]) for label, severity in SEVERITIES.items()}
     try:
         number = version(NAME)
     except PackageNotFoundError:
         number = "0"
-    driver = {
-        "name": NAME,
-        "version": number,
-        "rules": [{"id": rule, "defaultConfiguration": {"level": level}} for rule, level in rules.items()],
-    }
+    described = [
+        {
+            "id": rule,
+            "name": rule.title().replace("-", ""),
+            "shortDescription": {"text": meaning},
+            "defaultConfiguration": {"level": level},
+        }
+        for rule, (level, meaning) in rules.items()
+    ]
+    driver = {"name": NAME, "version": number, "rules": described}
     found = [item for sentence in result["sentences"] for item in _of_sentence(sentence)]
     found += [
         _sarif_result(
@@ -121,25 +144,30 @@ def sarif(result: CheckResult) -> dict[str, Any]:
     return {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": found}]}
 
 
+def _rule(label: ClaimLabel) -> str:
+    return f"claim-{label.replace('_', '-')}"
+
+
 def _of_sentence(sentence: SentenceRecord) -> Iterator[dict[str, Any]]:
     label, place = sentence["label"], sentence["place"]
     if sentence["kind"] == "cited" and label in SEVERITIES:
-        rule, message = (
-            f"claim-{label.replace('_', '-')}",
-            f"{LABELS[label]}: {sentence['reason'] or sentence['claim']}",
-        )
-        yield _sarif_result(rule, SEVERITIES[label], message, place["file"], place["line"], place["column"])
+        message = f"{LABELS[label]}: {sentence['reason'] or sentence['claim']}"
+        yield _sarif_result(_rule(label), SEVERITIES[label], message, place["file"], place)
     for fault in sentence["faults"]:
-        rule, severity = fault["rule"], fault["severity"]
-        yield _sarif_result(rule, severity, fault["message"], place["file"], place["line"], place["column"])
+        yield _sarif_result(fault["rule"], fault["severity"], fault["message"], place["file"], place)
 
 
 def _sarif_result(
-    rule: str, severity: FaultSeverity, message: str, file: str, line: int | None = None, column: int | None = None
+    rule: str, severity: FaultSeverity, message: str, file: str, place: PlaceRecord | None = None
 ) -> dict[str, Any]:
     location: dict[str, Any] = {"artifactLocation": {"uri": file}}
-    if line is not None:
-        location["region"] = {"startLine": line, "startColumn": column or 1}
+    if place is not None and place["line"] is not None:
+        location["region"] = {
+            "startLine": place["line"],
+            "startColumn": place["column"],
+            "endLine": place["end_line"],
+            "endColumn": place["end_column"],
+        }
     return {
         "ruleId": rule,
         "level": severity,

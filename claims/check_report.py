@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from markupsafe import Markup
@@ -37,6 +38,15 @@ KINDS: Final[Mapping[SentenceKind, str]] = {
     "common": "commonly known",
     "opinion": "a view",
     "other": "no claim",
+}
+# What a label says of a sentence, for those who see its rule alone.
+MEANINGS: Final[Mapping[ClaimLabel, str]] = {
+    "contradicted": "A source says otherwise than the sentence that cites it.",
+    "not_found": "The cited paper does not say what the sentence says.",
+    "overstated": "The sources say it more weakly, for fewer cases, or only in part.",
+    "indirect": "The cited paper says it of another paper's work.",
+    "unread": "No passage of the cited paper could be read.",
+    "not_in_library": "The cited paper is not in the library, so the sentence could not be compared.",
 }
 # How serious a label is; those that are not named need no attention.
 SEVERITIES: Final[Mapping[ClaimLabel, FaultSeverity]] = {
@@ -121,8 +131,16 @@ def check_report(result: CheckResult) -> str:
     cited = sum(sentence["kind"] == "cited" for sentence in sentences)
     opened = {position for position, severity in severities.items() if severity is not None}
     wrong = {position for position, severity in severities.items() if severity in ("error", "warning")}
+    filters = [
+        ("only-wrong", "Wrong or doubtful", len(wrong)),
+        ("only-open", "All remarks", len(opened)),
+        ("only-all", "All sentences", len(sentences)),
+        ("only-cited", "With citations", cited),
+        ("only-uncited", "Without citations", len(sentences) - cited),
+    ]
     return report_template("check.html").render(
         result=result,
+        name=Path(result["file"]).name,
         style=Markup(style),
         script=Markup(script),
         style_hash=content_hash(style),
@@ -130,14 +148,9 @@ def check_report(result: CheckResult) -> str:
         labels=LABELS,
         kinds=KINDS,
         wrong=[label for label, severity in SEVERITIES.items() if severity in ("error", "warning")],
-        figures=[(name, number) for name, number in _figures(result)],
-        filters=[
-            ("only-wrong", "Wrong or doubtful", len(wrong)),
-            ("only-open", "All remarks", len(opened)),
-            ("only-all", "All sentences", len(sentences)),
-            ("only-cited", "With citations", cited),
-            ("only-uncited", "Without citations", len(sentences) - cited),
-        ],
+        figures=list(_figures(result)),
+        filters=filters,
+        chosen=next((name for name, _, number in filters if number), "only-all"),
         groups=groups,
         places={sentence["position"]: shown_place(sentence["place"]) for sentence in sentences},
         open=opened,
@@ -146,7 +159,7 @@ def check_report(result: CheckResult) -> str:
 
 
 def _figures(result: CheckResult) -> Iterator[tuple[str, int]]:
-    yield "sentences", len(result["sentences"])
+    yield "sentence" if len(result["sentences"]) == 1 else "sentences", len(result["sentences"])
     for label, name in LABELS.items():
         number = result["counts"]["labels"].get(label, 0)
         if number:

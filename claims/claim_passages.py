@@ -22,6 +22,7 @@ from ..text.words import is_generic, is_stop, split_words
 from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
 from ..tools.scope import Scope
 from .claim_records import Does, GivenPassage, PassageRecord
+from .nearest_sentences import SAME_MATTER, NearSentence, SentenceIndex
 
 CLAIM_TOKENS: Final = 900  # of all passages of one claim
 _LEAST_TOKENS: Final = 120  # of one passage
@@ -29,6 +30,7 @@ _GIVEN_CHARACTERS: Final = 1_500  # of a part of a given text
 _ELSEWHERE_HITS: Final = 24
 _ELSEWHERE_PAPERS: Final = 3
 _NEAR_PAPERS: Final = 8
+_WORD_HITS: Final = 8
 _MOST_CITED: Final = 3  # works named behind a sentence that cites others
 
 
@@ -109,6 +111,7 @@ async def passages_elsewhere(
 ) -> list[ClaimPassage]:
     """The nearest passage of each of the nearest papers of the library, apart from some."""
     hits = await retrieve(library, query, _ELSEWHERE_HITS, Scope(), options)
+    copied = await asyncio.to_thread(nearest_in_library, library, query, without)
     if len({hit.candidate.chunk.key for hit in hits} - set(without)) < papers:
         # One paper may have all hits: then the papers with the nearest summaries are searched beside it.
         vector = await library.embedding.embed_query(query)
@@ -120,7 +123,27 @@ async def passages_elsewhere(
         item = hit.candidate
         if item.chunk.key not in without and item.chunk.category is not Category.RELATED_WORK:
             best.setdefault(item.chunk.key, ClaimPassage(item.chunk, item.paper, item.vector_score))
-    return sorted(best.values(), key=lambda item: -item.cosine)[:papers]
+    found = sorted(best.values(), key=lambda item: -item.cosine)
+    if copied is not None and copied.share >= SAME_MATTER:
+        # Vectors may miss a sentence that stands there word for word.
+        first = await nearest_passage(library, copied, query)
+        found = [first, *(item for item in found if item.chunk.key != copied.chunk.key)]
+    return found[:papers]
+
+
+def nearest_in_library(library: Library, text: str, without: Collection[str] = ()) -> NearSentence | None:
+    """The sentence of the library that shares most words with a text; blocks."""
+    hits = library.matching(library.terms(text), _WORD_HITS + len(without) * _WORD_HITS)
+    chunks = [chunk for chunk in library.chunks([name for name, _ in hits]) if chunk.key not in without]
+    return SentenceIndex(chunks).nearest(text)
+
+
+async def nearest_passage(library: Library, near: NearSentence, query: str) -> ClaimPassage:
+    """The passage of a sentence, which it quotes."""
+    vector = await library.embedding.embed_query(query)
+    cosines = await asyncio.to_thread(library.cosines, vector, [near.chunk.id])
+    paper = await asyncio.to_thread(library.paper, near.chunk.key)
+    return ClaimPassage(near.chunk, paper, cosines.get(near.chunk.id, 0.0), nearest=(near.start, near.end))
 
 
 def given_passages(given: Sequence[GivenPassage]) -> list[ClaimPassage]:
@@ -222,9 +245,18 @@ def _words(text: str) -> frozenset[str]:
     )
 
 
-def paper_text(library: Library, key: str) -> str:
-    """All text of a paper; empty for one that the library no longer has. Blocks."""
-    try:
-        return "\n\n".join(chunk.text for chunk in library.paper_chunks(key))
-    except UnknownPaperError:
-        return ""
+@dataclass(frozen=True, slots=True)
+class WholePaper:
+    """A whole paper: its text, and its sentences by their words."""
+
+    text: str
+    sentences: SentenceIndex
+
+    @classmethod
+    def of(cls, library: Library, key: str) -> WholePaper:
+        """Read it; empty for a paper that the library no longer has. Blocks."""
+        try:
+            chunks = library.paper_chunks(key)
+        except UnknownPaperError:
+            chunks = []
+        return cls("\n\n".join(chunk.text for chunk in chunks), SentenceIndex(chunks))

@@ -6,6 +6,7 @@ that of the sentence by all its sources together, and each source has its own sh
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NotRequired, Required, get_args
 
 from typing_extensions import TypedDict
@@ -86,7 +87,7 @@ class SourceRecord(TypedDict):
 class FaultRecord(TypedDict):
     """Something that is wrong beside the verdict: `start:end` are characters of the sentence, None for all of it.
 
-    `rule` is one of `faults.RULES`.
+    `rule` is one of `FAULTS`.
     """
 
     rule: str
@@ -94,6 +95,35 @@ class FaultRecord(TypedDict):
     message: str
     start: int | None
     end: int | None
+
+
+# The severity of each rule, and what it finds.
+FAULTS: Final[Mapping[str, tuple[FaultSeverity, str]]] = {
+    "key-without-entry": ("error", "A citation names no entry of the reference list."),
+    "ambiguous-citation": ("warning", "A citation may name several entries."),
+    "wrong-key": ("warning", "The words stand in another paper of the library than the cited one."),
+    "retracted": ("error", "The cited paper is retracted."),
+    "entry-differs": ("warning", "An entry differs from the paper, or from what services say of it."),
+    "entry-invented": ("warning", "No metadata service knows a work of this title or DOI."),
+    "entry-unchecked": ("note", "No metadata service could be asked whether the work exists."),
+    "entry-not-cited": ("note", "An entry is cited nowhere in the text."),
+    "entry-twice": ("note", "Two entries are the same work."),
+    "pointer-to-nothing": ("error", "The text points to a figure, table, section or label that it does not have."),
+    "number-not-found": ("warning", "The cited paper does not have this number."),
+    "number-differs": ("warning", "The sentence of the cited paper that says this has another number."),
+    "unit-differs": ("warning", "The cited paper has this value with another unit."),
+    "polarity-differs": ("warning", "The cited paper says the opposite in nearly the same words."),
+    "name-differs": ("warning", "The source has another name, or the citation is of other authors."),
+    "year-differs": ("warning", "The sentence of the cited paper that says this has another year."),
+    "quote-differs": ("warning", "The words in quotation marks do not stand in the cited paper."),
+    "copied-uncited": ("warning", "A sentence without a citation stands in a paper of the library."),
+    "needs-citation": ("note", "A sentence speaks of others' work, or of the world, and cites nothing."),
+}
+
+
+def fault(rule: str, message: str, start: int | None = None, end: int | None = None) -> FaultRecord:
+    """A fault with the severity of its rule."""
+    return {"rule": rule, "severity": FAULTS[rule][0], "message": message, "start": start, "end": end}
 
 
 class ClaimRecord(TypedDict):
@@ -107,7 +137,9 @@ class ClaimRecord(TypedDict):
 
 
 class PlaceRecord(TypedDict):
-    """Where a sentence is: file, line and column from 1 (text formats), `paragraph` (Word), or `page` (PDF).
+    """Where a sentence is: file, lines and columns from 1 (text formats), `paragraph` (Word), or `page` (PDF).
+
+    `end_column` is that behind its last character.
 
     `start` and `end` are character offsets of the file, for text formats.
     """
@@ -115,6 +147,8 @@ class PlaceRecord(TypedDict):
     file: str
     line: int | None
     column: int | None
+    end_line: int | None
+    end_column: int | None
     paragraph: int | None
     page: int | None
     start: int | None
@@ -155,6 +189,7 @@ class CheckResult(TypedDict):
     """The result of `check_text`. `complete` is false if a budget ended it: the same call goes on.
 
     `counts` has the number of sentences by label and kind, and of faults by rule; `model` is empty without a model.
+    `kept` are the originals of files that comments were put into.
     """
 
     file: str
@@ -169,6 +204,7 @@ class CheckResult(TypedDict):
     usage: dict[str, Any]
     warnings: list[str]
     files: NotRequired[dict[str, str]]
+    kept: NotRequired[list[str]]
 
 
 class RemarkedSentence(TypedDict):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from ..citations.markers import MARKER
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
@@ -18,12 +20,13 @@ from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
 from ..models.journal.records import RunScope
 from ..roles.chat.prompt_format import estimate_tokens
-from ..roles.protocols import CitedClaim, ClaimJudge, DecidingSpan, UncitedKind, UncitedSentence, Verdict
+from ..roles.protocols import CitedClaim, ClaimJudge, UncitedKind, UncitedSentence, Verdict
 from .claim_passages import ClaimPassage
 from .claim_records import ClaimLabel, Does, PassageRecord, SourceRecord
 
 _BATCH_TOKENS: Final = 6_000  # of one call's passages
 _BATCH_CLAIMS: Final = 14
+_VERDICTS: Final = TypeAdapter(tuple[Verdict, ...])
 _LABELS: Final[Mapping[str, ClaimLabel]] = {
     "supported": "supported",
     "partly": "overstated",
@@ -66,22 +69,19 @@ class JudgedClaim:
         """The verdict on the sentence by all passages together."""
         given = [verdict for verdict in self.verdicts or () if verdict.adds != "contradicts"] or self.verdicts or ()
         label = _LABELS.get(given[0].label, "unjudged") if given else "unjudged"
-        return "supported" if label == "indirect" and not self._relies_on_others() else label
-
-    @property
-    def reason(self) -> str:
-        """The judge's reason, without names of passages."""
-        return self.verdicts[0].reason if self.verdicts else ""
-
-    def _relies_on_others(self) -> bool:
-        """Whether every deciding sentence cites another work."""
         deciding = [
             sentence
             for passage, verdict in zip(self.passages, self.verdicts or (), strict=False)
             for sentence in passage.sentences
             if any(span.start <= sentence.start and sentence.end <= span.end for span in verdict.spans)
         ]
-        return bool(deciding) and all("[cites " in sentence.text for sentence in deciding)
+        relies = bool(deciding) and all("[cites " in sentence.text for sentence in deciding)
+        return "supported" if label == "indirect" and not relies else label
+
+    @property
+    def reason(self) -> str:
+        """The judge's reason, without names of passages."""
+        return self.verdicts[0].reason if self.verdicts else ""
 
     def records(self, key: str) -> list[PassageRecord]:
         """The passages of a paper, deciding ones first."""
@@ -175,7 +175,7 @@ async def judge_claims(
     """The claims with verdicts: remembered ones, else new ones; those that a budget leaves have none."""
     keys = [memory.claim_key(claim) for claim in claims]
     known = await memory.recall(keys)
-    verdicts = {key: _from_record(record) for key, record in known.items()}
+    verdicts = {key: _VERDICTS.validate_python(record) for key, record in known.items()}
     missing = {key: claim for key, claim in zip(keys, claims, strict=True) if key not in verdicts and claim.passages}
 
     async def ask(batch: Sequence[tuple[str, JudgedClaim]]) -> None:
@@ -191,14 +191,11 @@ async def judge_claims(
         )
 
     await gather_all(ask(batch) for batch in _batches(missing))
+    given = [(claim, verdicts.get(key)) for key, claim in zip(keys, claims, strict=True)]
     return [
-        JudgedClaim(claim.cited, claim.passages, _in_order(verdicts.get(key), claim))
-        for key, claim in zip(keys, claims, strict=True)
+        replace(claim, verdicts=made if made is not None and len(made) == len(claim.passages) else None)
+        for claim, made in given
     ]
-
-
-def _in_order(verdicts: tuple[Verdict, ...] | None, claim: JudgedClaim) -> tuple[Verdict, ...] | None:
-    return verdicts if verdicts is not None and len(verdicts) == len(claim.passages) else None
 
 
 def _batches(claims: Mapping[str, JudgedClaim]) -> Iterator[list[tuple[str, JudgedClaim]]]:
@@ -213,12 +210,6 @@ def _batches(claims: Mapping[str, JudgedClaim]) -> Iterator[list[tuple[str, Judg
         spent += item[1].tokens
     if batch:
         yield batch
-
-
-def _from_record(records: Sequence[Mapping[str, Any]]) -> tuple[Verdict, ...]:
-    return tuple(
-        Verdict(**{**record, "spans": tuple(DecidingSpan(**span) for span in record["spans"])}) for record in records
-    )
 
 
 async def classify_sentences(

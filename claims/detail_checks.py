@@ -18,9 +18,9 @@ from ..documents import Category, Chunk, Evidence, Paper
 from ..experiment import Experiment
 from ..roles.protocols import Source
 from ..text.words import stem
-from .claim_records import FaultRecord
+from .claim_records import FaultRecord, fault
 from .manuscript import ManuscriptSentence
-from .reference_entries import fault
+from .nearest_sentences import SAME_MATTER, SAME_WORDS, NearSentence, cut
 
 # Units of one dimension, each with the ways to write it; units that only differ in spelling are the same.
 _DIMENSIONS: Final = (
@@ -77,29 +77,40 @@ def speaks_of_itself(text: str) -> bool:
 
 
 def number_faults(
-    marked: str, near: Sequence[Source], whole: Sequence[Source], experiment: Experiment | None
+    marked: str,
+    near: Sequence[Source],
+    whole: Sequence[Source],
+    experiment: Experiment | None,
+    said: NearSentence | None = None,
 ) -> list[FaultRecord]:
     """Numbers and units of a sentence that its sources do not have; `marked` has their markers.
 
     `near` are the passages nearest to the sentence, `whole` the papers, in which a number counts only with its noun.
+    Where one sentence of them is about the same (`said`), only that and its neighbours count.
     """
-    own = experiment or Experiment()
     sources = [*near, *whole]
     if not sources and experiment is None:
         return []
-    traces = trace_numbers(marked, near or whole, own)
+    said = said if said is not None and said.share >= SAME_MATTER else None
+    traces = trace_numbers(marked, near or whole, experiment or Experiment())
     texts = tuple(source.text for source in sources)
     nearest = tuple(source.text for source in near)
     numbers = {number.start: number for number in claimed_numbers(marked)}
     found: list[FaultRecord] = []
     for trace in traces:
         words, number = marked[trace.start : trace.end], numbers.get(trace.start)
-        if number is None or _is_of_experiment(trace.origin):
+        if number is None or (trace.origin is not None and trace.origin.path):
             continue
-        swapped = _other_unit(marked, number, nearest, texts)
+        swapped = said and _other_unit(marked, number, (said.text,), (said.text,))
+        swapped = swapped or _other_unit(marked, number, nearest, texts)
+        other = said and _other_number(marked, number, said)
         if swapped:
-            shown = f"{words}{swapped[0]}"
-            found.append(fault("unit-differs", f"{shown}: the source has this value as {words}{swapped[1]}."))
+            bare = words.rstrip("%\\ ")
+            message = f"{bare}{swapped[0]}: the source has this value as {bare}{swapped[1]}."
+            found.append(fault("unit-differs", message))
+        elif said and other:
+            message = f'{_with_unit(marked, number)}: the source has {other} ("{cut(said.text)}").'
+            found.append(fault("number-differs", message))
         elif trace.origin is None and not _stands_with_noun(marked, number, texts):
             where = "in the cited paper" if sources else "in the experiment"
             also = " nor in the experiment" if sources and experiment is not None else ""
@@ -107,8 +118,35 @@ def number_faults(
     return found
 
 
-def _is_of_experiment(origin: object) -> bool:
-    return bool(getattr(origin, "path", ""))
+def _other_number(text: str, number: Number, said: NearSentence) -> str:
+    """What the sentence that says the same has in place of a number; empty if it has this one, or none instead."""
+    near = said.text if said.share >= SAME_WORDS else said.around
+    if any(_same_value(number, given) for given in _given(near)):
+        return ""
+    claimed = claimed_numbers(text)
+    others = [
+        given
+        for given in claimed_numbers(said.text)
+        if given.worded == number.worded and not any(_same_value(other, given) for other in claimed)
+    ]
+    noun = _noun(text, number)
+    alike = [given for given in others if noun == _noun(said.text, given)] or (
+        others if said.share >= SAME_WORDS else []
+    )
+    return _with_unit(said.text, alike[0]) if alike else ""
+
+
+def _same_value(number: Number, given: Number) -> bool:
+    """Whether a given number is the claimed one, as a share, or rounded to its digits."""
+    claimed = (number.value, _percent(number))
+    true = (given.value, _percent(given))
+    rough = max(number.unit, number.value.copy_abs() * _QUALIFIED if number.hedge else number.unit)
+    return any(abs(abs(one) - abs(other)) <= rough / 2 for one, other in zip(claimed, true, strict=True)) and (
+        given.unit < number.unit
+        or number.hedge != ""
+        or number.value.copy_abs() in map(abs, true)
+        or _percent(number) == _percent(given)
+    )
 
 
 def _with_unit(text: str, number: Number) -> str:
@@ -127,7 +165,7 @@ def _unit_after(text: str, number: Number) -> tuple[tuple[int, str] | None, str]
     if _PERCENT_POINTS.match(text, number.end):
         return _UNITS["%"], ""
     if text[number.end - 1 : number.end] == "%":
-        return _UNITS["%"], ""
+        return _UNITS["%"], "%"
     behind = _UNIT_BEHIND.match(text.replace("\u03bc", "\u00b5"), number.end)
     return (_unit(behind[1]), behind[0]) if behind else (None, "")
 
@@ -167,6 +205,7 @@ def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool
 
 
 _PARTICULAR: Final = 3  # digits
+_QUALIFIED: Final = Decimal("0.12")
 _NOUN: Final = re.compile(r"[\s\u00a0-]{0,2}(?:\[E\d+\]\s?)?([^\W\d_]{2,30})")
 
 

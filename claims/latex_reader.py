@@ -15,7 +15,7 @@ from typing import Final
 
 from ..documents.bibliography import readable
 from ..documents.safe_files import FileRefusedError, read_regular
-from .manuscript import ListedReference, Manuscript, ProseBuilder
+from .manuscript import ListedReference, Manuscript, ProseBuilder, mentions, numbered_targets
 
 MOST_BYTES: Final = 4_000_000  # of all files together
 _MOST_FILES: Final = 200
@@ -31,7 +31,9 @@ _TOKEN: Final = re.compile(
 )
 _CITES: Final = re.compile(r"[A-Za-z]{0,20}cit[A-Za-z]{0,20}\*?")
 _NARRATIVE: Final = re.compile(r"(?:[Tt]extcites?|[Cc]itet|[Cc]itealt|[Cc]iteauthor|Citeauthor|[Cc]ite[tA])\*?")
-_NO_CITATION: Final = frozenset({"citestyle", "citesetup", "citereset", "citation", "citecolor", "citename"})
+_NO_CITATION: Final = frozenset(
+    {"citestyle", "citesetup", "citereset", "citation", "citecolor", "citename", "citeloomnote"}
+)
 _SECTIONS: Final = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
 _REFERENCES: Final = frozenset(
     "ref eqref autoref cref Cref pageref vref Vref nameref subref labelcref fref Fref crefrange".split()
@@ -52,7 +54,7 @@ _DROPPED: Final = {
         " pagenumbering hypersetup graphicspath cline input@path tikzset lstset pgfplotsset todo glsaddall title author"
         " date affil affiliation email thanks keywords institute orcid address bibliographyunit RequirePackage"
         " selectlanguage phantomsection hyphenation newcounter stepcounter DeclareMathOperator* theoremstyle ensuremath"
-        " vskip linespread PassOptionsToPackage includepdf acrodef mathchoice setcitestyle".split(),
+        " vskip linespread citeloomnote PassOptionsToPackage includepdf acrodef mathchoice setcitestyle".split(),
         1,
     ),
     **dict.fromkeys(
@@ -61,6 +63,7 @@ _DROPPED: Final = {
         2,
     ),
 }
+NOTE: Final = "citeloomnote"  # the command of notes that an earlier check put into the margin
 _DEFINITIONS: Final = frozenset("newcommand renewcommand providecommand newcommand* renewcommand* def".split())
 _SIGNS: Final = {
     **{sign: sign for sign in "%&_#${}"},
@@ -106,6 +109,7 @@ class _LatexReading:
     labels: list[str] = field(default_factory=list)
     silent: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    counted: dict[str, int] = field(default_factory=lambda: {"figure": 0, "table": 0})
     size: int = 0
     expanded: int = 0
     formulas: int = 0
@@ -143,8 +147,8 @@ def read_latex(path: str) -> dict[str, object]:
         tuple(dict.fromkeys(reading.bibliographies)),
         tuple(reading.listed),
         cited_silently=tuple(reading.silent),
-        pointers=tuple(reading.prose.pointers),
-        targets={"label": reading.labels},
+        pointers=(*reading.prose.pointers, *mentions(reading.prose.text)),
+        targets=numbered_targets(reading.prose.text, reading.counted) | {"label": reading.labels},
         notices=tuple(reading.notices),
     )
     return manuscript.as_record()
@@ -429,7 +433,7 @@ class _Scan:
             return stop
         content, _, behind = self._argument(head.end())
         count = int(head[2]) if head[2] else bool(head[3]) + bool(head[4])
-        if behind > head.end() and f"\\{head[1]}" not in content:
+        if behind > head.end() and head[1] != NOTE and f"\\{head[1]}" not in content:
             self._reading.macros[head[1]] = _Macro(count, content)
         return max(behind, head.end())
 
@@ -481,6 +485,8 @@ class _Scan:
         elif name not in _VERBATIM:
             inside = self._text[behind:close]
             self._reading.labels += [label.strip() for label in _LABEL.findall(inside)]
+            if "\\caption" in inside and name != "algorithm":
+                self._reading.counted["table" if "table" in name else "figure"] += 1
             for caption in re.finditer(r"\\caption\*?(?:of\{\w+\})?(?=\s*[\[{])", inside):
                 _, inner, _ = self._argument(self._options(behind + caption.end()))
                 self._paragraph(inner[0])

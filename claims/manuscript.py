@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
 
-from ..citations.cited_works import CitationMark, find_marks
+from pydantic import TypeAdapter
+
+from ..citations.cited_works import CitationMark, CitedWork, find_marks
 from ..documents import Paper
 from ..documents.marker_escaping import as_text, as_written
 from ..documents.paper_names import in_text_name
@@ -25,8 +27,27 @@ TextFormat = Literal["tex", "md", "docx", "typ", "pdf"]
 # What text can point to by number or label.
 TargetKind = Literal["figure", "table", "section", "equation", "label"]
 
-_HEADING: Final = re.compile(r"(?m)^#{1,6}[ \t]+(?P<title>[^\n]*)$")
+_HEADING: Final = re.compile(r"(?m)^(#{1,6})[ \t]+(?P<title>[^\n]*)$")
+_SECTION_NUMBER: Final = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?[ \t]")
 _HELD: Final = re.compile("\ue010(\\d+)\ue011")
+# What pandoc, natbib and biblatex print where a key has no entry.
+_BROKEN: Final = re.compile(r"[(\[]([^()\[\]\n?]{0,300}\?[^()\[\]\n]{0,300})[)\]]")
+_BROKEN_KEY: Final = re.compile(
+    r"@?(?=[\w:./+-]{0,60}[\d_:])(?=[\w:./+-]{0,60}[^\W\d])[\w:./+-]{2,60}\??|@[\w:./+-]{2,60}|\?{1,2}"
+)
+LIST_HEADING: Final = re.compile(
+    r"(?:\d{1,2}\.?\s)?\W*(?:references(?:\s(?:cited|list))?|reference\slist|bibliography|literature(?:\scited)?|works\scited"
+    r"|literaturverzeichnis|literatur|bibliographie|r\u00e9f\u00e9rences|referencias|riferimenti)\W*",
+    re.IGNORECASE,
+)
+CAPTION: Final = re.compile(
+    r"(?im)^\W{0,6}(?P<kind>fig(?:ure|\.)?|table)\s?(?P<number>S?\d{1,3})\b(?=\s?[.:|*_)\u2013-]|\s[A-Z])"
+)
+_MENTION: Final = re.compile(
+    r"(?<![Ss]upplementary\s)(?<![Ss]upp\.\s)(?<![Ee]xtended\s[Dd]ata\s)\b(?P<kind>[Ff]ig(?:ure|s|ures)?|[Tt]ables?|[Ss]ections?)\b\.?\s?"
+    r"(?P<number>\d{1,2}(?:\.\d{1,2})*|\?\?)(?![\d%])(?!\s(?:of|in)\s(?:\[|[A-Z@]|the\s(?:Act|Code|Treaty|Regulation)))"
+)
+CROSS_REFERENCE: Final = re.compile(r"(?<!\w)@\{?((?:fig|tbl|tab|eq|sec|lst)[:-][\w:.-]{0,80}\w)\}?")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _LONGEST_SENTENCE: Final = 4_000  # characters
 
@@ -153,25 +174,12 @@ class Manuscript:
 
     def as_record(self) -> dict[str, Any]:
         """Plain data that `from_record` restores; it crosses the boundary of the sandbox."""
-        return {item: getattr(self, item) for item in self.__dataclass_fields__} | {
-            "segments": [[one.start, one.unit, one.source, one.source_end, one.linear] for one in self.segments],
-            "pointers": [asdict(item) for item in self.pointers],
-            "listed": [asdict(item) for item in self.listed],
-            "papers": [asdict(item) for item in self.papers],
-        }
+        return dict(_adapter().dump_python(self, mode="json"))
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Manuscript:
         """Restore a manuscript from `as_record`."""
-        plain = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-        papers: list[dict[str, Any]] = record["papers"]
-        made: dict[str, Any] = {
-            "segments": tuple(Segment(*item) for item in record["segments"]),
-            "pointers": tuple(Pointer(**item) for item in record["pointers"]),
-            "listed": tuple(ListedReference(**item) for item in record["listed"]),
-            "papers": tuple(map(_paper_from, papers)),
-        }
-        return cls(**{**plain, **made})
+        return _adapter().validate_python(record)
 
     def place(self, start: int, end: int) -> PlaceRecord:
         """Where `text[start:end]` is."""
@@ -181,6 +189,8 @@ class Manuscript:
             "file": "",
             "line": None,
             "column": None,
+            "end_line": None,
+            "end_column": None,
             "paragraph": None,
             "page": None,
             "start": None,
@@ -192,18 +202,27 @@ class Manuscript:
         if self.format == "docx":
             return {**place, "file": self.files[0], "paragraph": unit, "start": first, "end": last}
         lines = self._lines[unit]
-        line = bisect_right(lines, first)
-        text_place = {"file": self.files[unit], "line": line, "column": first - lines[line - 1] + 1}
-        return {**place, **text_place, "start": first, "end": max(first, last)}  # type: ignore[typeddict-item]
+        last = max(first, last)
+        line, end_line = bisect_right(lines, first), bisect_right(lines, last)
+        return {
+            **place,
+            "file": self.files[unit],
+            "line": line,
+            "column": first - lines[line - 1] + 1,
+            "end_line": end_line,
+            "end_column": last - lines[end_line - 1] + 1,
+            "start": first,
+            "end": last,
+        }
 
     def sentences(self, papers: Sequence[Paper] = ()) -> list[ManuscriptSentence]:
         """The sentences of the prose, without headings; `papers` are the known entries, whose keys may be cited."""
         names = {paper.key: paper for paper in papers}
-        marks = find_marks(self.text, names)
+        marks = _with_broken(self.text, find_marks(self.text, names))
         headings = {match.start(): match["title"].strip() for match in _HEADING.finditer(self.text)}
         found: list[ManuscriptSentence] = []
         section, place, last = "", 0, 0
-        for start, end in self._spans():
+        for start, end in _with_quotes(self.text, sentence_spans(self.text)):
             line = self.text.rfind("\n", 0, start) + 1
             if line in headings:
                 section, last = headings[line], end
@@ -211,7 +230,8 @@ class Manuscript:
             while place < len(marks) and marks[place].end <= start:
                 place += 1
             here = tuple(mark for mark in marks[place:] if mark.start < end)
-            shown = self._shown(start, end, here, names)
+            written = [written_citation(self.text, mark, names) for mark in here]
+            shown = as_written(self._rendered(start, end, here, written))
             if not _LETTER.search(shown):
                 continue
             joined = bool(found) and "\n\n" not in self.text[last:start]
@@ -225,11 +245,6 @@ class Manuscript:
         held = [*markers, *[""] * (len(sentence.marks) - len(markers))]
         return self._rendered(sentence.start, sentence.end, sentence.marks, [f" {one} " if one else "" for one in held])
 
-    def _shown(self, start: int, end: int, marks: Sequence[CitationMark], papers: Mapping[str, Paper]) -> str:
-        return as_written(
-            self._rendered(start, end, marks, [written_citation(self.text, mark, papers) for mark in marks])
-        )
-
     def _rendered(self, start: int, end: int, marks: Sequence[CitationMark], written: Sequence[str]) -> str:
         pieces: list[str] = []
         done = start
@@ -239,9 +254,6 @@ class Manuscript:
         plain = plain_text(as_text("".join([*pieces, self.text[done:end]]))[:_LONGEST_SENTENCE])
         words = _HELD.sub(lambda held: written[int(held[1])], plain)
         return re.sub(r" ([.,;:!?])", r"\1", " ".join(words.split()))
-
-    def _spans(self) -> list[tuple[int, int]]:
-        return sentence_spans(self.text)
 
     def _source(self, position: int, *, at_end: bool) -> tuple[int, int]:
         """The unit and the position in it of a character; with `at_end`, the position behind it."""
@@ -260,11 +272,63 @@ class Manuscript:
         return [[0, *(match.end() for match in re.finditer("\n", source))] for source in self.sources]
 
 
-def _paper_from(record: Mapping[str, Any]) -> Paper:
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
-    }
-    return Paper(**fields)
+def _with_quotes(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans of sentences, each with the quotation mark that opens it and was left at the end of the last one."""
+    moved = 0
+    for start, end in spans:
+        opens = text[end - 1] in '"\u201c(' and text[end - 2].isspace() and not text[end : end + 1].isspace()
+        yield start - moved, len(text[: end - 1].rstrip()) if opens else end
+        moved = int(opens)
+
+
+def _with_broken(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
+    """The citations with those that a program printed as broken: "(smith2020?)", "[?]"; "?" names no work."""
+    found = {mark.start: mark for mark in marks}
+    for match in _BROKEN.finditer(text):
+        keys = [part.strip(" *") for part in re.split("[;,]", match[1])]
+        if all(map(_BROKEN_KEY.fullmatch, keys)):
+            works = tuple(CitedWork(key.strip("@?") or "?") for key in keys)
+            found[match.start()] = CitationMark("key", *match.span(), works)
+    return [found[start] for start in sorted(found)]
+
+
+def numbered_targets(text: str, counted: Mapping[str, int]) -> dict[str, list[str]]:
+    """The numbers of the figures, tables and sections of a prose; `counted` are figures and tables without a number."""
+    targets: dict[str, list[str]] = {"figure": [], "table": []}
+    for caption in CAPTION.finditer(text):
+        targets["figure" if caption["kind"][0] in "fF" else "table"].append(caption["number"])
+    for kind, count in counted.items():
+        targets[kind] += map(str, range(1, count + 1))
+    titles = [(len(match[1]), match["title"]) for match in _HEADING.finditer(text)]
+    written = [found[1] for _, title in titles if (found := _SECTION_NUMBER.match(title))]
+    # Without written numbers they are counted, with and without a lone title above them.
+    tops = sorted({level for level, _ in titles})[:2]
+    return targets | {"section": written or [number for top in tops for number in _counted(titles, top)]}
+
+
+def _counted(titles: Sequence[tuple[int, str]], top: int) -> Iterator[str]:
+    numbers: list[int] = []
+    for level, _ in titles:
+        if level >= top:
+            numbers = [*numbers, *[0] * (level - top + 1)][: level - top + 1]
+            numbers[-1] += 1
+            yield ".".join(map(str, numbers))
+
+
+def mentions(text: str) -> Iterator[Pointer]:
+    """What a prose points to by number or label, apart from captions themselves."""
+    kinds: dict[str, TargetKind] = {"f": "figure", "t": "table", "s": "section"}
+    captions = {caption.start("number") for caption in CAPTION.finditer(text)}
+    for match in _MENTION.finditer(text):
+        if match.start("number") not in captions:
+            yield Pointer(kinds[match["kind"][0].lower()], match["number"], *match.span())
+    for match in CROSS_REFERENCE.finditer(text):
+        yield Pointer("label", match[1], *match.span())
+
+
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[Manuscript]:
+    return TypeAdapter(Manuscript)
 
 
 def written_citation(text: str, mark: CitationMark, papers: Mapping[str, Paper]) -> str:
@@ -273,10 +337,10 @@ def written_citation(text: str, mark: CitationMark, papers: Mapping[str, Paper])
         return text[mark.start : mark.end]
     if not mark.narrative:
         return f"[{'; '.join(work.shown for work in mark.works)}]"
-    return " and ".join(_name(papers.get(work.key), work.key) for work in mark.works)
-
-
-def _name(paper: Paper | None, key: str) -> str:
-    if paper is None or not (paper.authors or paper.family_names):
-        return key
-    return f"{in_text_name(paper)}{f' ({paper.year})' if paper.year else ''}"
+    cited = [(work.key, papers.get(work.key)) for work in mark.works]
+    return " and ".join(
+        f"{in_text_name(paper)}{f' ({paper.year})' if paper.year else ''}"
+        if paper is not None and (paper.authors or paper.family_names)
+        else key
+        for key, paper in cited
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -14,7 +13,16 @@ from ..documents.sandbox import CallLimits, SandboxError, sandboxed
 from ..errors import InputError
 from ..ingestion.reading import read_pdf_apart
 from .latex_reader import read_latex
-from .manuscript import ListedReference, Manuscript, Pointer, ProseBuilder, TargetKind, TextFormat
+from .manuscript import (
+    CROSS_REFERENCE,
+    LIST_HEADING,
+    ListedReference,
+    Manuscript,
+    ProseBuilder,
+    TextFormat,
+    mentions,
+    numbered_targets,
+)
 from .word_reader import read_word
 
 ENDINGS: Final = (".tex", ".md", ".markdown", ".docx", ".typ", ".pdf")
@@ -22,20 +30,12 @@ _MOST_BYTES: Final = 4_000_000
 _SMALL: Final = 100_000  # bytes; a larger file, and every archive, is read in a process of its own
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
 
-_LIST_HEADING: Final = re.compile(
-    r"(?:\d{1,2}\.?\s)?\W*(?:references|bibliography|literature(?: cited)?|works cited)\W*", re.IGNORECASE
-)
 _ITEM: Final = re.compile(r"(?m)^[ \t]*(?:[-*+][ \t]+)?(?:\\?\[(\d{1,3})\\?\]|(\d{1,3})[.)])[ \t]+")
 _BULLET: Final = re.compile(r"(?m)^[ \t]*[-*+][ \t]+")
 _BIBLIOGRAPHY: Final = re.compile(r"(?m)^bibliography:[ \t]*(?P<one>\S[^\n]*)?(?P<many>(?:\n[ \t]*-[^\n]*)*)")
 _LABELLED: Final = re.compile(r"\{#([\w:.-]{1,80})[^{}\n]{0,80}\}")
-_CROSS: Final = re.compile(r"(?<!\w)@\{?((?:fig|tbl|tab|eq|sec|lst)[:-][\w:.-]{0,80}\w)\}?")
-_CAPTION: Final = re.compile(
-    r"(?im)^\W{0,6}(?P<kind>fig(?:ure|\.)?|table)\s?(?P<number>S?\d{1,3})\b(?=\s?[.:|*_)\u2013-]|\s[A-Z])"
-)
-_MENTION: Final = re.compile(
-    r"\b(?P<kind>[Ff]ig(?:ure|s|ures)?|[Tt]ables?|[Ss]ections?)\b\.?\s?(?P<number>\d{1,2}(?:\.\d{1,2})*)(?![\d%])"
-)
+_IMAGE: Final = re.compile(r"(?m)^[ \t]*!\[")
+_TABLE_RULE: Final = re.compile(r"(?m)^[ \t]{0,20}(?:\|[ \t]{0,20})?:?-{3,}:?[ \t]{0,20}\|[-:| \t]*$")
 
 _TYPST: Final = re.compile(
     r"(?P<comment>(?<!:)//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<raw>```.*?(?:```|\Z)|`[^`\n]*`)|(?P<escaped>\\.)"
@@ -91,7 +91,7 @@ def read_markdown(path: str) -> dict[str, object]:
         if block.kind == "front_matter":
             bibliographies += _named_bibliographies(block.token.content)
         elif block.words is not None:
-            in_list = bool(_LIST_HEADING.fullmatch(block.words.content.strip()))
+            in_list = bool(LIST_HEADING.fullmatch(block.words.content.strip()))
             level = int(block.token.tag[1])
             prose.paragraph(0, block.start)
             prose.add(f"{'#' * level} ", 0, block.start, block.start)
@@ -125,35 +125,19 @@ def _finish(
     notices: tuple[str, ...] = (),
 ) -> Manuscript:
     """A manuscript with what it says of figures, tables and sections by number."""
-    text = prose.text
-    targets: dict[str, list[str]] = {"figure": [], "table": [], "section": [], "label": _LABELLED.findall(source)}
-    captions = list(_CAPTION.finditer(text))
-    for caption in captions:
-        targets["figure" if caption["kind"][0] in "fF" else "table"].append(caption["number"])
-    targets["section"] = re.findall(r"(?m)^#{1,6}[ \t]+(\d{1,2}(?:\.\d{1,2})*)\.?[ \t]", text)
-    pointers = [*prose.pointers, *_mentions(prose, {caption.start("number") for caption in captions})]
+    counted = {"figure": len(_IMAGE.findall(source)), "table": len(_TABLE_RULE.findall(source))} if kind == "md" else {}
     return Manuscript(
         kind,
-        text,
+        prose.text,
         tuple(prose.segments),
         (name,),
         (source,),
         tuple(bibliographies),
         tuple(listed),
-        pointers=tuple(pointers),
-        targets=targets,
+        pointers=(*prose.pointers, *mentions(prose.text)),
+        targets=numbered_targets(prose.text, counted) | {"label": _LABELLED.findall(source)},
         notices=notices,
     )
-
-
-def _mentions(prose: ProseBuilder, captions: set[int]) -> Iterator[Pointer]:
-    """What the text points to by number or label, apart from captions themselves."""
-    kinds: dict[str, TargetKind] = {"f": "figure", "t": "table", "s": "section"}
-    for match in _MENTION.finditer(prose.text):
-        if match.start("number") not in captions:
-            yield Pointer(kinds[match["kind"][0].lower()], match["number"], *match.span())
-    for match in _CROSS.finditer(prose.text):
-        yield Pointer("label", match[1], *match.span())
 
 
 def split_references(raw: str) -> list[ListedReference]:
@@ -176,7 +160,8 @@ def read_typst(path: str) -> dict[str, object]:
     scan = _TypstScan(source)
     scan.read(0, len(source))
     manuscript = _finish("typ", file.name, source, scan.prose, [], scan.bibliographies)
-    return manuscript.as_record() | {"targets": {**manuscript.targets, "label": scan.labels}}
+    targets = numbered_targets(scan.prose.text, scan.counted) | {"label": scan.labels}
+    return manuscript.as_record() | {"targets": targets}
 
 
 class _TypstScan:
@@ -186,6 +171,7 @@ class _TypstScan:
         self.prose = ProseBuilder()
         self.labels: list[str] = re.findall(r"<([\w][\w:.-]*)>", source)
         self.bibliographies: list[str] = []
+        self.counted = {"figure": 0, "table": 0}
         self._source = source
         self._in_heading = False
 
@@ -227,7 +213,7 @@ class _TypstScan:
         return stop
 
     def _reference(self, name: str, start: int, token: re.Match[str]) -> None:
-        if name in self.labels or _CROSS.fullmatch(f"@{name}"):
+        if name in self.labels or CROSS_REFERENCE.fullmatch(f"@{name}"):
             self.prose.point("label", name, name, 0, start, token.end())
         else:
             self.prose.add(f"[@{{{name}}}]", 0, start, token.end())
@@ -255,6 +241,8 @@ class _TypstScan:
             self.bibliographies += re.findall(r"\"([^\"]{1,200}\.(?:bib|ya?ml))\"", arguments)
         elif name in ("#figure", "#footnote", "#quote"):
             caption = arguments.find("caption:")
+            if name == "#figure" and caption >= 0:
+                self.counted["table" if arguments.startswith("(table(") else "figure"] += 1
             opening = self._source.find("[", stop + caption, behind) if caption >= 0 else -1
             if opening >= 0:
                 self.prose.paragraph(0, opening)
@@ -297,7 +285,7 @@ def read_pdf(path: Path) -> Manuscript:
     listed: list[ListedReference] = []
     for section in paper.sections:
         if not section.searchable:
-            if _LIST_HEADING.fullmatch(section.title.strip()):
+            if LIST_HEADING.fullmatch(section.title.strip()):
                 for block in paper.section_blocks(section):
                     listed += split_references(paper.text[block.start : block.end])
             continue

@@ -16,10 +16,11 @@ from ..documents.bibliography import read_bibliography
 from ..documents.front_matter import find_doi
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
-from ..metadata.enriching import differing_fields
+from ..metadata.enriching import differing_fields, enrich
 from ..metadata.matching import SURE, fold_name, title_similarity
+from ..metadata.services import Services
 from ..stores.metadata_store import MetadataStore
-from .claim_records import FaultRecord, FaultSeverity
+from .claim_records import FaultRecord, fault
 from .manuscript import ListedReference, Manuscript, ManuscriptSentence
 
 _YEAR: Final = re.compile(r"(?<![\d./-])((?:1[5-9]|20)\d\d)[a-z]?(?![\d/-])")
@@ -32,29 +33,6 @@ _LEAST_TITLE: Final = 3  # words by which a listed entry can name a paper of the
 _SAME_KEY: Final = 0.55  # similarity of titles from which a shared key means the same paper
 _YEARS_APART: Final = 1  # between preprint and article
 _SHOWN: Final = 90  # characters
-
-FAULTS: Final[Mapping[str, FaultSeverity]] = {
-    "key-without-entry": "error",
-    "retracted": "error",
-    "entry-differs": "warning",
-    "entry-invented": "warning",
-    "ambiguous-citation": "warning",
-    "pointer-to-nothing": "error",
-    "entry-not-cited": "note",
-    "entry-twice": "note",
-    "number-not-found": "warning",
-    "unit-differs": "warning",
-    "name-differs": "warning",
-    "year-differs": "warning",
-    "wrong-key": "warning",
-    "needs-citation": "note",
-    "quote-differs": "warning",
-}
-
-
-def fault(rule: str, message: str, start: int | None = None, end: int | None = None) -> FaultRecord:
-    """A fault with the severity of its rule."""
-    return {"rule": rule, "severity": FAULTS[rule], "message": message, "start": start, "end": end}
 
 
 @dataclass(frozen=True)
@@ -266,6 +244,34 @@ def entry_faults(
     return found
 
 
+def entries_elsewhere(references: ReferenceList) -> list[Paper]:
+    """The entries that no paper of the library is, so that only services can tell whether they exist."""
+    held = references.in_library
+    return [paper for key, paper in references.entries.items() if references.complete and not held.get(key)]
+
+
+async def unknown_entries(references: ReferenceList, services: Services) -> dict[str, FaultRecord]:
+    """For entries that the library lacks and metadata services do not know for sure, what they say; by key.
+
+    What services say of the others is stored, as `papers enrich` does.
+    """
+    found: dict[str, FaultRecord] = {}
+    asked = " and ".join(client.address.name for client in services.clients.values())
+    entries = entries_elsewhere(references)
+    async for result in enrich(services, [paper for paper in entries if paper.title or paper.doi]):
+        entry = references.entries[result.key]
+        if result.outcome == "not-found":
+            named = f"DOI {entry.doi}" if entry.doi else f'title "{_cut(entry.title)}"'
+            found[entry.key] = fault("entry-invented", f"{asked} know no work with the {named}.")
+        elif result.outcome == "unsure":
+            near = f': "{_cut(result.candidates[0].work.title)}"' if result.candidates else ""
+            found[entry.key] = fault("entry-unchecked", f"{asked} know only a similar work{near}.")
+        elif result.outcome == "failed":
+            found[entry.key] = fault("entry-unchecked", f"It could not be looked up: {result.failures[0]}")
+    said = "Its title was not recognised, so it was not looked up."
+    return found | {one.key: fault("entry-unchecked", said) for one in entries if not (one.title or one.doi)}
+
+
 def _statuses(
     references: ReferenceList, library: Mapping[str, Paper], store: MetadataStore | None
 ) -> dict[str, PublicationStatus]:
@@ -319,6 +325,10 @@ def citation_faults(
         for work in mark.works:
             if references.key_of(work):
                 continue
+            if work.key == "?":
+                message = "Its citation is broken: a question mark was printed, since the key has no entry."
+                found.append(fault("key-without-entry", message))
+                continue
             several = references.index.named(work) if work.authors else []
             if len(several) > 1:
                 message = f"{work.shown} may be any of {', '.join(several)}; name more authors or add a letter."
@@ -337,13 +347,14 @@ def pointer_faults(manuscript: Manuscript, sentences: Sequence[ManuscriptSentenc
     targets = {kind: set(names) for kind, names in manuscript.targets.items()}
     for pointer in manuscript.pointers:
         known = targets.get(pointer.kind, set())
-        # Without any caption or number of this kind, nothing can be said.
-        if pointer.name in known or (pointer.kind != "label" and not known):
-            continue
-        if pointer.kind == "section" and any(name.startswith(f"{pointer.name}.") for name in known):
+        inside = any(name.startswith(f"{pointer.name}.") for name in known)
+        if pointer.name in known or (pointer.kind == "section" and (inside or not known)):
             continue
         here = next((item for item in sentences if item.start <= pointer.start < item.end), None)
-        if here is None:
+        # A number beside a citation may be that of the cited paper; a PDF is read without its captions.
+        if here is None or (pointer.kind != "label" and not known and (here.marks or manuscript.format == "pdf")):
+            continue
+        if any(mark.start <= pointer.start < mark.end for mark in here.marks):
             continue
         what = "label" if pointer.kind == "label" else pointer.kind
         message = f"It points to {what} {pointer.name}, which the text does not have."

@@ -39,6 +39,37 @@ _FIELD: Final = re.compile(
     r"|authors|reports|works|papers|reviews)\b",
     re.IGNORECASE,
 )
+# Signs that a sentence rests on others' work, with their weight; none of them decides alone.
+_SIGNS: Final = tuple(
+    (weight, re.compile(pattern))
+    for weight, pattern in (
+        (
+            3.0,
+            r"\bet al\b|\b[A-Z][a-z]{1,20} and [A-Z][a-z]{1,20} (?:used|showed|found|proposed|introduced|reported)\b",
+        ),
+        (1.0, r"\b(?:has|have) been\b|\b[Rr]ecent(?:ly)?\b|\b[Ee]fforts? to\b|\b(?:early|later|subsequent) work\b"),
+        (1.0, r"\b(?:called|termed|known as|referred to as|defined as)\b|\bstate[- ]of[- ]the[- ]art\b"),
+        (
+            1.0,
+            r"\b(?:methods?|algorithms?|approaches|techniques|models|tools|systems|networks|proteins?|genes?|patients)\b",
+        ),
+        (0.5, r"\b[a-z]{0,20}[A-Z][A-Za-z0-9]{0,20}[A-Z][A-Za-z0-9]{0,20}\b"),
+        (0.5, r"\b(?:uses?|used|using|such as|including|[Ff]or example|across|compared|multiple)\b"),
+        (0.5, r"(?<![\w.])\d"),
+        (-1.0, r"\b(?:would|might|may|could|will|potential(?:ly)?|you|your)\b"),
+        (-0.5, r"^(?:It|This|These|Each|If|Note|Thus|So|Here|Let|First|Second|Third|Next|Finally)\b"),
+    )
+)
+_OF_SECTIONS: Final = {
+    Category.INTRODUCTION: 1.5,
+    Category.RELATED_WORK: 1.5,
+    Category.ABSTRACT: -3.0,
+    Category.CONCLUSION: -1.0,
+    Category.METHOD: -0.5,
+}
+_READ: Final = 600  # characters
+_SHORT, _LONG = 12, 25  # words
+_ENOUGH: Final = 2.0
 _THANKS: Final = re.compile(
     r"\b(?:thanks?|grateful|funded|grants?\s|acknowledg|conflicts?\sof\sinterest|competing\sinterests|available\sat)\b",
     re.IGNORECASE,
@@ -46,6 +77,10 @@ _THANKS: Final = re.compile(
 _VERB: Final = re.compile(
     r"\b(?:is|are|was|were|has|have|had|can|may|do|does|did|rose|fell|grew|found|led|made|became|showed|took|began|[a-z]{3,}(?:ed|es|s))\b"
 )
+_PAST: Final = re.compile(
+    r"\b(?:was|were|had|did|rose|fell|grew|found|led|made|became|took|began|kept|lost|gave|[a-z]{3,30}ed)\b"
+)
+_PRESENT: Final = re.compile(r"\b(?:is|are|has|have|can|may|causes?|leads?|remains?|becomes?|shows?)\b")
 _OF_ITSELF: Final = frozenset({Category.METHOD, Category.EVALUATION, Category.CONCLUSION, Category.ABSTRACT})
 _FEWEST_WORDS: Final = 5
 
@@ -61,11 +96,16 @@ def uncited_kind(text: str, section: str) -> UncitedKind:
         return "own"
     if reports_others_work(words):
         return "needs"
+    # Such sections tell what was done and found; a statement about the world may stand there too.
     placed = standard_section(section)
-    of_itself = placed in _OF_ITSELF
-    if not of_itself and (_MEASURED.search(words) or _FIELD.search(words)):
+    if placed in _OF_ITSELF and _PAST.search(words) and not _PRESENT.search(words):
+        return "own"
+    if _MEASURED.search(words) or _FIELD.search(words):
         return "needs"
-    return "own" if of_itself else "common"
+    score = sum(weight for weight, sign in _SIGNS if sign.search(words[:_READ]))
+    score += _OF_SECTIONS.get(placed, 0.0) if placed else 0.0
+    score += 0.5 if len(words.split()) >= _LONG else -1.0 if len(words.split()) < _SHORT else 0.0
+    return "needs" if score >= _ENOUGH else "common"
 
 
 def is_plainly_own(text: str) -> bool:

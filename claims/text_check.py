@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from ..documents import Paper
 from ..experiment import Experiment
+from ..metadata.services import Services
 from ..models.concurrency import gather_all
 from ..plurals import counted
 from ..roles.protocols import CitedClaim, ClaimJudge, Source, UncitedKind, UncitedSentence
@@ -23,18 +24,21 @@ from ..text.sentences import is_context_dependent
 from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval
 from .claim_passages import (
     ClaimPassage,
+    WholePaper,
     choose_sentences,
     claim_query,
+    nearest_in_library,
+    nearest_passage,
     needed_context,
-    paper_text,
     passages_elsewhere,
     passages_of,
 )
-from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceCheck, SentenceRecord, SourceRecord
+from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceCheck, SentenceRecord, SourceRecord, fault
 from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sentences, judge_claims
 from .detail_checks import name_faults, number_faults, quote_faults, speaks_of_itself, whole_source
 from .manuscript import Manuscript, ManuscriptSentence, written_citation
-from .reference_entries import ReferenceList, citation_faults, entry_faults, fault, pointer_faults
+from .nearest_sentences import SAME_WORDS, NearSentence, cut, wording_faults
+from .reference_entries import ReferenceList, citation_faults, entry_faults, pointer_faults, unknown_entries
 from .sentence_kinds import is_plainly_own, uncited_kind
 
 # What is checked: sentences with citations, sentences without, numbers and other details, the reference list.
@@ -49,6 +53,7 @@ _ELSEWHERE_TOKENS: Final = 420
 # A sentence may cite the wrong paper if another one is nearer by this much, and its own this far away.
 _NEARER: Final = 0.12
 _FAR: Final = 0.75
+_MORE_WORDS: Final = 0.25  # by which another paper's sentence has more of its words than the cited paper's
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,7 @@ class _SentenceCheck:
     claim: JudgedClaim | None = None
     elsewhere: list[PassageRecord] = field(default_factory=list)
     kind: UncitedKind | None = None
+    said: NearSentence | None = None  # the sentence of its cited papers that is nearest by words
     faults: list[FaultRecord] = field(default_factory=list)
 
     @property
@@ -138,7 +144,10 @@ class _SentenceCheck:
 
 @dataclass(frozen=True)
 class ManuscriptCheck:
-    """The check of one text; `parts` are what is checked, `store` holds what services said of papers."""
+    """The check of one text; `parts` are what is checked, `store` holds what services said of papers.
+
+    `services` are asked for the entries that the library lacks; None asks none.
+    """
 
     manuscript: Manuscript
     references: ReferenceList
@@ -146,6 +155,7 @@ class ManuscriptCheck:
     parts: frozenset[CheckPart]
     experiment: Experiment | None = None
     store: MetadataStore | None = None
+    services: Services | None = None
 
     async def run(self) -> tuple[list[SentenceRecord], list[ReferenceCheck]]:
         """The records of all sentences and references."""
@@ -155,16 +165,18 @@ class ManuscriptCheck:
         cited = [check for check in checks if check.works]
         self.checker.progress.on_notice(_work_ahead(len(checks), len(cited), self.checker.judge is not None))
         if self.parts & {"claims", "numbers"}:
-            await gather_all(self._find_passages(check) for check in cited)
+            texts = await asyncio.to_thread(self._read_papers, cited)
+            await gather_all(self._find_passages(check, texts) for check in cited)
         if "claims" in self.parts:
             await self._judge_cited(cited)
         if "numbers" in self.parts:
-            await asyncio.to_thread(self._check_details, checks, papers)
+            await asyncio.to_thread(self._check_details, checks, papers, texts)
         if "uncited" in self.parts:
             await self._check_uncited(checks)
         references: list[ReferenceCheck] = []
         if "references" in self.parts:
-            references = await asyncio.to_thread(self._check_references, checks, papers)
+            unknown = await unknown_entries(self.references, self.services) if self.services else {}
+            references = await asyncio.to_thread(self._check_references, checks, papers, unknown)
         return [self._record(check, papers) for check in checks], references
 
     def _works(self, sentence: ManuscriptSentence) -> list[_CitedWorkAt]:
@@ -175,10 +187,16 @@ class ManuscriptCheck:
             for key in [self.references.key_of(work) or work.key]
         ]
 
-    async def _find_passages(self, check: _SentenceCheck) -> None:
+    def _read_papers(self, cited: Sequence[_SentenceCheck]) -> dict[str, WholePaper]:
+        keys = {key for check in cited for key in check.papers}
+        return {key: WholePaper.of(self.checker.library, key) for key in keys}
+
+    async def _find_passages(self, check: _SentenceCheck, texts: Mapping[str, WholePaper]) -> None:
         if check.papers:
             text = self.manuscript.marked(check.sentence, ())
             check.passages = await self.checker.find(text, check.sentence.before, check.papers, _NEAR)
+            near = [found for key in check.papers if (found := texts[key].sentences.nearest(text))]
+            check.said = max(near, key=lambda item: item.share, default=None)
 
     async def _judge_cited(self, cited: Sequence[_SentenceCheck]) -> None:
         asked = [check for check in cited if any(check.passages.values())]
@@ -214,9 +232,18 @@ class ManuscriptCheck:
     async def _suspect_key(self, check: _SentenceCheck) -> None:
         """Without a judge: note other papers that are much nearer to a sentence than those that it cites."""
         best = max((item.cosine for found in check.passages.values() for item in found), default=0.0)
-        if best >= _FAR or len(check.papers) != len({work.entry for work in check.works}):
+        if len(check.papers) != len({work.entry for work in check.works}):
             return
         text = self.manuscript.marked(check.sentence, ())
+        own = check.said.share if check.said is not None else 0.0
+        other = await asyncio.to_thread(nearest_in_library, self.checker.library, text, check.papers)
+        if other is not None and other.share >= SAME_WORDS and other.share - own >= _MORE_WORDS:
+            check.elsewhere = [(await nearest_passage(self.checker.library, other, text)).record()]
+            message = f"{', '.join(check.papers)} does not have these words; {other.chunk.key} has nearly the same."
+            check.faults.append(fault("wrong-key", message))
+            return
+        if best >= _FAR:
+            return
         found = await self.checker.elsewhere(text, check.sentence.before, check.papers)
         if found and found[0].cosine - best >= _NEARER:
             check.elsewhere = [item.record() for item in found if item.cosine - best >= _NEARER]
@@ -242,8 +269,11 @@ class ManuscriptCheck:
         own = self.experiment.words() if self.experiment is not None else ""
         uncited = [check for check in checks if not check.works]
         asked: list[_SentenceCheck] = []
+        await gather_all(self._find_copied(check, own) for check in uncited)
         for check in uncited:
             sentence = check.sentence
+            if check.kind is not None:
+                continue
             check.kind = uncited_kind(sentence.shown, sentence.section)
             if check.kind == "needs" and (self._carries_on(check, checks) or sentence.shown.strip(" .") in own):
                 check.kind = "other"
@@ -256,10 +286,22 @@ class ManuscriptCheck:
             kinds = await classify_sentences(self.checker.judge, given, self.checker.memory, self.checker.progress)
             for check, kind in zip(asked, kinds, strict=True):
                 check.kind = kind or check.kind
-        needing = [check for check in uncited if check.kind == "needs"]
+        needing = [check for check in uncited if check.kind == "needs" and not check.elsewhere]
         for check in needing:
             check.faults.append(fault("needs-citation", "It speaks of others' work or of the world and cites nothing."))
         await self._look_elsewhere(needing[:_MOST_ELSEWHERE])
+
+    async def _find_copied(self, check: _SentenceCheck, own: str) -> None:
+        """Note the paper of the library that a sentence without a citation is copied from."""
+        text = check.sentence.shown
+        near = await asyncio.to_thread(nearest_in_library, self.checker.library, text)
+        if near is not None and near.is_copied and text.strip(" .") not in own:
+            check.kind = "needs"
+            passage = (await nearest_passage(self.checker.library, near, text)).record()
+            check.elsewhere = [passage]
+            page = "" if passage["page"] is None else f", p. {passage['page']}"
+            message = f'{near.chunk.key}{page} has nearly these words: "{cut(near.text)}". It needs a citation.'
+            check.faults.append(fault("copied-uncited", message))
 
     def _carries_on(self, check: _SentenceCheck, checks: Sequence[_SentenceCheck]) -> bool:
         """Whether the sentence before it in its paragraph cites, and it goes on with that."""
@@ -268,13 +310,11 @@ class ManuscriptCheck:
             return False
         return bool(checks[place - 1].works) and is_context_dependent(check.sentence.shown)
 
-    def _check_details(self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper]) -> None:
-        texts: dict[str, str] = {}
+    def _check_details(
+        self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
+    ) -> None:
         known = tuple(self.references.entries.values())
         for check in checks:
-            for key in check.papers:
-                if key not in texts:
-                    texts[key] = paper_text(self.checker.library, key)
             cited = [
                 self.references.entries[work.entry] for work in check.works if work.entry in self.references.entries
             ]
@@ -284,28 +324,34 @@ class ManuscriptCheck:
             check.faults += self._detail_faults(check, papers, texts)
 
     def _detail_faults(
-        self, check: _SentenceCheck, papers: Mapping[str, Paper], texts: Mapping[str, str]
+        self, check: _SentenceCheck, papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
     ) -> list[FaultRecord]:
-        """The faults of numbers and quotations, compared with whole papers."""
+        """The faults of numbers, wording and quotations, compared with whole papers."""
         own = speaks_of_itself(check.sentence.shown)
         if not check.works and (
             self.experiment is None or uncited_kind(check.sentence.shown, check.sentence.section) != "own"
         ):
             return []
-        if check.works and own and self.experiment is None:
-            return []
+        same = check.said is not None and check.said.share >= SAME_WORDS
+        if check.works and own and self.experiment is None and not same:
+            return []  # its numbers may be the text's own
         ids = {key: f"E{number}" for number, key in enumerate(check.papers, 1)}
-        whole = [whole_source(papers[key], texts[key], ids[key]) for key in check.papers if texts.get(key)]
+        whole = [whole_source(papers[key], texts[key].text, ids[key]) for key in check.papers if texts[key].text]
         near = [
             whole_source(papers[key], "\n\n".join(item.chunk.text for item in found), ids[key])
             for key, found in check.passages.items()
             if found and key in papers
         ]
         marked = self.manuscript.marked(check.sentence, _paper_markers(check, ids))
-        found = number_faults(marked, near, whole, self.experiment)
+        found = number_faults(marked, near, whole, self.experiment, check.said)
+        if check.said is not None:
+            text = self.manuscript.marked(check.sentence, ())
+            found += wording_faults(text, check.said, check.said.chunk.key)
         return [*found, *(quote_faults(marked, whole) if check.works else [])]
 
-    def _check_references(self, checks: Sequence[_SentenceCheck], papers: Mapping[str, Paper]) -> list[ReferenceCheck]:
+    def _check_references(
+        self, checks: Sequence[_SentenceCheck], papers: Mapping[str, Paper], unknown: Mapping[str, FaultRecord]
+    ) -> list[ReferenceCheck]:
         cited = Counter(work.entry for check in checks for work in check.works if work.entry)
         for check in checks:
             check.faults += citation_faults(check.sentence, self.references, papers)
@@ -320,7 +366,7 @@ class ManuscriptCheck:
                 "text": self.references.texts.get(key) or self.references.entries[key].title,
                 "cited": cited[key],
                 "paper": self.references.in_library.get(key, ""),
-                "faults": faults,
+                "faults": [*faults, *([unknown[key]] if key in unknown else [])],
             }
             for key, faults in shown.items()
         ]

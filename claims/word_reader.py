@@ -22,13 +22,15 @@ from xml.parsers import expat
 from ..documents import Paper
 from ..documents.front_matter import find_doi
 from ..documents.safe_files import FileRefusedError, require_regular
-from .manuscript import ListedReference, Manuscript, ProseBuilder
+from .manuscript import LIST_HEADING, ListedReference, Manuscript, ProseBuilder, mentions, numbered_targets
 
 _MOST_BYTES: Final = 300_000_000
 MOST_XML: Final = 60_000_000
 _OLE: Final = b"\xd0\xcf\x11\xe0"  # an encrypted document is a file of the old format
 _HEADING: Final = re.compile(r"(?:heading|title|subtitle|\u00fcberschrift|titre|titel)\s?(\d?)", re.IGNORECASE)
-_LIST_HEADING: Final = re.compile(r"\W*(?:references|bibliography|literature(?: cited)?|works cited)\W*", re.IGNORECASE)
+_LIST_STYLE: Final = re.compile(
+    r"(?:endnote ?)?bibliography(?!\stitle).*|literaturverzeichnis|references?", re.IGNORECASE
+)
 _REF_FIELD: Final = re.compile(r"\s*REF\s+(\S+)")
 _JSON_FIELD: Final = re.compile(r"(?:CSL_CITATION|ZOTERO_ITEM)\b")
 _ENDNOTE: Final = re.compile(r"<Cite\b(?:(?!<Cite\b).)*?</Cite>", re.DOTALL)
@@ -122,8 +124,8 @@ def read_word(path: str) -> dict[str, object]:
         (file.name,),
         listed=tuple(body.listed),
         papers=tuple(body.papers.values()),
-        pointers=tuple(body.prose.pointers),
-        targets={"label": body.bookmarks},
+        pointers=(*body.prose.pointers, *mentions(body.prose.text)),
+        targets=numbered_targets(body.prose.text, {}) | {"label": body.bookmarks},
         notices=tuple(notices),
     )
     return manuscript.as_record()
@@ -300,17 +302,18 @@ class WordText:
         self.paragraphs += 1
         text = "".join(piece for piece, _ in paragraph.pieces if not piece.startswith("\ue020")).strip()
         heading = _HEADING.fullmatch(paragraph.style.strip())
-        if text and (heading or (_LIST_HEADING.fullmatch(text) and len(text) < 40)):
-            self._in_list = bool(_LIST_HEADING.fullmatch(text))
-        elif self._in_list and text:
+        of_list = LIST_HEADING.fullmatch(text) is not None
+        if text and (heading or of_list):
+            self._in_list = of_list
+        elif text and (self._in_list or _LIST_STYLE.fullmatch(paragraph.style.strip())):
             number = _NUMBER.match(text)
             self.listed.append(ListedReference(number[1] if number else "", text[number.end() :] if number else text))
             return
         if not text or self._table:
             return
         self.prose.paragraph(unit, 0)
-        if heading:
-            self.prose.add("#" * min(6, 1 + int(heading[1] or 0)) + " ", unit, 0, 0)
+        if heading or of_list:
+            self.prose.add("#" * min(6, 1 + int(heading[1] or 0) if heading else 1) + " ", unit, 0, 0)
         for piece, at in paragraph.pieces:
             if piece.startswith("\ue020"):
                 self.prose.point("label", piece[1:], "", unit, at, at)

@@ -205,18 +205,16 @@ def add(
         result_json({"papers": records})
     else:
         for record in records:
-            _show_added(record)
+            named = f"{record['identifier']} ({record['key']})" if record["key"] else record["identifier"]
+            line = one_line(f"{named}: {_OUTCOMES[record['outcome']]}{': ' + record['why'] if record['why'] else ''}")
+            result(line if line.endswith((".", "?")) else f"{line}.")
+            for text in record["notices"]:
+                result(one_line(f"  {text}"))
+            if record["outcome"] == "entry":
+                result(
+                    f"  Get its file and add it: {command('ingest FILE --bib')} with the .bib in the folder 'added'."
+                )
+            for failure in record["failures"]:
+                result(one_line(f"  Failed: {failure}"))
     if any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records):
         raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-def _show_added(record: dict[str, Any]) -> None:
-    named = f"{record['identifier']} ({record['key']})" if record["key"] else record["identifier"]
-    line = one_line(f"{named}: {_OUTCOMES[record['outcome']]}{': ' + record['why'] if record['why'] else ''}")
-    result(line if line.endswith((".", "?")) else f"{line}.")
-    for text in record["notices"]:
-        result(one_line(f"  {text}"))
-    if record["outcome"] == "entry":
-        result(f"  Get its file and add it: {command('ingest FILE --bib')} with the .bib in the folder 'added'.")
-    for failure in record["failures"]:
-        result(one_line(f"  Failed: {failure}"))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,26 +20,13 @@ from .searching import plain_sentence
 from .sections import ForceOption
 from .terminal_text import Columns, one_line, table
 
-if TYPE_CHECKING:
-    from ..api.homes import Session
-
 OutOption = Annotated[
     Path | None,
     typer.Option("--out", help="Folder for the table's files; none are written without it.", show_default=False),
 ]
 
 
-class TableFileFormat(StrEnum):
-    """Formats of a table, as command-line values."""
-
-    MD = "md"
-    CSV = "csv"
-    XLSX = "xlsx"
-    TEX = "tex"
-    DOCX = "docx"
-    HTML = "html"
-
-
+TableFileFormat = StrEnum("TableFileFormat", ["MD", "CSV", "XLSX", "TEX", "DOCX", "HTML"])
 TableFormatOption = Annotated[
     list[TableFileFormat] | None,
     typer.Option(
@@ -76,22 +63,17 @@ def make_table(
 
     Example: citeloom table "trials of aspirin for migraine" --columns "n,dose[mg],pain free:number[%]" --out tables
     """
-    from ..api.evidence_tables import make_table as make
+    from ..api.evidence_tables import make_table as make, save_table
 
     with home_session(home, **settings.changes()) as session:
         record = make(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
         if out is not None:
-            record |= _save(session, record["table_id"], out, formats, force)
+            record |= save_table(session, record["table_id"], out, _names(formats), force=force)
     result_json(record) if as_json else show(record)
 
 
-def _save(
-    session: Session, table_id: str, out: Path, formats: list[TableFileFormat] | None, force: bool
-) -> dict[str, Any]:
-    from ..api.evidence_tables import save_table
-
-    wanted: Any = [item.value for item in formats or ()]
-    return save_table(session, table_id, out, wanted, force=force)
+def _names(formats: list[TableFileFormat] | None) -> Any:
+    return [item.value for item in formats or ()]
 
 
 @tables_app.command("list")
@@ -122,10 +104,13 @@ def show_table(
     home: HomeOption = None,
 ) -> None:
     """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
-    from ..api.evidence_tables import load_table
+    from ..api.evidence_tables import load_table, save_table
 
     with home_session(home, reading=out is None) as session:
-        record = load_table(session, table_id) if out is None else _save(session, table_id, out, formats, force)
+        if out is None:
+            record = load_table(session, table_id)
+        else:
+            record = save_table(session, table_id, out, _names(formats), force=force)
     result_json(record) if as_json else show(record)
 
 

@@ -264,7 +264,11 @@ def paper_lines(record: PaperDetails) -> Iterator[str]:
     if record["zotero"]:
         yield f"Zotero: {record['zotero']}"
     if record["ocr_pages"]:
-        yield f"Read by OCR: {page_ranges(record['ocr_pages'])}"
+        pages = record["ocr_pages"]
+        starts = [page for page in pages if page - 1 not in pages]
+        ends = [page for page in pages if page + 1 not in pages]
+        runs = (f"{first}" if first == last else f"{first}-{last}" for first, last in zip(starts, ends, strict=True))
+        yield f"Read by OCR: {'p.' if len(pages) == 1 else 'pp.'} {', '.join(runs)}"
     if record["figures"]:
         kinds = count_kinds([figure["kind"] for figure in record["figures"]])
         yield one_line(f"It has {kinds}: {command('papers figures')} {record['key']}")
@@ -293,15 +297,6 @@ def section_lines(sections: Sequence[SectionRecord]) -> Iterator[str]:
 
 def _range(one: str, several: str, ends: Sequence[int]) -> str:
     return f"{one} {ends[0]}" if ends[0] == ends[1] else f"{several} {ends[0]}-{ends[1]}"
-
-
-def page_ranges(pages: Sequence[int]) -> str:
-    """Sorted page numbers with ranges: "pp. 1-4, 7"."""
-    known = frozenset(pages)
-    starts = [page for page in pages if page - 1 not in known]
-    ends = [page for page in pages if page + 1 not in known]
-    ranges = [str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=True)]
-    return f"{'p.' if len(pages) == 1 else 'pp.'} {', '.join(ranges)}"
 
 
 def text_lines(record: PaperDetails) -> Iterator[str]:

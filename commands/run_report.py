@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..api.running import SavedRun
 
 
+_ENDINGS = {"answered": "Answered", "passages": "Nearest passages, not judged", "nothing": "Nothing near"}
 # An address in angle brackets would be shown twice, as text and as link.
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
 
@@ -73,14 +74,6 @@ def show_markdown(markdown: str, *, title: str = "") -> None:
     sys.stdout.flush()
 
 
-def outcome_words(record: Mapping[str, Any]) -> str:
-    """How a question ended, to start a line."""
-    if record["outcome"] == "nothing" and record["citations"]:
-        return "Not answered, the nearest evidence"
-    endings = {"answered": "Answered", "passages": "Nearest passages, not judged", "nothing": "Nothing near"}
-    return endings[record["outcome"]]
-
-
 def next_steps(record: Mapping[str, Any]) -> list[str]:
     """Suggested next steps, one line each."""
     if not record["citations"]:
@@ -105,7 +98,9 @@ def report_run(finished: SavedRun) -> None:
     is_answer = "question" in record
     for warning in record["warnings"]:
         notice(f"Note: {warning}")
-    made = outcome_words(record) if is_answer else record["section"]
+    made = _ENDINGS[record["outcome"]] if is_answer else record["section"]
+    if is_answer and record["outcome"] == "nothing" and record["citations"]:
+        made = "Not answered, the nearest evidence"
     papers = len({citation["key"] for citation in record["citations"]})
     cited = f"{counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}"
     notice(f"{made}: {cited}; {usage_words(record['usage'])}.")

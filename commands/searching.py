@@ -15,12 +15,14 @@ from .output import notice, result_json
 from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
-    from ..api.results import FoundPapers, FoundPassage
+    from ..api.results import FoundPassage
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
 NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest there are."
-NO_SUMMARY_NEAR = "Nothing near: no summary or note has the words or the meaning of the query; --fulltext reads on."
+NO_SUMMARY_NEAR = (
+    "Nothing near: no summary or note has the words or the meaning of the query; --fulltext searches the whole texts."
+)
 
 QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
 
@@ -51,12 +53,22 @@ def search(
         )
     if as_json:
         result_json(records)
-    elif records:
-        show_passages(records)
-        if not any(record["near"] for record in records):
-            notice(NOTHING_NEAR)
-    else:
+        return
+    if not records:
         notice("Nothing in the library matches.")
+        return
+    columns: Columns = {
+        "": "",
+        "key": "key",
+        "page": lambda record: f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
+        "section": lambda record: one_line(record["section"]),
+        "score": lambda record: f"{record['score']:.2f}",
+        "sentence": _matched,
+    }
+    table(counted(len(records), "passage"), records, columns, prose=("section", "sentence"))
+    show_notices(records)
+    if not any(record["near"] for record in records):
+        notice(NOTHING_NEAR)
 
 
 @takes_options(years=YearLimits)
@@ -82,52 +94,12 @@ def find(
         record = find_papers(session, query, "text" if fulltext else "summary", years.from_year, years.to_year, page)
     if as_json:
         result_json(record)
-    elif record["papers"]:
-        show_papers(record, page)
-    elif record["total"]:
-        notice(f"There is no page {page}: {counted(record['total'], 'paper')} in all, ten a page.")
-    else:
-        notice("No paper matches." if fulltext else NO_SUMMARY_NEAR)
-
-
-_LONGEST_SENTENCE = 240  # characters
-_READ = 4_000  # that are read for these
-_PICTURE = re.compile(r"!\[([^\[\]]*)\](?:\([^()]*\))?(?:\{[^{}]*\})?")
-_LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)")
-_CITATION = re.compile(r"(?<!\s)\s*+\[-?@[^\[\]]*\]")
-_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
-_MATHS = re.compile(r"(\$\$?[^$]*\$\$?)")
-_HALF_PICTURE = re.compile(r"!\[\s*")
-_LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
-
-
-def show_passages(records: Sequence[FoundPassage]) -> None:
-    """Print passages with key, page, section, score and matching sentence, and its figure or table, if any."""
-    columns: Columns = {
-        "": "",
-        "key": "key",
-        "page": lambda record: f"{record['page'] or ''}{' (OCR)' if record['ocr'] else ''}",
-        "section": lambda record: one_line(record["section"]),
-        "score": lambda record: f"{record['score']:.2f}",
-        "sentence": _matched,
-    }
-    table(counted(len(records), "passage"), records, columns, prose=("section", "sentence"))
-    show_notices(records)
-
-
-def _matched(record: FoundPassage) -> str:
-    """The matching sentence with its figure, and the model's descriptions of figures that it may have matched by."""
-    name = record["figure"]["name"] if record["figure"] else ""
-    label = f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
-    described = [
-        one_line(f"({item['figure']}, as {item['described_by']} describes it: {plain_sentence(item['description'])})")
-        for item in record["described_figures"]
-    ]
-    return " ".join([with_status(record, f"{label}{plain_sentence(record['sentence'])}"), *described])
-
-
-def show_papers(record: FoundPapers, page: int) -> None:
-    """Print papers: key, year, title, score and matching sentence, and how to see more."""
+        return
+    if not record["papers"]:
+        nothing = "No paper matches." if fulltext else NO_SUMMARY_NEAR
+        beyond = f"There is no page {page}: {counted(record['total'], 'paper')} in all, ten a page."
+        notice(beyond if record["total"] else nothing)
+        return
     papers = record["papers"]
     title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
     columns: Columns = {
@@ -141,6 +113,28 @@ def show_papers(record: FoundPapers, page: int) -> None:
     show_notices(papers)
     if record["next_page"]:
         notice(f"More: --page {record['next_page']}")
+
+
+_LONGEST_SENTENCE = 240  # characters
+_READ = 4_000  # that are read for these
+_PICTURE = re.compile(r"!\[([^\[\]]*)\](?:\([^()]*\))?(?:\{[^{}]*\})?")
+_LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)")
+_CITATION = re.compile(r"(?<!\s)\s*+\[-?@[^\[\]]*\]")
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
+_MATHS = re.compile(r"(\$\$?[^$]*\$\$?)")
+_HALF_PICTURE = re.compile(r"!\[\s*")
+_LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
+
+
+def _matched(record: FoundPassage) -> str:
+    """The matching sentence with its figure, and the model's descriptions of figures that it may have matched by."""
+    name = record["figure"]["name"] if record["figure"] else ""
+    label = f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
+    described = [
+        one_line(f"({item['figure']}, as {item['described_by']} describes it: {plain_sentence(item['description'])})")
+        for item in record["described_figures"]
+    ]
+    return " ".join([with_status(record, f"{label}{plain_sentence(record['sentence'])}"), *described])
 
 
 def show_notices(records: Sequence[Mapping[str, Any]]) -> None:

@@ -30,17 +30,7 @@ ExpOption = Annotated[
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
 
 
-class FileFormat(StrEnum):
-    """Output formats of a section, as command-line values."""
-
-    MD = "md"
-    TEX = "tex"
-    DOCX = "docx"
-    HTML = "html"
-    PDF = "pdf"
-    ZIP = "zip"
-
-
+FileFormat = StrEnum("FileFormat", ["MD", "TEX", "DOCX", "HTML", "PDF", "ZIP"])
 FormatOption = Annotated[
     list[FileFormat] | None,
     typer.Option(

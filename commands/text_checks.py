@@ -43,6 +43,10 @@ class CheckOptions:
     out: Path | None = option("Folder for the files; html if no --format is given.")  # noqa: RUF009
     force: bool = option("Replace an earlier copy of the text in --out.", value=False)
     fresh: bool = option("Judge again, without reusing answers.", value=False)
+    look_up: bool = option("Ask metadata services whether entries that the library lacks exist.", value=False)
+    in_place_comments: bool = option(
+        "Put the remarks into the .docx or .tex itself; the original is kept.", value=False
+    )
 
 
 @takes_options(options=CheckOptions, settings=ModelSettings)
@@ -65,8 +69,9 @@ def check(
 
     Example: citeloom check paper.tex --exp exp.json --out checked --format html,tex
     """
-    if watch and as_json:
-        raise InputError("--watch prints summaries, not --json.", help="Leave one of them out.")
+    if watch and (as_json or options.in_place_comments):
+        other = "--json" if as_json else "--in-place-comments"
+        raise InputError(f"--watch only prints summaries, so {other} has no place.", help="Leave one of them out.")
     from ..api.checking import check_text, needs_attention
 
     def check_once() -> CheckResult:
@@ -132,3 +137,5 @@ def _show(record: CheckResult) -> None:
         notice(f"{counted(calls, 'model call')}, {counted(reused, 'cached answer')}.")
     for path in record.get("files", {}).values():
         notice(f"Written: {path}")
+    for path in record.get("kept", ()):
+        notice(f"Comments were put into the text; as it was: {path}")

@@ -50,34 +50,30 @@ def doctor(
     if as_json:
         result_json(record)
     else:
-        _show_findings(record, every_setting=all_settings)
+        # Problems, library, then settings; fine findings and unset settings only if they are asked for.
+        library = record.get("library")
+        findings = sorted(record["findings"], key=lambda finding: finding["level"] == "fine")
+        for finding in findings:
+            if finding["level"] == "fine" and finding["topic"] in _SHOWN_ANYWAY:
+                continue
+            remedy = f" {finding['remedy']}" if finding["remedy"] else ""
+            result(one_line(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}"))
+        if library is None:
+            result(f"There is no library here yet: {command('ingest PAPERS --bib FILE')}.")
+        else:
+            held = f"{counted(library['papers'], 'paper')}, {counted(library['chunks'], 'chunk')}"
+            result(f"Library: {held}, embedding {library['embedding']}")
+        shown = {
+            name: (value, origin)
+            for name, (value, origin) in record["settings"].items()
+            if all_settings or name in _FIRST_SETTINGS or origin != "default"
+        }
+        for name, (value, origin) in shown.items():
+            result(one_line(f"  {name} = {value}  ({origin})"))
+        if len(shown) < len(record["settings"]):
+            result(f"All settings: {command('doctor --settings')}")
     if any(finding["level"] == "problem" for finding in record["findings"]):
         raise typer.Exit(1)
-
-
-def _show_findings(record: dict[str, Any], *, every_setting: bool) -> None:
-    """Print problems, library, then settings; fine findings and unset settings only if `every_setting`."""
-    library = record.get("library")
-    findings = sorted(record["findings"], key=lambda finding: finding["level"] == "fine")
-    for finding in findings:
-        if finding["level"] == "fine" and finding["topic"] in _SHOWN_ANYWAY:
-            continue
-        remedy = f" {finding['remedy']}" if finding["remedy"] else ""
-        result(one_line(f"  {finding['level']}: {finding['topic']}: {finding['message']}.{remedy}"))
-    if library is None:
-        result(f"There is no library here yet: {command('ingest PAPERS --bib FILE')}.")
-    else:
-        held = f"{counted(library['papers'], 'paper')}, {counted(library['chunks'], 'chunk')}"
-        result(f"Library: {held}, embedding {library['embedding']}")
-    shown = {
-        name: (value, origin)
-        for name, (value, origin) in record["settings"].items()
-        if every_setting or name in _FIRST_SETTINGS or origin != "default"
-    }
-    for name, (value, origin) in shown.items():
-        result(one_line(f"  {name} = {value}  ({origin})"))
-    if len(shown) < len(record["settings"]):
-        result(f"All settings: {command('doctor --settings')}")
 
 
 def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:

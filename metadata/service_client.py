@@ -75,6 +75,7 @@ class Traffic:
     cached: int = 0
 
 
+@dataclass
 class ServiceClient:
     """Sends requests to one service; use it in a single event loop.
 
@@ -88,26 +89,17 @@ class ServiceClient:
         traffic: counts the answers.
     """
 
-    def __init__(
-        self,
-        address: ServiceAddress,
-        store: MetadataStore,
-        http: httpx.AsyncClient,
-        *,
-        max_age: float,
-        offline: bool = False,
-        timeout: float = 30.0,
-        clock: Clock | None = None,
-        traffic: Traffic | None = None,
-    ) -> None:
-        self.address = address
-        self._store = store
-        self._http = http
-        self._max_age = max_age
-        self._offline = offline
-        self._clock = clock or Clock()
-        self._traffic = traffic or Traffic()
-        self._limiter = Limiter(max_concurrency=1, max_retries=_MAX_RETRIES, timeout=timeout, clock=self._clock)
+    address: ServiceAddress
+    store: MetadataStore
+    http: httpx.AsyncClient
+    max_age: float
+    offline: bool = False
+    timeout: float = 30.0
+    clock: Clock = field(default_factory=Clock)
+    traffic: Traffic = field(default_factory=Traffic)
+
+    def __post_init__(self) -> None:
+        self._limiter = Limiter(max_concurrency=1, max_retries=_MAX_RETRIES, timeout=self.timeout, clock=self.clock)
         self._next_at = 0.0
         self._turn = asyncio.Lock()
         self._given_up = ""
@@ -116,11 +108,11 @@ class ServiceClient:
         """The JSON of an answer; None if the service does not know the item. Raises `ServiceError`."""
         request = f"{path}?{urlencode(sorted(parameters.items()))}" if parameters else path
         name = self.address.name
-        stored = await asyncio.to_thread(self._store.answer, name, request)
-        if stored is not None and (self._offline or self._clock.time() - stored.answered_at <= self._max_age):
-            self._traffic.cached += 1
+        stored = await asyncio.to_thread(self.store.answer, name, request)
+        if stored is not None and (self.offline or self.clock.time() - stored.answered_at <= self.max_age):
+            self.traffic.cached += 1
             return stored.body
-        if self._offline:
+        if self.offline:
             raise NotCachedError(f"{name}: nothing was asked, since --offline was given and the cache has no answer.")
         if self._given_up:
             raise ServiceError(self._given_up)
@@ -133,9 +125,9 @@ class ServiceClient:
             if failure.kind in _LASTING:
                 self._given_up = message
             raise ServiceError(message) from error
-        self._traffic.requests += 1
-        answer = ServiceAnswer(status, body, self._clock.time())
-        await asyncio.to_thread(self._store.keep_answer, name, request, answer)
+        self.traffic.requests += 1
+        answer = ServiceAnswer(status, body, self.clock.time())
+        await asyncio.to_thread(self.store.keep_answer, name, request, answer)
         return answer.body
 
     async def _send(self, request: str) -> tuple[int, Any]:
@@ -143,13 +135,13 @@ class ServiceClient:
         private = urlencode(self.address.private)
         headers = {"Accept": "application/json", **self.address.headers}
         async with self._turn:
-            wait = self._next_at - self._clock.monotonic()
+            wait = self._next_at - self.clock.monotonic()
             if wait > 0:
-                await self._clock.sleep(wait)
-            self._next_at = self._clock.monotonic() + self.address.interval
+                await self.clock.sleep(wait)
+            self._next_at = self.clock.monotonic() + self.address.interval
             try:
                 url = f"{self.address.base_url.rstrip('/')}{request}"
-                return 200, parse_json(await fetch(self._http, url, headers, MOST_BYTES, query=private))
+                return 200, parse_json(await fetch(self.http, url, headers, MOST_BYTES, query=private))
             except ServerRefusalError as error:
                 if error.status_code not in _NOT_FOUND:
                     raise

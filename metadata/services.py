@@ -57,17 +57,15 @@ class Responses:
     failures: list[str] = field(default_factory=list)
 
 
+@dataclass(slots=True)
 class Services:
     """Clients of the configured services, which share the cache and the connections."""
 
-    def __init__(
-        self, clients: dict[MetadataService, ServiceClient], store: MetadataStore, http: httpx.AsyncClient, clock: Clock
-    ) -> None:
-        self.clients = clients
-        self.store = store
-        self.http = http
-        self.clock = clock
-        self.traffic = Traffic()
+    clients: dict[MetadataService, ServiceClient]
+    store: MetadataStore
+    http: httpx.AsyncClient
+    clock: Clock
+    traffic: Traffic = field(default_factory=Traffic)
 
     async def look_up(self, identifier: Identifier) -> Responses:
         """Look up the work with this identifier at all services; failures are collected, not raised."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
@@ -197,6 +197,7 @@ def _tokens(text: str) -> int:
 _EndpointModel = tuple[str, str]  # endpoint and model
 
 
+@dataclass(eq=False)
 class Contexts:
     """The context sizes of the roles that call a chat model, by run.
 
@@ -205,33 +206,39 @@ class Contexts:
         given: the custom model that serves all of them, if any; its server is not queried.
     """
 
-    def __init__(
-        self, settings: Settings, journal: Journal, roles: Sequence[RoleName], given: BaseChatModel | None = None
-    ) -> None:
-        self._settings = settings
-        self._journal = journal
-        self._roles = tuple(roles)
-        self._given = given
-        self._runs: dict[str, dict[_EndpointModel, ContextSize]] = {}
-        self._asked: dict[_EndpointModel, int | None] = {}
+    settings: Settings
+    journal: Journal
+    roles: Sequence[RoleName]
+    given: BaseChatModel | None = None
+    _runs: dict[str, dict[_EndpointModel, ContextSize]] = field(default_factory=dict, init=False)
+    _asked: dict[_EndpointModel, int | None] = field(default_factory=dict, init=False)
 
     async def sizes(self, run_id: str) -> dict[RoleName, int | None]:
         """The context size of each role, None if unknown; stores the known sizes with the run.
 
         Raises `JournalPausedError`, and `ConfigurationError` if a key may not be sent to the address of a role.
         """
-        if not self._roles:
+        if not self.roles:
             return {}
+
+        async def determine(pair: _EndpointModel) -> int | None:
+            if self.settings.context_tokens is not None or self.given is not None:
+                return self.settings.context_tokens
+            if pair not in self._asked:
+                model, url, key = self.settings.role_endpoint(pairs[pair])
+                self._asked[pair] = await request_context_size(url, key, model)
+            return self._asked[pair]
+
         if run_id not in self._runs:
-            pairs = {self._endpoint_model(name): name for name in self._roles}
-            kept = await self._journal.submit(partial(load_context_sizes, run=run_id))
+            pairs = {self._endpoint_model(name): name for name in self.roles}
+            kept = await self.journal.submit(partial(load_context_sizes, run=run_id))
             missing = [pair for pair in pairs if pair not in kept]
-            found = await gather_all(self._determine(pair, pairs[pair]) for pair in missing)
+            found = await gather_all(determine(pair) for pair in missing)
             known = {pair: kept.get(pair) for pair in pairs} | dict(zip(missing, found, strict=True))
             if missing:
-                await self._journal.submit(partial(save_context_sizes, run=run_id, sizes=known))
+                await self.journal.submit(partial(save_context_sizes, run=run_id, sizes=known))
             self._runs[run_id] = {pair: ContextSize(size) for pair, size in known.items()}
-        return {name: self.of(run_id, name).size for name in self._roles}
+        return {name: self.of(run_id, name).size for name in self.roles}
 
     def of(self, run_id: str, role: RoleName) -> ContextSize:
         """The context of a role's model; `sizes` must have been called before."""
@@ -244,7 +251,7 @@ class Contexts:
     async def keep(self, run_id: str) -> None:
         """Store the learned sizes with the run."""
         sizes = {pair: known.size for pair, known in self._runs[run_id].items()}
-        await self._journal.submit(partial(save_context_sizes, run=run_id, sizes=sizes))
+        await self.journal.submit(partial(save_context_sizes, run=run_id, sizes=sizes))
 
     def forget(self, run_id: str) -> None:
         """Drop the cached sizes of a run, so that they are read again from the journal."""
@@ -255,16 +262,8 @@ class Contexts:
         for run_id in [known for known in self._runs if known not in run_ids]:
             self.forget(run_id)
 
-    async def _determine(self, pair: _EndpointModel, role: RoleName) -> int | None:
-        if self._settings.context_tokens is not None or self._given is not None:
-            return self._settings.context_tokens
-        if pair not in self._asked:
-            model, url, key = self._settings.role_endpoint(role)
-            self._asked[pair] = await request_context_size(url, key, model)
-        return self._asked[pair]
-
     def _endpoint_model(self, role: RoleName) -> _EndpointModel:
-        if self._given is not None:
+        if self.given is not None:
             return "", ""
-        model, url = self._settings.address_of(role)
+        model, url = self.settings.address_of(role)
         return endpoint_name(url), model

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, get_args
 
 from ..documents import Category, Chunk, Evidence, Paper
-from ..experiment import Experiment, SectionKind
 from ..models.journal.streaming import TextListener
 from ..settings.config import Depth
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from ..documents.chunking import Window
+    from ..experiment import Experiment, SectionKind
     from .cell_protocols import CellReader
 
 _WORDS: Final = re.compile(r"\w+")
@@ -164,6 +164,8 @@ class AnswerBrief:
     @property
     def experiment(self) -> Experiment:
         """The user's own statements, which need no source: here the question alone."""
+        from ..experiment import Experiment  # its models take 30 ms, and a search needs none
+
         return Experiment.model_validate({"question": self.question})
 
     @property

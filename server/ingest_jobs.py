@@ -1,4 +1,4 @@
-"""Jobs that ingest uploads, add papers by identifier, or look papers up at metadata services."""
+"""Jobs that ingest uploads, add papers by identifier, look papers up at metadata services, or check a text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from ..api.checking import acheck_prose
 from ..api.ingesting import IngestEvent, event_record
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
 from ..api.serving import JobOrder, Session
 from ..api.uploading import UPLOAD_ID, Uploads, aingest_upload, apaper_sources, aremove_orphans
+from ..api.writing import parse_experiment
 from ..errors import CiteloomError
 from .job import Emit, Job
 from .job_sharing import lost_connection
@@ -36,7 +38,7 @@ class IngestJobs:
     _received: dict[str, int] = field(default_factory=dict)  # bytes
 
     async def start(self, order: JobOrder) -> Job:
-        """Ingest the files of an upload, add papers by `identifiers`, or look papers up by their `keys`.
+        """Ingest the files of an upload, add papers by `identifiers`, or look papers up by `keys`, or check a text.
 
         For an upload, `order.request` holds `files`, `refused` and `replace`.
         """
@@ -44,6 +46,8 @@ class IngestJobs:
             work = partial(self._add_by_identifier, order.id, order.request)
         elif "keys" in order.request:
             work = partial(self._enrich, order.request)
+        elif "check" in order.request:
+            work = partial(self._check, order.request["check"])
         else:
             if not UPLOAD_ID.fullmatch(order.id):
                 raise ServerError(404, "There is no such upload.")
@@ -165,6 +169,17 @@ class IngestJobs:
             refresh=request["refresh"],
             on_paper=lambda record: emit("paper", {"kind": "paper", **record}),
         )
+
+    async def _check(self, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
+        """Check a text; returns the JSON of `check --json`."""
+        given = await check_arguments(request)
+        return await acheck_prose(self.session, **given, on_notice=lambda text: emit("notice", {"text": text}))
+
+
+async def check_arguments(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `acheck_prose` by a request; raises `InputError` for an experiment that is none."""
+    experiment = request["experiment"]
+    return {**request, "experiment": experiment and await asyncio.to_thread(parse_experiment, experiment)}
 
 
 def require_services(session: Session) -> None:

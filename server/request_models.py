@@ -131,6 +131,7 @@ class CheckBody(_Body):
     only: list[CheckPart] = Field(default_factory=list, max_length=4, description="Parts to check; all if empty.")
     max_calls: int | None = Field(None, ge=1, le=10**9, description="Limit on model requests; the rest stays unjudged.")
     fresh: bool = Field(False, description="Judge again, without reusing answers.")
+    look_up: bool = Field(False, description="Ask metadata services whether entries that the library lacks exist.")
 
 
 class IdentifierBody(_Body):

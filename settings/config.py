@@ -115,10 +115,7 @@ class Settings(BaseModel):
     )
     top_k_initial: int = Field(40, ge=1, le=200, description="Chunks that each search proposes for reading.")
     screened_papers: int = Field(
-        300,
-        ge=0,
-        le=10_000,
-        description="Papers whose cards are read for a question that many may bear on, with a chat model; 0: none.",
+        300, ge=0, le=10_000, description="Papers whose cards a chat model reads for a broad question; 0: none."
     )
     top_k_final: int = Field(8, ge=1, le=50, description="Findings shown to a writer for each need.")
     per_paper: int = Field(2, ge=1, le=20, description="Quotes of one paper kept for each query, without a chat model.")
@@ -126,16 +123,10 @@ class Settings(BaseModel):
         1200, ge=200, le=8000, description="Tokens of a paper's section that are read around a hit."
     )
     read_tokens: int = Field(
-        16_000,
-        ge=500,
-        le=500_000,
-        description="Tokens of papers that the first search for a question reads; twice as many for a section.",
+        16_000, ge=500, le=500_000, description="Tokens that the first search reads; twice as many for a section."
     )
     search_tokens: int = Field(
-        1200,
-        ge=200,
-        le=100_000,
-        description="Tokens of papers that each later search of the agent reads; twice as many for a section.",
+        1200, ge=200, le=100_000, description="Tokens that each later search reads; twice as many for a section."
     )
     paper_share: float = Field(
         0.5, gt=0, le=1, description="Largest share of what is read for a question that one paper may take."
@@ -144,16 +135,10 @@ class Settings(BaseModel):
     llm_weight: float = Field(0.6, ge=0, le=1, description="Weight of the reader's score.")
     score_threshold: float = Field(0.35, ge=0, le=1, description="Reader's score below which a chunk is dropped.")
     answer_threshold: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Reader's score that at least one passage must reach for a question to be answered.",
+        0.5, ge=0, le=1, description="Reader's score that one passage must reach for a question to be answered."
     )
     enough_findings: int = Field(
-        4,
-        ge=1,
-        le=1000,
-        description="No further search is made once each need of a question about several papers has so many findings.",
+        4, ge=1, le=1000, description="Findings for each need of a question about several papers that end the search."
     )
     max_search_iterations: int = Field(5, ge=0, le=50, description="Additional searches that the agent may make.")
     max_repairs: int = Field(2, ge=0, le=5, description="Maximum number of repairs of a draft that fails a check.")
@@ -166,10 +151,7 @@ class Settings(BaseModel):
         None, ge=80, le=5000, description="Target length of a section, in words; not set: depends on the depth."
     )
     answer_words: int | None = Field(
-        None,
-        ge=50,
-        le=5000,
-        description="Target length of an answer, in words; not set: depends on depth and evidence.",
+        None, ge=50, le=5000, description="Target length of an answer, in words; not set: by depth and evidence."
     )
     answer_sources: int = Field(8, ge=1, le=50, description="Maximum number of papers that an answer may use.")
     conversation_tokens: int = Field(
@@ -224,7 +206,7 @@ class Settings(BaseModel):
 
     metadata_services: list[MetadataService] = Field(
         ["crossref", "datacite", "openalex", "semantic_scholar"],
-        description="Services that 'papers enrich' and 'add' ask, as a JSON list; nothing else asks them.",
+        description="Services that 'papers enrich', 'add' and 'check --look-up' ask, as a JSON list.",
     )
     metadata_mailto: str = Field(
         "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import threading
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
@@ -133,11 +134,15 @@ class Word:
     joined: bool
 
 
-@lru_cache(maxsize=1)
-def _stemmer() -> snowballstemmer.stemmer:
-    import snowballstemmer  # lazy: it loads the stemmers of thirty languages
+_stemmers: Final = threading.local()  # a stemmer keeps the word that it works on
 
-    return snowballstemmer.stemmer("english")
+
+def _stemmer() -> snowballstemmer.stemmer:
+    if not hasattr(_stemmers, "english"):
+        import snowballstemmer  # lazy: it loads the stemmers of thirty languages
+
+        _stemmers.english = snowballstemmer.stemmer("english")
+    return _stemmers.english
 
 
 @lru_cache(maxsize=65536)

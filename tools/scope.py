@@ -6,7 +6,7 @@ import difflib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..documents import Category, Paper
 from ..documents.categories import standard_section
@@ -14,6 +14,24 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..stores.library import Library
+
+
+CategoryName = Literal["abstract", "introduction", "method", "evaluation", "conclusion", "other", "related_work"]
+
+
+def as_list(value: Any) -> Any:
+    """Wrap a single value from a model in a list; nothing becomes an empty list."""
+    if value is None or value == "":
+        return []
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def as_years(value: Any) -> Any:
+    """Normalise years from a model to first and last year; a single year counts as both."""
+    if value is None or value in ("", []):
+        return None
+    years = as_list(value)
+    return [years[0], years[0]] if len(years) == 1 else years
 
 
 def require_words(query: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -18,28 +18,11 @@ from ..invalid_values import describe_invalid, field_path
 from ..plurals import counted
 from ..stores.library import Library
 from .paper_search import publication_statuses, search_papers
-from .scope import Scope
-
-CategoryName = Literal["abstract", "introduction", "method", "evaluation", "conclusion", "other", "related_work"]
+from .scope import CategoryName, Scope, as_list, as_years
 
 
 class ToolRequestError(Exception):
     """A tool call that cannot be carried out; the message is meant for the model."""
-
-
-def as_list(value: Any) -> Any:
-    """Wrap a single value from a model in a list; nothing becomes an empty list."""
-    if value is None or value == "":
-        return []
-    return value if isinstance(value, list | tuple) else [value]
-
-
-def as_years(value: Any) -> Any:
-    """Normalise years from a model to first and last year; a single year counts as both."""
-    if value is None or value in ("", []):
-        return None
-    years = as_list(value)
-    return [years[0], years[0]] if len(years) == 1 else years
 
 
 class _ToolArguments(BaseModel):

@@ -60,6 +60,7 @@ async def find(shell: Shell, argument: str) -> ShellState:
 async def sem_search(shell: Shell, query: str) -> ShellState:
     """The passages nearest to a query, grouped by paper."""
     from ...api.library_search import asearch
+    from ...api.result_views import inert  # imports all of `citations`
 
     records = await asearch(await shell.session(), query, _PASSAGES, "dense")
     if not records:
@@ -78,7 +79,11 @@ async def sem_search(shell: Shell, query: str) -> ShellState:
     if not any(record["near"] for record in records):
         display.warning(NOTHING_NEAR)
     display.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` saves this list"])
-    return ShellState(dict(enumerate(papers, 1)), ShellDraft("sem-search", _as_markdown(query, items)), query)
+    lines = [f"# Passages near to: {inert(query)}", ""]
+    for number, head, below in items:
+        lines += [f"{number}. {inert(head)}", "", *(f"   > {inert(line.strip())}\n" for line in below.splitlines())]
+    draft = ShellDraft("sem-search", "\n".join(lines).rstrip() + "\n")
+    return ShellState(dict(enumerate(papers, 1)), draft, query)
 
 
 async def summary(shell: Shell, argument: str) -> ShellState:
@@ -126,15 +131,6 @@ async def _papers(shell: Shell, keys: list[str]) -> dict[str, dict[str, Any]]:
 
     session = await shell.session()
     return {key: asdict(await apaper(session, key)) for key in dict.fromkeys(keys)}
-
-
-def _as_markdown(query: str, items: list[tuple[int, str, str]]) -> str:
-    from ...api.result_views import inert  # imports all of `citations`
-
-    lines = [f"# Passages near to: {inert(query)}", ""]
-    for number, head, below in items:
-        lines += [f"{number}. {inert(head)}", "", *(f"   > {inert(line.strip())}\n" for line in below.splitlines())]
-    return "\n".join(lines).rstrip() + "\n"
 
 
 # Programs that fail do so at once; if still running, it shows the file.

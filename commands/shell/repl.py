@@ -54,8 +54,8 @@ async def converse(shell: Shell, lines: Lines) -> ExitCode:
 async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
     """Run one line and return the next state; report any error in one line."""
     given = request
-    if request.command == "resume" and not shell.state.paused:
-        await shell.wait_for_background()
+    if request.command == "resume" and not shell.state.paused and shell.behind is not None:
+        await asyncio.wait([shell.behind])  # it may find an interrupted question
     try:
         require(shell.state, request.command)
     except CiteloomError as error:

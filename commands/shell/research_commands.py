@@ -54,7 +54,7 @@ async def improve(shell: Shell, feedback: str) -> ShellState:
 async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     session = await shell.session()
     from ...api.conversation import TurnRequest, take_turn
-    from ...api.result_views import coverage_line
+    from ...api.result_views import attempts, coverage_line, coverage_warnings
 
     if session.answer_notice and not shell.told_of_mode:
         notice(session.answer_notice)
@@ -74,7 +74,16 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     record = turn.record
     shell.turns = turn.number
     if not record["citations"]:
-        _report_reason(record, stages)
+        for text in coverage_warnings(*attempts(record["coverage"])):
+            display.warning(text)
+        if stages.papers and not stages.chunks:
+            display.failure("No detailed content found in the selected papers. Papers may not be properly indexed.")
+            notice("`rebuild-index` rebuilds the index.")
+        else:
+            display.failure(
+                f'No papers found relevant to query: "{record["question"]}". Try refining your search terms.'
+            )
+            result(str(record["text"]))
         return shell.state.without_result()
     for text in record["warnings"]:
         display.warning(text)
@@ -83,7 +92,12 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     reached = draft_answer(record)
     if view.has_output and not view.has_shown(record):
         display.warning("That was a draft; this is the answer after the checks")
-    display.panel("Research Results", format_answer(record, reached.last_query_set, text=not view.has_shown(record)))
+    parts = [] if view.has_shown(record) else [f"# {record['question']}", str(record["text"]).strip()]
+    if record["cite_style"] == "numeric":
+        parts.append(references_markdown(record))
+    else:
+        parts += ["## References", *format_references(record["references"], reached.last_query_set)]
+    display.panel("Research Results", "\n\n".join(parts))
     if record["usage"]["llm_calls"] or record["usage"]["journal_hits"]:
         notice(f"{usage_words(record['usage'])}.")
     if coverage := coverage_line(record["coverage"]):
@@ -98,14 +112,6 @@ def draft_answer(record: Mapping[str, Any]) -> ShellState:
     numeric = record["cite_style"] == "numeric"
     papers = {int(entry["label"]) if numeric else place: entry["key"] for place, entry in enumerate(references, 1)}
     return ShellState(papers, ShellDraft("research", record["markdown"], record), record["question"])
-
-
-def format_answer(record: Mapping[str, Any], papers: Mapping[int, str], *, text: bool = True) -> str:
-    """The answer with references as markdown, numbered for commands; omits `text` that was already shown."""
-    parts = [f"# {record['question']}", str(record["text"]).strip()] if text else []
-    if record["cite_style"] == "numeric":
-        return "\n\n".join([*parts, references_markdown(record)])
-    return "\n\n".join([*parts, "## References", *format_references(record["references"], papers)])
 
 
 def format_references(references: Sequence[Mapping[str, Any]], papers: Mapping[int, str]) -> list[str]:
@@ -152,19 +158,6 @@ class TurnStages(RunProgress):
                 notice(f"   {_capital(text)}")
             case _:
                 pass  # findings are shown with the answer
-
-
-def _report_reason(record: Mapping[str, Any], stages: TurnStages) -> None:
-    from ...api.result_views import attempts, coverage_warnings
-
-    for text in coverage_warnings(*attempts(record["coverage"])):
-        display.warning(text)
-    if stages.papers and not stages.chunks:
-        display.failure("No detailed content found in the selected papers. Papers may not be properly indexed.")
-        notice("`rebuild-index` rebuilds the index.")
-        return
-    display.failure(f'No papers found relevant to query: "{record["question"]}". Try refining your search terms.')
-    result(str(record["text"]))
 
 
 def _capital(text: str) -> str:

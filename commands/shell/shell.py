@@ -114,11 +114,6 @@ class Shell:
     told_of_mode: bool = False
     behind: asyncio.Task[None] | None = None
 
-    async def wait_for_background(self) -> None:
-        """Wait for background work, such as finding an interrupted question."""
-        if self.behind is not None:
-            await asyncio.wait([self.behind])
-
     async def session(self) -> Session:
         """The open session; raises `NoPapersError` and opening errors."""
         if self.opening.opened() is None:

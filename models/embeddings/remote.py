@@ -182,7 +182,13 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
         answer: Any = await client.post("/embeddings", cast_to=object, body=body)
         usage = read_usage(answer.get("usage"), given="")
-        return EmbeddedTexts(_in_order(answer["data"]), usage["input_tokens"] if usage else None)
+        data = answer["data"]
+        places = [item.get("index", 0) for item in data]
+        if any(place != places[0] for place in places):  # otherwise, or without indices, in the order of the texts
+            if sorted(places) != list(range(len(places))):
+                raise ValueError("their indices do not match the texts")
+            data = sorted(data, key=lambda item: item["index"])
+        return EmbeddedTexts([item["embedding"] for item in data], usage["input_tokens"] if usage else None)
 
     return JournaledEmbedding(source, settings, identity=identity, journal=journal, scope=scope)
 
@@ -201,16 +207,6 @@ def embedding_for(
         return EmbeddedTexts(await embeddings.aembed_documents(list(texts)), 0)
 
     return JournaledEmbedding(source, settings, identity=identity, journal=journal, scope=scope)
-
-
-def _in_order(data: Sequence[Any]) -> list[Any]:
-    """The vectors sorted by index, or in the received order if all have the same index or none. Raises ValueError."""
-    places = [item.get("index", 0) for item in data]
-    if any(place != places[0] for place in places):
-        if sorted(places) != list(range(len(places))):
-            raise ValueError("their indices do not match the texts")
-        data = sorted(data, key=lambda item: item["index"])
-    return [item["embedding"] for item in data]
 
 
 def _payload(row: Vector) -> str:

@@ -81,8 +81,8 @@ class Dialect:
         return None
 
 
+@dataclass(slots=True)
 class DialectMemory:
     """The dialect learned for one model at one endpoint; shared by all its callers."""
 
-    def __init__(self) -> None:
-        self.current = Dialect()
+    current: Dialect = Dialect()

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..concurrency import LoopLocal, thread_safe_cache
@@ -49,6 +50,7 @@ class Clock:
         await asyncio.sleep(seconds)
 
 
+@dataclass(kw_only=True, eq=False)
 class Limiter:
     """Limits and retries the calls to one model; may be shared by threads and event loops.
 
@@ -58,22 +60,17 @@ class Limiter:
         timeout: seconds for one try, from the first byte sent to the last received.
     """
 
-    def __init__(
-        self,
-        *,
-        max_concurrency: int,
-        max_retries: int,
-        timeout: float,
-        clock: Clock | None = None,
-        seed: int | None = None,
-    ) -> None:
-        self._max_retries = max_retries
-        self._timeout = timeout
-        self._clock = clock or Clock()
-        self._random = random.Random(seed)
+    max_concurrency: int
+    max_retries: int
+    timeout: float
+    clock: Clock = field(default_factory=Clock)
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
         self._resume_at = 0.0
         self._answered = False
-        self._slots = LoopLocal(lambda: asyncio.Semaphore(max_concurrency))
+        self._slots = LoopLocal(lambda: asyncio.Semaphore(self.max_concurrency))
 
     async def run(self, call: Callable[[], Awaitable[T]], admission: Admission = nullcontext) -> T:
         """The result of `call`, with each try inside its own `admission`.
@@ -89,7 +86,7 @@ class Limiter:
                 failure, asked = error.failure, error.failure.retry_after
                 # A server that answered before may be restarting; one that never did is not there.
                 retried = failure.kind in _RETRIED or (failure.kind == "unreachable" and self._answered)
-                allowed = min(self._max_retries, _RETRIES.get(failure.kind, self._max_retries))
+                allowed = min(self.max_retries, _RETRIES.get(failure.kind, self.max_retries))
                 if not retried or tries > allowed or (asked or 0.0) > LONGEST_ASKED:
                     raise
             # Jitter, so that twenty refused calls are not retried in the same millisecond.
@@ -97,16 +94,16 @@ class Limiter:
             if asked is not None:
                 wait = asked * self._random.uniform(1.0, 1.1)
             if failure.kind in _ALL_WAIT:
-                self._resume_at = max(self._resume_at, self._clock.monotonic() + wait)
-            await self._clock.sleep(wait)
+                self._resume_at = max(self._resume_at, self.clock.monotonic() + wait)
+            await self.clock.sleep(wait)
 
     async def _try_once(self, call: Callable[[], Awaitable[T]], tries: int, admission: Admission) -> T:
         async with self._slots.get():
-            while (left := self._resume_at - self._clock.monotonic()) > 0:
-                await self._clock.sleep(left)
+            while (left := self._resume_at - self.clock.monotonic()) > 0:
+                await self.clock.sleep(left)
             async with admission():
                 try:
-                    async with asyncio.timeout(self._timeout):
+                    async with asyncio.timeout(self.timeout):
                         answer = await call()
                 except Exception as error:
                     failure = classify_failure(error)

@@ -127,10 +127,6 @@ TIMEOUT_AFTER_REASON = 3.0
 TIMEOUT_AFTER_DONE = 0.3
 
 
-class StreamEndedError(ConnectionError):
-    """A stream ended before its answer was complete; never leaves `models`."""
-
-
 class StreamedResponse:
     """The part of an answer received so far; `whole` returns it in the format of an unstreamed response."""
 
@@ -190,7 +186,7 @@ class StreamedResponse:
 async def answer_pieces(response: Any, answer: StreamedResponse) -> AsyncGenerator[str, None]:
     """Yield the text pieces of an answer and collect it in `answer`; closes the response at the end.
 
-    Raises `ServerRefusalError` for an error event, `BrokenAnswerError` for an invalid chunk, `StreamEndedError`, and
+    Raises `ServerRefusalError` for an error event, `BrokenAnswerError` for an invalid chunk, ConnectionError, and
     errors of the HTTP client.
     """
     until: float | None = None
@@ -212,7 +208,7 @@ async def answer_pieces(response: Any, answer: StreamedResponse) -> AsyncGenerat
     finally:
         await response.aclose()
     if not answer.ended:
-        raise StreamEndedError("the stream ended before the answer was complete")
+        raise ConnectionError("the stream ended before the answer was complete")
 
 
 async def _next(lines: AsyncIterator[bytes], until: float | None) -> bytes | None:

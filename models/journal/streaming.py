@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -78,13 +79,13 @@ class StreamSubscription:
             self._listener.restart()
 
 
+@dataclass(slots=True)
 class _Stream:
     """The text streamed so far of one answer, and its subscribers."""
 
-    def __init__(self, guard: threading.Lock) -> None:
-        self.guard = guard
-        self.pieces: list[str] = []
-        self.readers: list[StreamSubscription] = []
+    guard: threading.Lock
+    pieces: list[str] = field(default_factory=list)
+    readers: list[StreamSubscription] = field(default_factory=list)
 
 
 class Streams:

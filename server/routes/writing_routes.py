@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.routing import APIRoute
@@ -15,7 +15,9 @@ from ...api import writing
 from ...api.checking import CheckResult, acheck_prose
 from ...api.run_options import RunKind, SectionKind
 from ...api.running import SectionRequest
+from ...api.serving import JobOrder
 from ...documents.sandbox import in_thread
+from ..ingest_jobs import check_arguments
 from ..job_requests import JobCall
 from ..request_models import CheckBody, ExperimentBody, ResearchBody, WritingBody
 from ..response_models import PlotUpload, job_answers, problems
@@ -92,15 +94,19 @@ async def check_experiment_fields(body: ExperimentBody, request: Request, state:
 
 
 @questions.post("/checks", tags=["checks"], responses=problems(404))
-async def check(body: CheckBody, state: StateOf) -> CheckResult:
+async def check(body: CheckBody, call: JobCall) -> CheckResult:
     """Check each sentence of a text by the papers that it cites; the same request again costs only what changed.
 
-    A request that is cut off keeps what was judged: the same one goes on.
+    A request that is cut off keeps what was judged: the same one goes on. With `Prefer: respond-async`, which long
+    texts need, the check is a job: 202 with its place, at which the result is found, as for an ingest.
     """
-    given = body.model_dump()
-    if body.experiment is not None:
-        given["experiment"] = await asyncio.to_thread(writing.parse_experiment, body.experiment)
-    return await acheck_prose(state.session, given.pop("text"), **given)
+    content, state = body.model_dump(mode="json"), call.state
+    given = await check_arguments(content)
+    if "respond-async" in call.request.headers.get("prefer", ""):
+        order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", {"check": content})
+        reference = await call.refer(content, lambda: state.ingests.start(order))
+        return cast("CheckResult", reference)  # FastAPI sends a response as it is
+    return await acheck_prose(state.session, **given)
 
 
 @router.post("/plots", responses=problems(404, 507))

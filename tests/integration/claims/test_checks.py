@@ -13,9 +13,11 @@ import pytest
 
 from citeloom import Settings, check_claims, check_text, open_library
 from citeloom.api.checking import needs_attention
+from citeloom.documents.passages import readable_units
 from citeloom.errors import InputError
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.checking_model import CheckingModel
+from tests.support.metadata_server import MetadataServer, ServedWork
 from tests.support.openai_server import FakeOpenAI
 from tests.support.protocol_answers import envelope
 from tests.support.sample_library import index_samples
@@ -151,6 +153,47 @@ def test_without_a_model_passages_are_candidates_and_nothing_is_judged(home: Pat
     assert record["usage"]["llm_calls"] == 0
 
 
+def faults_of(record: Any) -> list[list[str]]:
+    return [[fault["rule"] for fault in sentence["faults"]] for sentence in record["sentences"]]
+
+
+def test_words_of_a_paper_need_a_citation_and_no_model_is_needed_to_see_it(home: Path, tmp_path: Path) -> None:
+    with open_library(home) as library:
+        chunks = library.library.paper_chunks("obrien2019seeds")
+        words = [unit.text for chunk in chunks[1:] for unit in readable_units(chunk.text)]
+        copied = next(text for text in words if 90 < len(text) < 200 and text.endswith(".") and "We " not in text)
+        cited = [f"{copied[:-1]} [@{key}]." for key in ("varga2021calibration", "obrien2019seeds")]
+        text = "\n\n".join(["# Findings", copied, *cited])
+        record = check_text(library, written(tmp_path, text))
+    assert faults_of(record) == [["copied-uncited"], ["wrong-key"], []]
+    first = record["sentences"][0]
+    assert first["kind"] == "needs" and first["elsewhere"][0]["key"] == "obrien2019seeds"
+    assert "obrien2019seeds" in first["faults"][0]["message"] and copied[:60] in first["faults"][0]["message"]
+
+
+def test_entries_that_no_service_knows_are_named_and_without_services_that_nobody_asked(
+    home: Path, tmp_path: Path
+) -> None:
+    bib = tmp_path / "own.bib"
+    entry = "@article{{{0}, title = {{{1}}}, author = {{Roe, Ada}}, year = 2019, journal = {{Looms}}, doi = {{{2}}}}}\n"
+    entries = (("real2019", "How looms are seeded", ""), ("made2019", "A loom of pure fiction", "10.5555/made.up"))
+    bib.write_text("".join(entry.format(*one) for one in entries), encoding="utf-8")
+    file = written(tmp_path, "Looms scale [@real2019; @made2019].")
+    known = ServedWork("10.5555/real", "How looms are seeded", (("Ada", "Roe"),), 2019, "Looms")
+    with MetadataServer(known) as services:
+        services.found["seeded"] = [known]
+        given = {name.lower(): value for name, value in services.settings().items()}
+        with open_library(home, settings=Settings(_env_file=None, **given)) as library:  # type: ignore[call-arg]
+            quiet = check_text(library, file, bib=bib, only="references")
+            assert not services.requests and "2 entries not in the library" in quiet["warnings"][-1]
+            record = check_text(library, file, bib=bib, only="references", look_up=True)
+    rules = {one["key"]: [fault["rule"] for fault in one["faults"]] for one in record["references"]}
+    assert rules == {"real2019": [], "made2019": ["entry-invented"]}
+    with open_library(home, settings=Settings(_env_file=None, **given)) as library:  # type: ignore[call-arg]
+        gone = check_text(library, written(tmp_path, "So [@new2020]."), bib=tmp_path / "own.bib", look_up=True)
+    assert {fault["rule"] for one in gone["references"] for fault in one["faults"]} >= {"entry-not-cited"}
+
+
 def test_claims_are_checked_against_papers_given_passages_and_the_library(library: Any) -> None:
     given = {"claim": "Looms never scale.", "passages": [{"text": "Looms scale. They are slow."}]}
     named = {"claim": "Scaling improves calibration.", "papers": ["varga2021calibration"]}
@@ -213,7 +256,9 @@ def test_the_files_show_each_problem_and_the_text_is_never_written_to(library: A
     report = files["html"].read_text("utf-8")
     assert "Ensembles of seeds never help" in report and "<script>" in report and "http://" not in report
     sarif = json.loads(files["sarif"].read_text("utf-8"))
-    assert sarif["version"] == "2.1.0" and sarif["runs"][0]["tool"]["driver"]["rules"]
+    assert sarif["version"] == "2.1.0"
+    rules = {rule["id"]: rule["shortDescription"]["text"] for rule in sarif["runs"][0]["tool"]["driver"]["rules"]}
+    assert all(rules.values()) and {found["ruleId"] for found in sarif["runs"][0]["results"]} <= set(rules)
     again = check_text(library, word, out=tmp_path / "out", formats="docx")
     assert Path(again["files"]["docx"]).name == "draft.checked.2.docx"
 
@@ -232,6 +277,22 @@ def test_notes_in_the_margin_stand_where_latex_takes_them(library: Any, tmp_path
     plain = copy.replace("\\citeloomnote", "\x00")
     assert file.read_text("utf-8") == text and plain.count("\x00") == 4  # the definition and three notes
     assert "helped \\cite{okafor2022ensembles}.}\x00" in plain and "\\end{figure}\x00" in plain
+
+
+@pytest.mark.parametrize("kind", ["tex", "docx"])
+def test_comments_in_place_keep_the_original_and_are_not_checked_again(kind: str, library: Any, tmp_path: Path) -> None:
+    said = "Ensembles of seeds never help "
+    file = tmp_path / f"draft.{kind}"
+    if kind == "tex":
+        tex = f"\\begin{{document}}\n{said}\\cite{{okafor2022ensembles}}.\n\\end{{document}}\n"
+        file.write_text(tex, encoding="utf-8")
+    else:
+        write_word(file, paragraph(run(f"{said}[@okafor2022ensembles].")))
+    before = file.read_bytes()
+    record = check_text(library, file, in_place_comments=True)
+    assert [Path(path).read_bytes() for path in record["kept"]] == [before] and file.read_bytes() != before
+    again = check_text(library, file)
+    assert [one["claim"] for one in again["sentences"]] == [one["claim"] for one in record["sentences"]]
 
 
 def test_formats_and_parts_that_do_not_exist_are_named(library: Any, tmp_path: Path) -> None:

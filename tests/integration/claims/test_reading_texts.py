@@ -10,12 +10,13 @@ import pytest
 
 from citeloom.claims.manuscript import Manuscript
 from citeloom.claims.markup_readers import read_manuscript
-from citeloom.claims.reference_entries import load_references
+from citeloom.claims.reference_entries import ReferenceList, citation_faults, load_references, pointer_faults
 from citeloom.documents import Paper
 from citeloom.errors import InputError
 from tests.support.word_files import csl, endnote, mendeley_cite, paragraph, raised, run, word_field, write_word, zotero
 
 CASES = json.loads((Path(__file__).parents[2] / "unit" / "cases" / "check_marker_cases.json").read_text("utf-8"))
+POINTERS = json.loads((Path(__file__).parents[2] / "unit" / "cases" / "check_pointer_cases.json").read_text("utf-8"))
 ENTRIES = [Paper(key, "", tuple(names.split("|")), year) for key, (names, year) in CASES["entries"].items()]
 LOOMS, SLOW = csl("Smith", 2020, "Looms that scale"), csl("Lee", 2019, "Slow looms")
 
@@ -48,6 +49,12 @@ def test_the_labelled_texts_give_the_citations_that_a_reader_sees(case: dict[str
     assert len(sentences) == case.get("sentences", len(sentences))
     assert all(any(words in one.shown for one in sentences) for words in case.get("says", ()))  # type: ignore[attr-defined]
     assert file.read_text(encoding="utf-8") == case["text"]
+
+
+def test_a_quotation_mark_stands_with_the_sentence_that_it_opens(tmp_path: Path) -> None:
+    file = tmp_path / "text.md"
+    file.write_text('They are slow. "The looms never rest, they said. So.', encoding="utf-8")
+    assert shown(read_manuscript(file)) == ["They are slow.", '"The looms never rest, they said.', "So."]
 
 
 def test_each_sentence_leads_back_to_its_words_in_the_file(tmp_path: Path) -> None:
@@ -117,6 +124,44 @@ def test_plain_markers_of_word_are_read_with_their_list(tmp_path: Path) -> None:
         paragraph(run("2. Lee B. Slow looms. 2019.")),
     )
     assert cited(file) == [["2"], ["1", "2"]]
+
+
+@pytest.mark.parametrize("case", POINTERS["pointers"], ids=lambda case: str(case["id"]))
+def test_a_figure_a_table_or_a_section_that_the_text_lacks_is_named(case: dict[str, object], tmp_path: Path) -> None:
+    file = tmp_path / f"text.{case['format']}"
+    file.write_text(str(case["text"]), encoding="utf-8")
+    manuscript = read_manuscript(file)
+    found = pointer_faults(manuscript, manuscript.sentences(ENTRIES))
+    said = [fault["message"] for faults in found.values() for fault in faults]
+    names = [message.partition("points to ")[2].partition(",")[0] for message in said]
+    assert [name.removeprefix("label ").lower() for name in names] == [str(name).lower() for name in case["missing"]]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("case", POINTERS["broken"], ids=lambda case: str(case["text"]))
+def test_a_broken_citation_is_a_missing_reference(case: dict[str, object], tmp_path: Path) -> None:
+    file = tmp_path / f"text.{case['format']}"
+    file.write_text(str(case["text"]), encoding="utf-8")
+    manuscript, smith = read_manuscript(file), Paper("smith2020", "", ("Smith",), 2020)
+    references = ReferenceList({"smith2020": smith}, {})
+    works = [work for one in manuscript.sentences([smith]) for mark in one.marks for work in mark.works]
+    assert [work.key for work in works if work.key != "smith2020"] == case["keys"]
+    faults = [fault for one in manuscript.sentences([smith]) for fault in citation_faults(one, references, {})]
+    assert [fault["rule"] for fault in faults] == ["key-without-entry"] * len(case["keys"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("style", ["", "Bibliography", "EndNoteBibliography"])
+def test_the_reference_list_of_word_is_no_part_of_the_text(style: str, tmp_path: Path) -> None:
+    entries = ("Lee, B. Slow looms. 2019. It won a prize.", "Smith, A. Looms that scale. 2020.")
+    heading = [] if style else [paragraph(run("7. References and notes".removesuffix(" and notes")))]
+    file = write_word(
+        tmp_path / "text.docx",
+        paragraph(run("Looms scale (Smith 2020).")),
+        *heading,
+        *(paragraph(run(entry), style=style) for entry in entries),
+    )
+    manuscript = read_manuscript(file)
+    assert shown(manuscript) == ["Looms scale (Smith 2020)."]
+    assert [item.text for item in manuscript.listed] == list(entries)
 
 
 def test_tracked_changes_comments_equations_and_lost_references_of_word(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ def test_what_is_wrong_is_named_with_its_line_and_ends_with_4(
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"draft.check.html", "draft.check.sarif"}
     found = json.loads((tmp_path / "out" / "draft.check.sarif").read_text("utf-8"))["runs"][0]["results"]
     assert [(item["ruleId"], item["level"]) for item in found] == [("claim-contradicted", "error")]
+    region = found[0]["locations"][0]["physicalLocation"]["region"]
+    assert region == {"startLine": 3, "startColumn": 1, "endLine": 3, "endColumn": len(WRONG)}
 
 
 def test_a_text_without_faults_ends_with_0_and_json_has_every_sentence(

@@ -84,6 +84,11 @@ def test_what_only_reads_does_not_load_chroma(command: list[str], home: Path) ->
     assert {"langgraph", "openai", "chromadb"}.intersection(loaded) == set()
 
 
+def test_a_search_loads_no_schema_of_a_tool_and_no_experiment(home: Path) -> None:
+    elsewhere = {"citeloom.tools.tool_schemas", "citeloom.experiment"}
+    assert elsewhere.intersection(loaded_by(home, "search", "seeds")) == set()
+
+
 def loaded_by(home: Path, *command: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", MODULES, json.dumps(["--home", str(home), *command])],

@@ -49,3 +49,13 @@ async def test_agents_check_a_claim_and_a_text(home: Path, model: FakeOpenAI) ->
             text = (await client.call_tool("check_text", {"text": TEXT})).structured_content
     assert checked is not None and checked["label"] == "contradicted" and checked["sources"][0]["passages"][0]["quote"]
     assert text is not None and [item["label"] for item in text["sentences"]] == ["contradicted"]
+
+
+def test_a_long_check_is_a_job_on_request(served: Served) -> None:
+    accepted = served.post("/checks", {"text": TEXT}, prefer="respond-async")
+    assert accepted.status_code == 202
+    place = accepted.headers["location"].removeprefix("/api/v1")
+    told = [str(event) for event in served.events(f"{place}/events")]
+    assert any("2 sentences, 2 with citations to be judged" in data for data in told), told
+    result = served.api.get(place).json()["result"]
+    assert [item["label"] for item in result["sentences"]] == ["supported", "contradicted"]

@@ -10,9 +10,10 @@ import pytest
 
 from citeloom.claims.detail_checks import number_faults, quote_faults, whole_source
 from citeloom.claims.manuscript import ListedReference
+from citeloom.claims.nearest_sentences import NearSentence, SentenceIndex, wording_faults
 from citeloom.claims.reference_entries import differing, parse_listed
 from citeloom.claims.sentence_kinds import uncited_kind
-from citeloom.documents import Paper
+from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.paper_names import family_name
 from citeloom.experiment import Experiment
 
@@ -30,6 +31,21 @@ def test_numbers_and_units_that_the_source_has_otherwise_are_found(case: dict[st
     assert [fault["message"].partition(" was not")[0].partition(":")[0] for fault in found] == case["faults"]
 
 
+def near(source: str, claim: str) -> NearSentence | None:
+    chunk = Chunk("a:00000", "a", 0, source, "", "", Category.OTHER, 1, None, 0, len(source), 0)
+    return SentenceIndex([chunk]).nearest(claim)
+
+
+@pytest.mark.parametrize("case", cases("difference"), ids=lambda case: str(case["id"]))
+def test_what_differs_from_the_sentence_that_says_the_same_is_found(case: dict[str, Any]) -> None:
+    """Whatever else stands in the paper: a number that it has for another thing is no excuse."""
+    source, said = whole_source(Paper("a", "Looms"), case["source"], "E1"), near(case["source"], case["claim"])
+    found = [*number_faults(f"{case['claim'][:-1]} [E1].", [source], [source], None, said)]
+    found += wording_faults(case["claim"], said, "a") if said else ()
+    shown = [f"{one['rule']}: {one['message'].partition(':')[0]}" for one in found]
+    assert [one.partition(":")[0] if one.startswith("polarity") else one for one in shown] == case["faults"]
+
+
 def test_a_number_of_the_experiment_needs_no_source() -> None:
     source = whole_source(Paper("a", "Looms"), "Looms wove 72.5% of the cloth.", "E1")
     experiment = Experiment(results="Our loom wove 81.3%.")
@@ -45,6 +61,11 @@ def test_kinds_of_sentences_are_told_apart_and_nothing_needs_a_citation_falsely(
     missed = [text for found, kind, text in said if found != "needs" and kind == "needs"]
     assert not false
     assert len(missed) <= 1, missed
+
+
+@pytest.mark.parametrize("case", cases("section"), ids=lambda case: str(case["text"])[:30])
+def test_the_sentence_decides_what_it_is_and_not_its_heading(case: dict[str, Any]) -> None:
+    assert uncited_kind(case["text"], case["section"]) == case["kind"]
 
 
 @pytest.mark.parametrize("case", cases("entry"), ids=lambda case: str(case["id"]))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from string import ascii_lowercase
+
 import pytest
+import snowballstemmer
 from hypothesis import given, strategies as st
 
-from citeloom.text.words import plain_wording, unescape_html
+from citeloom.text.words import plain_wording, stem, unescape_html
 
 
 @pytest.mark.parametrize(
@@ -49,3 +54,17 @@ def test_plain_wording_stays_as_it_is(text: str) -> None:
 
 def test_a_number_of_any_length_that_names_no_character_is_a_replacement_character() -> None:
     assert unescape_html(f"&#8211;&#0065; &#{'1' * 5_000}; &amp;") == "–A \ufffd &"
+
+
+def test_words_are_stemmed_by_several_threads_at_once() -> None:
+    """A stemmer keeps the word that it works on: shared by threads, it mixed words up, or failed."""
+    words = [f"relational{first}{second}ization" for first in ascii_lowercase for second in ascii_lowercase]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(stem, words * 2))
+    finally:
+        sys.setswitchinterval(interval)
+    alone = snowballstemmer.stemmer("english")
+    assert found == [alone.stemWord(word) for word in words * 2]

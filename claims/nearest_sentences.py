@@ -1,0 +1,185 @@
+"""Finds the sentence of a paper whose words are nearest to those of a claim, and what differs between the two.
+
+No model is asked. Only sentences that share most of their words are compared in detail: there, a number, a year, a
+name, "not", or "increased" in place of "decreased" is a difference and not another way to say it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from ..documents import Chunk
+from ..documents.passages import readable_units
+from ..text.words import is_stop, split_words, stem
+from .claim_records import FaultRecord, fault
+
+_FEWEST: Final = 3  # words of a claim with which sentences are compared
+_LONGEST: Final = 2_000  # characters
+# Shares of a claim's words from which a sentence is about the same, and from which it says nearly the same.
+SAME_MATTER: Final = 0.6
+SAME_WORDS: Final = 0.8
+_SAME_BACK: Final = 0.55  # of the sentence's words, that the claim has
+_LEAST_COPIED: Final = 7  # words
+
+_TOKEN: Final = re.compile(r"\d[\d.,]*\d|\d|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+_NEGATION: Final = frozenset("not no never neither nor none without cannot nobody nothing lack lacks lacked".split())
+_UNSAID: Final = frozenset(  # words that come and go with a negation
+    "a an the do does did is are was were be been being has have had can could will would may might any some with"
+    " only also that which".split()
+)
+_NOT_ONLY: Final = re.compile(
+    r"\bnot\s(?:only|just|merely|necessarily|surprisingly)\b|\bno\slonger\b|\bno\.\s?\d", re.I
+)
+_CONTRACTED: Final = re.compile(
+    r"\b(?:can|(?:do|does|did|is|are|was|were|has|have|had|could|would|should)n)['\u2019]t\b"
+)
+_OPPOSITES: Final = frozenset(
+    frozenset(map(stem, pair.split()))
+    for pair in (
+        "increase decrease,increased decreased,increase reduce,increased reduced,higher lower,high low"
+        ",more less,more fewer,better worse,improve worsen,improved worsened,improved impaired,improves impairs"
+        ",larger smaller,faster slower,longer shorter,stronger weaker,greater smaller,greater lower,positive negative"
+        ",positively negatively,upregulated downregulated,above below,gain loss,gained lost,rose fell,early late"
+        ",outperform underperform,present absent,inhibits activates,inhibit activate,inhibited activated"
+    ).split(",")
+)
+_YEAR: Final = re.compile(r"(?:1[5-9]|20)\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class NearSentence:
+    """The sentence at `start:end` of a passage with most of a claim's words, and it with its neighbours (`around`).
+
+    `share` (0-1) is that of the claim's words which it has, `back` that of its words which the claim has.
+    """
+
+    chunk: Chunk
+    start: int
+    end: int
+    text: str
+    around: str
+    share: float
+    back: float
+    words: int
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether a claim has nearly its words."""
+        return self.share >= SAME_WORDS and self.back >= _SAME_BACK and self.words >= _LEAST_COPIED
+
+
+@lru_cache(maxsize=8192)
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text that carry its matter, in their basic forms."""
+    return frozenset(word.form for word in split_words(text[:_LONGEST]) if not is_stop(word))
+
+
+class SentenceIndex:
+    """The sentences of some passages by their words; a claim is compared in the time of its words' occurrences."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._sentences = [
+            (chunk, units, number)
+            for chunk in chunks
+            for units in [readable_units(chunk.text)]
+            for number in range(len(units))
+        ]
+        self._words = [content_words(units[number].text) for _, units, number in self._sentences]
+        self._places: dict[str, list[int]] = {}
+        for place, words in enumerate(self._words):
+            for word in words:
+                self._places.setdefault(word, []).append(place)
+
+    def nearest(self, claim: str) -> NearSentence | None:
+        """The sentence that shares most words with a claim; None for a claim of a few words, or if none shares any."""
+        wanted = content_words(claim)
+        common = Counter(place for word in wanted for place in self._places.get(word, ()))
+        if len(wanted) < _FEWEST or not common:
+            return None
+        count, place = max(
+            common.items(), key=lambda item: (item[1] + len(wanted) / 4 * item[1] / len(self._words[item[0]]), -item[0])
+        )[::-1]
+        chunk, units, number = self._sentences[place]
+        around = " ".join(unit.text for unit in units[max(0, number - 1) : number + 2])
+        words = len(self._words[place])
+        unit = units[number]
+        return NearSentence(chunk, unit.start, unit.end, unit.text, around, count / len(wanted), count / words, words)
+
+
+def wording_faults(claim: str, near: NearSentence, key: str) -> Iterator[FaultRecord]:
+    """What a claim has otherwise than the sentence of a paper that says nearly the same, apart from its numbers."""
+    if near.share < SAME_WORDS:
+        return
+    quoted = f'{key} has "{cut(near.text)}"'
+    if polarity_differs(claim, near.text):
+        yield fault("polarity-differs", f"It says the opposite of its source: {quoted}.")
+    for one, other in _replaced(claim, near.text):
+        if _YEAR.fullmatch(one) and _YEAR.fullmatch(other) and one not in near.around:
+            yield fault("year-differs", f"{one}: {quoted}.")
+        elif one[:1].isupper() and other[:1].isupper() and one.casefold() not in near.around.casefold():
+            yield fault("name-differs", f"{one}: {quoted}.")
+
+
+def polarity_differs(claim: str, sentence: str) -> bool:
+    """Whether one of two sentences of nearly the same words denies what the other says."""
+    mine, ours = _negated(claim), _negated(sentence)
+    if len(mine.negations) != len(ours.negations):
+        more, fewer = (mine, ours) if len(mine.negations) > len(ours.negations) else (ours, mine)
+        if any(_within(more.words, fewer.words, place) for place in more.negations):
+            return True
+    said = {stem(word) for word in _TOKEN.findall(sentence)}
+    replaced = [(stem(one), stem(other)) for one, other in _replaced(claim, sentence)]
+    return any(frozenset(pair) in _OPPOSITES and pair[0] not in said for pair in replaced)
+
+
+@dataclass(frozen=True, slots=True)
+class _Negated:
+    """The words of a sentence without negations, and the places in them where one stood."""
+
+    words: tuple[str, ...]
+    negations: tuple[int, ...]
+
+
+def _negated(text: str) -> _Negated:
+    words: list[str] = []
+    places: list[int] = []
+    plain = _CONTRACTED.sub(" not ", _NOT_ONLY.sub(" ", text[:_LONGEST]))
+    for word in (found.casefold() for found in _TOKEN.findall(plain)):
+        if word in _NEGATION:
+            places.append(len(words))
+        elif word not in _UNSAID:
+            words.append(stem(word))
+    return _Negated(tuple(words), tuple(places))
+
+
+def _within(words: Sequence[str], others: Sequence[str], place: int) -> bool:
+    """Whether the words on both sides of a place stand side by side in the other sentence too."""
+    if not 0 < place < len(words):
+        return False
+    pair = (words[place - 1], words[place])
+    return any(pair == (one, other) for one, other in pairwise(others))
+
+
+def _replaced(claim: str, sentence: str) -> list[tuple[str, str]]:
+    """The words of a claim that stand in place of another one of the sentence, with that."""
+    mine, ours = _TOKEN.findall(claim[:_LONGEST]), _TOKEN.findall(sentence[:_LONGEST])
+    matcher = SequenceMatcher(None, [word.casefold() for word in mine], [word.casefold() for word in ours], False)
+    return [
+        pair
+        for kind, first, last, start, end in matcher.get_opcodes()
+        if kind == "replace" and last - first == end - start <= 2 and first > 0
+        for pair in zip(mine[first:last], ours[start:end], strict=True)
+    ]
+
+
+def cut(words: str) -> str:
+    """Words on one line, shortened."""
+    flat = " ".join(words.split())
+    return flat if len(flat) <= 160 else f"{flat[:159]}\u2026"
