@@ -66,8 +66,8 @@ async def aexport(
 async def averify(session: Session, file: Path | str) -> dict[str, Any]:
     """Check every citation, quote and number of a result, both in the readable text and in its record.
 
-    Returns `checked`, the counts of `quotes`, `keys` and `numbers`; `mismatches`, each a `field` and a `problem`; and
-    `lacks`, counts of unchecked items by reason.
+    Returns `checked`, the counts of the `quotes` and `keys` of citations, of `findings`, cited or not, and of
+    `numbers`; `mismatches`, each a `field` and a `problem`; and `lacks`, counts of unchecked items by reason.
 
     Args:
         session: the open library that the file was written from.
@@ -97,7 +97,12 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
     found = verify_record(record, _LibraryReader(session.library), text, labels, experiment)
     return {
         "file": str(file),
-        "checked": {"quotes": found.quotes, "keys": found.keys, "numbers": found.numbers},
+        "checked": {
+            "quotes": found.quotes,
+            "keys": found.keys,
+            "findings": found.findings,
+            "numbers": found.numbers,
+        },
         "mismatches": [{"field": place, "problem": why} for place, why in found.mismatches],
         "lacks": found.lacks,
     }

@@ -21,9 +21,9 @@ from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ENDINGS, ConvertedFiles, PdfReading
 from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources
 from ..models.journal.budget import bill_to
-from ..stores.backends import Uploads as Uploads, backend_of
+from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..stores.uploads import UPLOAD
+from ..stores.uploads import UPLOAD, Uploads as Uploads
 from .blocking import threaded
 
 PAPER_SUFFIXES = tuple(ENDINGS)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ..documents import Evidence
 from ..documents.marker_escaping import as_text, as_written
 from ..settings.config import CitationStyle
+from ..text.sentences import replace_spans
 from ..text.words import STOP_WORDS, one_line
 from .checks.fabricated_citations import NEEDED
 from .citation_styles import show_group
@@ -44,14 +45,12 @@ class CitableEvidence:
         for mark in MARKS.values():  # that rendering inserted
             words = words if mark == NEEDED else words.replace(f" {mark}", "").replace(mark, "")
         words = one_line(words)
-        known = self._groups_of(original)
-        pieces: list[str] = []
-        done = 0
-        for start, end, ids in self._citations(words, known, as_written(original)):
-            pieces += [as_text(words[done:start]), "".join(f"[{identifier}]" for identifier in ids)]
-            done = end
-        kept = "".join(f"[{found}]" for found in marker_ids(original)) if covered and words and not pieces else ""
-        return normalise_markers("".join([*pieces, as_text(words[done:]), kept]))
+        cited = [
+            (start, end, "".join(f"[{identifier}]" for identifier in ids))
+            for start, end, ids in self._citations(words, self._groups_of(original), as_written(original))
+        ]
+        kept = "".join(f"[{found}]" for found in marker_ids(original)) if covered and words and not cited else ""
+        return normalise_markers(replace_spans(words, cited, as_text) + kept)
 
     def types_citation(self, words: str, original: str, shown: str) -> bool:
         """Whether edited words have a citation that the sentence did not have as it was `shown`."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from ..text.sentences import sentence_spans
+from ..text.sentences import replace_spans, sentence_spans
 from .checks.unicode_folding import fold
 
 MARKER = re.compile(r"\[(E[1-9]\d{0,5})\]")
@@ -162,16 +162,13 @@ def papers_at_end(sentence: CitedSentence, keys: Mapping[str, str]) -> frozenset
 def _rewrite(text: str) -> str:
     """Rewrite all forms of markers as `[E3][E5]`."""
     view = fold(text)
-    pieces: list[str] = []
-    done = 0
+    edits: list[tuple[int, int, str]] = []
     for match in _WRITTEN.finditer(view.text):
         start, end = view.span(match.start(), match.end())
         ids = _ids(match[0])
-        if not ids or start < done or MARKER.fullmatch(text[start:end]):
-            continue
-        pieces += [text[done:start], "".join(f"[{identifier}]" for identifier in ids)]
-        done = end
-    return "".join([*pieces, text[done:]])
+        if ids and not (edits and start < edits[-1][1]) and not MARKER.fullmatch(text[start:end]):
+            edits.append((start, end, "".join(f"[{identifier}]" for identifier in ids)))
+    return replace_spans(text, edits)
 
 
 def _ids(written: str) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..text.sentences import replace_spans
 from .checks.fabricated_citations import NEEDED
 from .checks.findings import Finding, Rule
 from .markers import CitedSentence, sentences
@@ -121,8 +122,8 @@ def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]
             continue
         if match[0].lstrip().startswith("|"):
             continue  # a table row is removed as a whole
-        begins, ends = [match.start(), *(end for _, end in cuts)], [*(start for start, _ in cuts), match.end()]
-        rest = "".join(text[start:end] for start, end in zip(begins, ends, strict=True))
+        line = match.start()
+        rest = replace_spans(match[0], ((start - line, end - line, "") for start, end in cuts))
         if not _BARE.fullmatch(rest):
             indent = match[0][: len(match[0]) - len(match[0].lstrip(" \t"))]
             kept = re.sub(r"(?<=\S)[ \t]{2,}", " ", rest.strip())

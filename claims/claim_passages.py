@@ -17,6 +17,7 @@ from ..models.concurrency import gather_all
 from ..roles.chat.prompt_format import estimate_tokens
 from ..roles.protocols import PassageSentence, Source
 from ..stores.library import Library, UnknownPaperError
+from ..stores.text_analysis import analyze
 from ..text.sentences import is_context_dependent
 from ..text.words import is_generic, is_stop, split_words
 from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
@@ -133,7 +134,7 @@ async def passages_elsewhere(
 
 def nearest_in_library(library: Library, text: str, without: Collection[str] = ()) -> NearSentence | None:
     """The sentence of the library that shares most words with a text; blocks."""
-    hits = library.matching(library.terms(text), _WORD_HITS + len(without) * _WORD_HITS)
+    hits = library.matching(analyze(text), _WORD_HITS + len(without) * _WORD_HITS)
     chunks = [chunk for chunk in library.chunks([name for name, _ in hits]) if chunk.key not in without]
     return SentenceIndex(chunks).nearest(text)
 

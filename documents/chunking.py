@@ -12,11 +12,11 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
-from ..text.sentences import sentence_spans
+from ..text.sentences import sentence_spans, trim_span
 from .figure_search import find_figures
 from .figures import PaperFigure, Span
 from .markdown import Block, ParsedPaper
@@ -38,22 +38,16 @@ CountTokens = Callable[[Sequence[str]], Sequence[int]]  # of each text
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A sentence, or a block that stays whole if possible."""
-
-    start: int
-    end: int
-    is_sentence: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Piece:
-    """The smallest unit of a chunk: a part, or a piece of a part that is too long."""
+    """The smallest unit of a chunk: a sentence, a block, or a piece of one that is too long.
+
+    What `overlaps` may stand in two chunks: sentences and pieces of them. `tokens` are 0 until they are counted.
+    """
 
     start: int
     end: int
-    tokens: int
     overlaps: bool
+    tokens: int = 0
 
 
 def chunk_paper(
@@ -96,7 +90,7 @@ def chunk_paper(
     return chunks
 
 
-def _runs(paper: ParsedPaper, section: Section, tables: Sequence[Span]) -> Iterator[list[_Part]]:
+def _runs(paper: ParsedPaper, section: Section, tables: Sequence[Span]) -> Iterator[list[_Piece]]:
     """Runs of adjacent blocks of a section, separated by hidden content, which is in no chunk."""
     run: list[Block] = []
     for block in paper.section_blocks(section):
@@ -111,7 +105,7 @@ def _runs(paper: ParsedPaper, section: Section, tables: Sequence[Span]) -> Itera
         yield list(_parts_of(paper.text, run, tables))
 
 
-def _parts_of(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterator[_Part]:
+def _parts_of(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterator[_Piece]:
     """The parts of adjacent blocks; a table and its caption are one part. `tables` are in order."""
 
     def table_of(block: Block) -> Span | None:
@@ -121,7 +115,7 @@ def _parts_of(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterat
     for table, grouped in groupby(run, key=table_of):
         blocks = list(grouped)
         if table is not None:
-            yield _Part(blocks[0].start, blocks[-1].end, is_sentence=False)
+            yield _Piece(blocks[0].start, blocks[-1].end, overlaps=False)
             continue
         for block in blocks:
             if not any(map(str.isalnum, text[block.start : block.end])):
@@ -129,10 +123,10 @@ def _parts_of(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterat
             if block.kind in {"prose", "list"}:
                 yield from _sentences(text, block)
             else:
-                yield _Part(block.start, block.end, is_sentence=False)
+                yield _Piece(block.start, block.end, overlaps=False)
 
 
-def _sentences(text: str, block: Block) -> Iterator[_Part]:
+def _sentences(text: str, block: Block) -> Iterator[_Piece]:
     begin = block.start
     spans = sentence_spans(text[block.start : block.end])
     for number, (_, stop) in enumerate(spans):
@@ -140,15 +134,15 @@ def _sentences(text: str, block: Block) -> Iterator[_Part]:
         right = block.end if number == len(spans) - 1 else block.start + stop
         while begin < right and text[begin].isspace():
             begin += 1
-        yield _Part(begin, right, is_sentence=True)
+        yield _Piece(begin, right, overlaps=True)
         begin = right
 
 
-def _pieces(text: str, part: _Part, tokens: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
+def _pieces(text: str, part: _Piece, tokens: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
     """The part as one piece, or split into several if it is too long for a chunk."""
-    if tokens <= (target if part.is_sentence else _WHOLE * target):
-        yield _Piece(part.start, part.end, tokens, overlaps=part.is_sentence)
-    elif part.is_sentence:
+    if tokens <= (target if part.overlaps else _WHOLE * target):
+        yield replace(part, tokens=tokens)
+    elif part.overlaps:
         yield from _word_pieces(text, part.start, part.end, count_tokens, target)
     else:
         yield from _line_pieces(text, part.start, part.end, count_tokens, target)
@@ -156,28 +150,18 @@ def _pieces(text: str, part: _Part, tokens: int, count_tokens: CountTokens, targ
 
 def _line_pieces(text: str, start: int, end: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
     """Split a huge table or code block at line ends into pieces of at most `target` tokens."""
-    begin, gathered, stop = start, 0, start
     lines = [match for match in _LINE.finditer(text, start, end) if match.group().strip()]
-    for match, tokens in zip(lines, count_tokens([match.group() for match in lines]), strict=True):
-        line = match.group()
-        if gathered and gathered + tokens > target:
-            yield _Piece(begin, stop, gathered, overlaps=False)
-            gathered = 0
-        if not gathered:
-            begin = match.start() + len(line) - len(line.lstrip())
-        stop = match.start() + len(line.rstrip())
-        gathered += tokens
-        if gathered > _WHOLE * target:
-            yield from _word_pieces(text, begin, stop, count_tokens, target)
-            gathered = 0
-    if gathered:
-        yield _Piece(begin, stop, gathered, overlaps=False)
+    spans, counts = [trim_span(text, *line.span()) for line in lines], count_tokens([line.group() for line in lines])
+    for left, right, tokens in pack_spans(spans, counts, target):
+        if tokens > _WHOLE * target:
+            yield from _word_pieces(text, left, right, count_tokens, target)
+        else:
+            yield _Piece(left, right, False, tokens)
 
 
 def _word_pieces(text: str, start: int, end: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
     """Split a sentence or line longer than a chunk between words, or anywhere if a single word is too long."""
     half = max(1, target // 2)
-    begin, gathered, stop = start, 0, start
     # A token has at least one character, so a piece of this many characters cannot be too long.
     words = [
         (left, min(left + half, match.end()))
@@ -185,16 +169,18 @@ def _word_pieces(text: str, start: int, end: int, count_tokens: CountTokens, tar
         for left in range(match.start(), match.end(), half)
     ]
     counts = count_tokens([text[left:right] for left, right in words])
-    for (left, right), tokens in zip(words, counts, strict=True):
-        if gathered and gathered + tokens > half:
-            yield _Piece(begin, stop, gathered, overlaps=True)
-            begin, gathered = left, 0
-        elif not gathered:
-            begin = left
-        stop = right
-        gathered += tokens
-    if gathered or stop > begin:
-        yield _Piece(begin, stop, gathered, overlaps=True)
+    yield from (_Piece(left, right, True, tokens) for left, right, tokens in pack_spans(words, counts, half))
+
+
+def pack_spans(spans: Sequence[tuple[int, int]], counts: Sequence[int], most: int) -> Iterator[tuple[int, int, int]]:
+    """Join consecutive spans, whose tokens are `counts`, to at most `most` tokens: start, end and tokens of each."""
+    packed: list[tuple[int, int, int]] = []
+    for (start, end), tokens in zip(spans, counts, strict=True):
+        if packed and packed[-1][2] + tokens <= most:
+            packed[-1] = (packed[-1][0], end, packed[-1][2] + tokens)
+        else:
+            packed.append((start, end, tokens))
+    yield from packed
 
 
 def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tuple[int, int]]:

@@ -64,10 +64,10 @@ def read_figures(
     Figures without an image say why. Never raises because of a file's content.
     """
     wanted: list[WantedFigure] = []
-    for each in found if file else ():
+    is_pdf = file is not None and file.suffix.lower() == ".pdf"
+    for each in found:
         figure, in_text = each.figure, each.figure.start is not None
-        by_address = bool(each.address) and not _REMOTE.match(each.address)
-        if in_text if file and file.suffix.lower() == ".pdf" else by_address:
+        if in_text if is_pdf else bool(each.address) and not _REMOTE.match(each.address):
             words = text[figure.start : figure.end] if in_text else ""
             wanted.append(WantedFigure(figure.number, figure.kind, figure.page, words, each.address))
     answers: dict[str, dict[str, Any]] = {}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ..text.sentences import sentence_spans, trim_span
+from .chunking import pack_spans
 
 NOTE_ENDING: Final = ".notes.md"
 _BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n)")
@@ -46,17 +47,9 @@ def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 40
 
     `count_tokens` is the embedding model's. The text must not be blank.
     """
-    spans: list[Span] = []
-    total = 0
-    for start, end in _units(text, count_tokens, target):
-        tokens = count_tokens(text[start:end])
-        if spans and total + tokens <= target:
-            spans[-1] = (spans[-1][0], end)
-            total += tokens
-        else:
-            spans.append((start, end))
-            total = tokens
-    return Note(text, tuple(spans))
+    units = list(_units(text, count_tokens, target))
+    packed = pack_spans(units, [count_tokens(text[start:end]) for start, end in units], target)
+    return Note(text, tuple((start, end) for start, end, _ in packed))
 
 
 def _units(text: str, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from ..text.sentences import sentence_spans
+from ..text.sentences import replace_spans, sentence_spans
 from ..text.words import unescape_html
 from .blocks import TABLE_RULE
 
@@ -105,14 +105,13 @@ def plain_text(passage: str) -> str:
 
 def _remove_comments(text: str) -> str:
     """Replace each comment by a blank, unless it is unclosed or very long."""
-    pieces: list[str] = []
-    done, start, end = 0, text.find("<!--"), 0
+    comments: list[tuple[int, int, str]] = []
+    start, end = text.find("<!--"), 0
     while start >= 0 and (end := text.find("-->", max(end, start + 4))) >= 0:
         if end - start - 4 <= _LONGEST_COMMENT:
-            pieces += [text[done:start], " "]
-            done = end + 3
-        start = text.find("<!--", max(done, start + 1))
-    return "".join([*pieces, text[done:]])
+            comments.append((start, end + 3, " "))
+        start = text.find("<!--", max(comments[-1][1] if comments else 0, start + 1))
+    return replace_spans(text, comments)
 
 
 def plain_formula(formula: str) -> str:
@@ -226,11 +225,7 @@ def _remove_emphasis(text: str) -> str:
             removed += [waiting[mark].pop(), (start, end)]
         elif after and not after.isspace() and (not before.isalnum() or mark == "**"):
             waiting.setdefault(mark, []).append((start, end))
-    parts, last = [], 0
-    for start, end in sorted(removed):
-        parts.append(text[last:start])
-        last = end
-    return "".join([*parts, text[last:]])
+    return replace_spans(text, ((start, end, "") for start, end in sorted(removed)))
 
 
 TABLE_CHARACTERS: Final = 2_400  # a table as long as a chunk comes whole

@@ -230,7 +230,11 @@ def main() -> None:
     answer = os.dup(1)
     os.dup2(2, 1)  # library output must not mix with the result
     function = getattr(importlib.import_module(module), name)
-    _bound_memory(int(memory))
+    with contextlib.suppress(ImportError):  # on Windows, which has no such limit
+        import resource
+
+        # An endlessly expanding file must not exhaust the machine.
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     text = given if given.startswith("[") else Path(given).read_text(encoding="utf-8")
     try:
         result = {"result": function(*json.loads(text, object_hook=_from_plain))}
@@ -238,15 +242,6 @@ def main() -> None:
         result = {"refused": str(error)}
     with os.fdopen(answer, "w", encoding="utf-8") as out:
         json.dump(result, out, default=_as_plain)
-
-
-def _bound_memory(limit: int) -> None:
-    """Limit this process to `limit` bytes of memory, so that an endlessly expanding file cannot exhaust the machine."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 if __name__ == "__main__":

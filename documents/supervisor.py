@@ -23,7 +23,13 @@ def main() -> None:
     seconds, output, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     _limit(seconds, output)
     try:
-        pid = _started(command)
+        if hasattr(os, "posix_spawn"):
+            nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+            pid = os.posix_spawn(command[0], command, os.environ, file_actions=[nothing])
+        else:
+            import subprocess
+
+            pid = subprocess.Popen(command, stdin=subprocess.DEVNULL).pid
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode(errors="replace"))
         os._exit(_FAILED_TO_START)
@@ -48,15 +54,6 @@ def _limit(seconds: int, output: int) -> None:
         if most != resource.RLIM_INFINITY:
             soft, hard = min(soft, most), min(hard, most)
         resource.setrlimit(name, (soft, hard))
-
-
-def _started(command: list[str]) -> int:
-    if not hasattr(os, "posix_spawn"):
-        import subprocess
-
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL).pid
-    nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-    return os.posix_spawn(command[0], command, os.environ, file_actions=[nothing])
 
 
 def _kill_when_left(pid: int) -> None:

@@ -55,13 +55,14 @@ class ScreeningRecord(TypedDict):
 class RouteRecord(TypedDict):
     """Where to look for the answer to a question: in one paper or several, the papers it names, the kinds of section.
 
-    `kind` is how much of the library is read for it, `start` the paper whose title has the words of its subject.
+    `kind` is how much of the library is read for it (nothing for a remark), `start` the paper whose title has the words
+    of its subject.
     """
 
     track: Literal["one_paper", "survey"]
     papers: list[str]
     categories: list[str]
-    kind: Literal["paper", "focused", "survey", "inventory"]
+    kind: Literal["paper", "focused", "survey", "inventory", "remark"]
     start: list[str]
     screened: NotRequired[ScreeningRecord]
 
@@ -78,14 +79,13 @@ class DraftRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
-    """Where an answer was searched: `passages` of the `shortlist` papers; `limited` if the user named papers.
+    """Where an answer was searched: in the `shortlist` papers; `limited` if the user named papers.
 
     `read` counts the papers of which a reader was shown passages.
     """
 
     route: RouteRecord
     shortlist: Sequence[str]
-    passages: int
     limited: bool
     read: int = 0
 

@@ -16,6 +16,7 @@ Research: from a question and the papers it is about to a checked and rendered a
     START -> route -> plan_needs -> one_paper -> read -> generate -> check -> repair -> check ... -> render -> END
                                  -> survey    -> read -> agent -> guard -> tools -> agent ...
                                                                   guard -> generate
+             route -> render, for a remark such as "Thank you!"
 
 `build_section_graph()` and its like return an uncompiled builder, which the command line compiles with its own
 checkpointer; `section_graph()` and its like return the graph compiled without one, for the LangGraph server, which
@@ -135,7 +136,7 @@ def build_research_graph(
     written = (nodes.tools, nodes.generate, nodes.check, nodes.repair, nodes.render)
     edges = {
         START: "route",
-        "route": "plan_needs",
+        "route": nodes.to_needs_or_render,
         "plan_needs": nodes.to_track,
         "one_paper": "read",
         "survey": "read",

@@ -54,9 +54,7 @@ async def written_draft(state: RunState, session: Session) -> WrittenDraft:
         given = cast(ResearchState, state)
         limited = bool(given.get("papers"))
         read = {split_chunk_id(name)[0] for name in state.get("read_chunks", [])}
-        search = QuestionSearch(
-            given["route"], given.get("shortlist", []), len(given.get("found", [])), limited, len(read)
-        )
+        search = QuestionSearch(given["route"], given.get("shortlist", []), limited, len(read))
     return WrittenDraft(
         brief,
         draft,

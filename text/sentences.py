@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 # A heading, list item or table row never shares a sentence with the line before.
@@ -196,6 +196,18 @@ def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
     while end > start and text[end - 1].isspace():
         end -= 1
     return start, end
+
+
+def replace_spans(
+    text: str, edits: Iterable[tuple[int, int, str]], kept: Callable[[str], str] = lambda words: words
+) -> str:
+    """The text with other words at these spans, which are in order and disjoint, and `kept` applied to all the rest."""
+    pieces: list[str] = []
+    done = 0
+    for start, end, words in edits:
+        pieces += [kept(text[done:start]), words]
+        done = end
+    return "".join([*pieces, kept(text[done:])])
 
 
 def is_context_dependent(sentence: str) -> bool:

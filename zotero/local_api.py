@@ -12,6 +12,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 
 from ..errors import WRONG_INPUT, ConfigurationError
+from ..metadata.work import mapping
 from ..models.http.failures import BrokenAnswerError, ServerRefusalError
 from ..models.http.response_body import ACCEPTED_ENCODING, parse_json, read_body, read_refusal
 from .zotero_records import (
@@ -24,7 +25,6 @@ from .zotero_records import (
     ZoteroError,
     ZoteroLibrary,
     build_content,
-    json_object,
     text_value,
 )
 
@@ -96,7 +96,7 @@ class LocalApi:
             raise self._broken("its list of groups is not a list")
         return [
             ZoteroLibrary(number, text_value(_data(record).get("name")))
-            for record in map(json_object, listed)
+            for record in map(mapping, listed)
             if isinstance(number := record.get("id"), int) and 0 < number < 10**12
         ]
 
@@ -144,7 +144,7 @@ class LocalApi:
             listing.version = version
             seen += len(page)
             for record in page:
-                key = text_value(_data(json_object(record)).get("key"))
+                key = text_value(_data(mapping(record)).get("key"))
                 if ITEM_KEY.fullmatch(key):
                     listing.records[key] = record
                 else:
@@ -167,7 +167,7 @@ class LocalApi:
         try:
             response = await http.post(address, content=json.dumps(question), headers=_HEADERS)
             answer = parse_json(response.content) if response.status_code == 200 else {}
-            found = json_object(json_object(answer).get("result"))
+            found = mapping(mapping(answer).get("result"))
         except (httpx.HTTPError, ValueError, BrokenAnswerError):
             return {}
         keys = {name.rpartition(":")[2]: text_value(value) for name, value in found.items()}
@@ -221,7 +221,7 @@ def _build_content(items: _Listing, collections: _Listing, keys: Mapping[str, st
     live: dict[str, Record] = {}
     for key, record in items.records.items():
         if not (data := _data(record)).get("deleted"):
-            file = json_object(json_object(record.get("links")).get("enclosure")).get("href")
+            file = mapping(mapping(record.get("links")).get("enclosure")).get("href")
             live[key] = {**data, FILE_URL: file} if data.get("itemType") == "attachment" else data
     shelves = {key: _data(record) for key, record in collections.records.items()}
     return replace(
@@ -238,4 +238,4 @@ def _build_content(items: _Listing, collections: _Listing, keys: Mapping[str, st
 
 
 def _data(record: Record) -> Record:
-    return json_object(record.get("data"))
+    return mapping(record.get("data"))

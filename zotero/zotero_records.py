@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from ..errors import CiteloomError
+from ..metadata.work import objects
 
 ITEM_KEY: Final = re.compile(r"[A-Z0-9]{8}")
 LinkMode = Literal["stored", "linked", "other"]
@@ -20,6 +21,8 @@ _LINK_MODES: Final[Mapping[Any, LinkMode]] = {
 FILE_URL: Final = "url of the file"  # added to the data of an attachment from its links
 CHILD_KINDS: Final = ("attachment", "note", "annotation")
 _NOT_FIELDS: Final = frozenset("key version itemType dateAdded dateModified".split())
+_CREATOR: Final = ("creatorType", "firstName", "lastName", "name")
+_MOST_CREATORS: Final = 100_000
 _MOST_TEXT: Final = 2_000_000  # characters of one value
 
 
@@ -31,11 +34,6 @@ def text_value(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return str(value)[:_MOST_TEXT].replace("\0", "").encode("utf-8", "replace").decode("utf-8")
-
-
-def json_object(value: Any) -> Record:
-    """The JSON object; an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
 
 
 class ZoteroError(CiteloomError):
@@ -178,23 +176,17 @@ def build_content(records: Mapping[str, Record]) -> ZoteroContent:
             annotations.append(Annotation(key, parent, *(text_value(data.get(name)) for name in names)))
         else:
             fields = {name: text for name in data if name not in _NOT_FIELDS and (text := text_value(data[name]))}
-            collections = frozenset(map(text_value, json_array(data.get("collections"))))
-            creators = tuple(creator for creator in map(_creator, json_array(data.get("creators"))) if creator.family)
-            items.append(ZoteroItem(key, kind, fields, creators, collections, added))
+            shelves = data.get("collections")
+            collections = frozenset(map(text_value, shelves if isinstance(shelves, list) else ()))
+            creators: list[Creator] = []
+            for person in objects(data.get("creators"), _MOST_CREATORS):
+                role, first, last, whole = (text_value(person.get(name)) for name in _CREATOR)
+                if last or whole:
+                    creators.append(Creator(role, last or whole, first))
+                elif first:
+                    creators.append(Creator(role, first))
+            items.append(ZoteroItem(key, kind, fields, tuple(creators), collections, added))
     return ZoteroContent(tuple(items), tuple(attachments), tuple(notes), tuple(annotations))
-
-
-def json_array(value: Any) -> list[Any]:
-    """The JSON array; an empty one for anything else."""
-    return value if isinstance(value, list) else []
-
-
-def _creator(value: Any) -> Creator:
-    """A creator; one with a single name has only a family name."""
-    person = json_object(value)
-    role, first, last, name = (text_value(person.get(key)) for key in ("creatorType", "firstName", "lastName", "name"))
-    family = last or name
-    return Creator(role, family or first, first if family else "")
 
 
 class ZoteroSource(Protocol):

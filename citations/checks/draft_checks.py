@@ -46,6 +46,7 @@ _ENDING = re.compile(
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S")
 _FEWEST_WORDS = 2
 _NEEDED_AGAIN = re.compile(rf"{re.escape(NEEDED)}(?:[\s,;&]*{re.escape(NEEDED)})+")
+_BRACKETED = re.compile(rf"[(\[]\s*+{re.escape(NEEDED)}\s*+[)\]]")
 _MOST_COLLAPSES = 24
 
 
@@ -207,35 +208,11 @@ def _replaced(text: str, faults: Sequence[FabricatedCitation], known: Collection
 def _collapsed(text: str) -> str:
     """Merge adjacent placeholders, and remove other brackets around them."""
     for _ in range(_MOST_COLLAPSES):
-        shorter = _NEEDED_AGAIN.sub(NEEDED, _unbracketed(text))
+        shorter = _NEEDED_AGAIN.sub(NEEDED, _BRACKETED.sub(NEEDED, text))
         if shorter == text:
             break
         text = shorter
     return text
-
-
-def _unbracketed(text: str) -> str:
-    """The text without any brackets around its placeholders."""
-    pieces: list[str] = []
-    done = 0
-    while (at := text.find(NEEDED, done)) >= 0:
-        start, end = at, at + len(NEEDED)
-        while True:
-            left = _skip_whitespace(text, start, done, -1)
-            right = _skip_whitespace(text, end, len(text), 1)
-            if left == done or text[left - 1] not in "([" or text[right : right + 1] not in (")", "]"):
-                break
-            start, end = left - 1, right + 1
-        pieces += [text[done:start], NEEDED]
-        done = end
-    return "".join([*pieces, text[done:]])
-
-
-def _skip_whitespace(text: str, place: int, limit: int, step: Literal[-1, 1]) -> int:
-    """The position where the whitespace next to a place ends."""
-    while place != limit and text[place - (step < 0)].isspace():
-        place += step
-    return place
 
 
 def _whole_draft_findings(text: str, cut_off: bool) -> Iterator[Finding]:

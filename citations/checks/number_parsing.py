@@ -201,7 +201,7 @@ _RAISED_POINT = re.compile(
 )
 _NUMBER = re.compile(
     rf"(?P<sign>(?<![\w.)\]%{_MINUS}])(?!(?<=[0-9%]{GAP})\u2013)[{_MINUS}](?=[0-9.]))?"
-    rf"(?<![\w^])(?<!\^[{{(])(?<![0-9]\.)(?P<digits>{_DIGITS})"
+    rf"(?<![\w^])(?:(?<!\^[{{(])|(?=[0-9]\.[0-9]))(?<![0-9]\.)(?P<digits>{_DIGITS})"
     rf"(?:(?P<e>[eE][+-]?[0-9]{{1,4}}(?![\w]))"
     rf"|(?:{GAP}*(?:[×x·*]|\\times|\\cdot){GAP}*10{_POWER})"
     rf"|(?P<scale>{GAP}?(?:hundred|thousand|million|billion|trillion)\b|[kKMB](?![\w]))|)"

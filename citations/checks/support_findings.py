@@ -44,6 +44,9 @@ _ABSENCE: Final = re.compile(  # bounded: 2,000 characters
     rf"(?:do|does|did|can|could|have|has){_NOT}\s(?:[\w-]+\s)?{_SAYS}"
     r"|(?:say|contain|hold|give|offer|provide|include|ha(?:ve|s)|make)s?\s(?:no|nothing)\b"
     r"|(?:is|are)\ssilent\b|leaves?\s(?:[\w-]+\s){0,8}?(?:open|unanswered|unaddressed|unsettled)\b|lacks?\b)"
+    # The library was searched for trials and has nothing; was searched in vain
+    rf"|\b{_HOLDER}\s(?:was|were)\ssearched\b[^.;]{{0,300}}?\b(?:(?:and|but)\s(?:[\w-]+\s)?(?:has|have|ha[ds]|gave|holds?|held"
+    r"|contains?|contained|found|returned|yielded)\s(?:no|nothing|none)\b|in\svain\b|without\s(?:any\s)?(?:result|success))"
     # No source reports; none of the papers compares; nothing in the library
     rf"|\b(?:no|not\sone|neither)\s(?:of\s)?(?:the\s|these\s|those\s)?(?:[\w-]+\s){{0,2}}?{_HOLDER}\b[^.;]{{0,40}}?\b{_SAYS}"
     rf"|\bnone\sof\s(?:the|these|those)\s(?:[\w-]+\s){{0,2}}?(?:{_HOLDER}|{_PAPERS}|them)\b[^.;]{{0,40}}?\b{_SAYS}"

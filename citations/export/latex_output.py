@@ -19,6 +19,7 @@ from typing import Final
 
 from ...documents.pandoc import pandoc
 from ...documents.sandbox import OutOfTimeError, run
+from ...text.sentences import replace_spans
 from .section_files import ExportError
 
 _LAST_LATIN: Final = 0x24F
@@ -52,15 +53,10 @@ def with_printable_characters(latex: str, bibliography: str) -> str:
     if not commands:
         return latex
     special = re.compile("[" + "".join(map(re.escape, commands)) + "]")
-    pieces: list[str] = []
-    done = 0
-    for kept in [*_LEFT_AS_IT_IS.finditer(body), None]:
-        end = kept.start() if kept else len(body)
-        pieces.append(special.sub(lambda match: commands[match[0]], body[done:end]))
-        pieces.append(kept[0] if kept else "")
-        done = kept.end() if kept else end
+    left = ((*match.span(), match[0]) for match in _LEFT_AS_IT_IS.finditer(body))
+    printable = replace_spans(body, left, lambda words: special.sub(lambda match: commands[match[0]], words))
     cited = {sign: command for sign, command in commands.items() if sign in bibliography}
-    return f"{head}{_definitions(commands, cited)}{begin}{''.join(pieces)}"
+    return f"{head}{_definitions(commands, cited)}{begin}{printable}"
 
 
 def _is_lacking(sign: str) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from ...documents.pandoc import PandocError, pandoc
+from ...text.sentences import replace_spans
 from ..citation_styles import CitationPlace, Rendered, pandoc_key
 from ..csl_styles import read_style
 from ..user_citations import UserCitation
@@ -62,16 +63,12 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sectio
 
     Citations name pages and, with `sections`, the section for sources without pages.
     """
-    pieces: list[str] = []
-    done = 0
+    citations: list[tuple[int, int, str]] = []
     for place in sorted(places, key=lambda place: place.start):
         # Straight quotes around a section's title would be typeset as two closing ones.
         words = text[place.start : place.end] if sections else _SECTION.sub("", text[place.start : place.end])
-        citation = place.instead or re.sub(r'"([^"]*)"', r"“\1”", words)
-        pieces += [_escaped(text[done : place.start]), citation]
-        done = place.end
-    body = "".join([*pieces, _escaped(text[done:])])
-    return f"# {title}\n\n{without_title(body, title)}\n"
+        citations.append((place.start, place.end, place.instead or re.sub(r'"([^"]*)"', r"“\1”", words)))
+    return f"# {title}\n\n{without_title(replace_spans(text, citations, _escaped), title)}\n"
 
 
 def pandoc_place(citation: UserCitation, shown: Rendered) -> CitationPlace | None:
@@ -174,15 +171,16 @@ _WRITERS: Final[Mapping[PandocFormat, tuple[str, ...]]] = {
 
 def _escaped(text: str) -> str:
     """Escape everything that pandoc would read as a citation, link, image or tag, but for code and formulas."""
-    pieces: list[str] = []
-    done = 0
-    for match in [*_KEPT.finditer(text := _UNPRINTED.sub("", text)), None]:
-        pieces.append(_MEANING.sub(r"\\\g<0>", text[done : match.start() if match else len(text)]))
-        if match:
-            kept = match["math"] is None or _harmless(match["math"])
-            pieces.append(match[0] if kept else _MEANING.sub(r"\\\g<0>", match[0]).replace("$", "\\$"))
-            done = match.end()
-    return "".join(pieces)
+
+    def plain(words: str) -> str:
+        return _MEANING.sub(r"\\\g<0>", words)
+
+    text = _UNPRINTED.sub("", text)
+    kept: list[tuple[int, int, str]] = []
+    for match in _KEPT.finditer(text):
+        harmless = match["math"] is None or _harmless(match["math"])
+        kept.append((*match.span(), match[0] if harmless else plain(match[0]).replace("$", "\\$")))
+    return replace_spans(text, kept, plain)
 
 
 def _harmless(formula: str) -> bool:

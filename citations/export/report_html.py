@@ -18,6 +18,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from ...documents.paper_names import is_zotero_address
+from ...text.sentences import replace_spans
 from ..marking import MARKS
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]{0
 # Has no blanks, angle brackets, quotes or control characters, so that it cannot break out of an attribute.
 _DOI = re.compile(r"10\.\d{4,9}/[^\s<>\"'\\`{}|^\x00-\x1f\x7f-\x9f]{1,200}")
 _RESOLVER = re.compile(r"^(?:https?://(?:dx\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
-_LINKED, _MISSING = "citeloom_linked", "citeloom_missing"
+_LINKED: Final = "citeloom_linked"
 
 
 LinkKind = Literal["citation", "finding", "number"]
@@ -88,13 +89,9 @@ def anchored(link: Link) -> Markup:
 def section_html(text: str, placed: Sequence[Link], attributes: Callable[[Link], Markup] = anchored) -> Markup:
     """The text as HTML with these disjoint links in text order; `attributes` gives the attributes of each link."""
     text = shown_text(text)
-    pieces: list[str] = []
-    done = 0
-    for index, link in enumerate(placed):
-        pieces += [text[done : link.start], f"\ue000{index}\ue001"]
-        done = link.end
     shown = {index: (link, text[link.start : link.end]) for index, link in enumerate(placed)}
-    return Markup(_reader().render("".join([*pieces, text[done:]]), {"shown": shown, "attributes": attributes}))
+    marked = replace_spans(text, ((link.start, link.end, f"\ue000{index}\ue001") for index, link in enumerate(placed)))
+    return Markup(_reader().render(marked, {"shown": shown, "attributes": attributes}))
 
 
 def reference_html(text: str, doi: str = "") -> Markup:
@@ -151,7 +148,6 @@ def _reader() -> MarkdownIt:
     reader.disable(["link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "fence"])
     reader.core.ruler.push("links", _place)
     reader.add_render_rule(_LINKED, _linked)
-    reader.add_render_rule(_MISSING, _missing)
     return reader
 
 
@@ -183,18 +179,17 @@ def _parts(token: Token) -> list[Token]:
     """Split a text token at its links."""
     parts: list[Token] = []
     for piece in _SPLIT.split(token.content):
-        placed = _PLACED.fullmatch(piece)
-        kind = _LINKED if placed else _MISSING if piece in MARKS.values() else "text"
-        if piece:
-            parts.append(Token(kind, "", 0, content=piece, meta={"number": int(placed[1])} if placed else {}))
+        special = _PLACED.fullmatch(piece) or piece in MARKS.values()
+        parts += [Token(_LINKED if special else "text", "", 0, content=piece)] if piece else []
     return parts
 
 
 def _linked(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:
-    link, words = env["shown"][tokens[index].meta["number"]]
+    """A link, or a mark of a failed check that is none."""
+    content = tokens[index].content
+    placed = _PLACED.fullmatch(content)
+    if placed is None:
+        return f'<strong class="missing">{escape(content)}</strong>'
+    link, words = env["shown"][int(placed[1])]
     looks = " doubtful" if link.doubtful else " missing" if words in MARKS.values() else ""
     return Markup('<a class="{}{}" {}>{}</a>').format(link.kind, looks, env["attributes"](link), words)
-
-
-def _missing(_: Any, tokens: Sequence[Token], index: int, __: Any, ___: Any) -> str:
-    return f'<strong class="missing">{escape(tokens[index].content)}</strong>'

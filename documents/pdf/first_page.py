@@ -186,9 +186,7 @@ def _is_name(text: str) -> bool:
     if _NAME.fullmatch(text) is None or _NO_NAME.search(text) or text == text.upper():
         return False
     words = text.split()
-    if len(words[0]) == 1:
-        return False
-    if any(len(word) > 2 and word.isupper() and "." not in word for word in words):
+    if len(words[0]) == 1 or any(len(word) > 2 and word.isupper() and "." not in word for word in words):
         return False
     full = [word for word in words if word[0].isupper() and not word.endswith(".")]
     return 1 <= len(full) <= 3 and not _LONE_FAMILY.fullmatch(words[-1])

@@ -203,10 +203,10 @@ def opening_category(heading: str) -> Category | None:
 
 def _runs_on(pieces: Sequence[Piece], index: int, body: float) -> bool:
     """Whether a sentence that begins in bold continues below, so that it is the start of a paragraph."""
-    if pieces[index].size > LARGER * body or index + 1 == len(pieces):
+    piece, below = pieces[index], pieces[index + 1] if index + 1 < len(pieces) else None
+    if below is None or piece.size > LARGER * body or below.page != piece.page:
         return False
-    below = pieces[index + 1]
-    return below.page == pieces[index].page and below.text[:1].islower() and abs(below.size - pieces[index].size) < 0.5
+    return below.text[:1].islower() and abs(below.size - piece.size) < 0.5
 
 
 def find_contents_lines(headings: Sequence[tuple[int, str]]) -> set[int]:
@@ -223,12 +223,7 @@ def numbered_level(title: str) -> int | None:
 
 
 def _level(piece: Piece, sizes: Sequence[float], letters: Collection[str]) -> int:
-    if piece.part:
-        return 2
-    numbered = numbered_level(piece.text)
-    if numbered is not None:
-        return numbered
     lettered = _LETTERED.match(piece.text)
-    if lettered and lettered.group(1) in letters:
+    if piece.part or (lettered and lettered.group(1) in letters and not NUMBERED.match(piece.text)):
         return 2
-    return min(DEEPEST, 2 + sizes.index(round(piece.size * 2) / 2))
+    return numbered_level(piece.text) or min(DEEPEST, 2 + sizes.index(round(piece.size * 2) / 2))

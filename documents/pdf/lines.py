@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ...text.words import one_line
 from .dehyphenation import find_damaged_words, join_runs, repair_words
 from .pages import Page, Table, TextRun, read_grid
 from .table_detection import take_tables, take_wide_tables
@@ -159,13 +160,11 @@ def _line(number: int, runs: Sequence[TextRun], lost: bool) -> Line:
         weight[run.size] += len(run.text.strip())
         text = run.text if before is None else join_runs(text, run.text, before.gap_to(run), lost)
     size = weight.most_common(1)[0][0]
-    letters = [run for run in runs if any(character.isalnum() for character in run.text)]
+    letters = [run for run in runs if any(map(str.isalnum, run.text))]
     bold = bool(letters) and all(run.bold for run in letters)
-    right = max(run.right for run in runs)
-    low = min((run for run in runs if run.size == size), key=lambda run: run.y).y
     code = bool(letters) and all(run.mono for run in letters)
-    words = re.sub(r"\s+", " ", text).strip()
-    return Line(number, runs[0].x, low, right, round(size, 1), bold, words, code=code)
+    right, low = max(run.right for run in runs), min(run.y for run in runs if run.size == size)
+    return Line(number, runs[0].x, low, right, round(size, 1), bold, one_line(text), code=code)
 
 
 def _at_edge(page: Page, line: Line) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
+from ...text.words import one_line
 from .dehyphenation import join_runs
 
 LEAST_ROWS = 2
@@ -167,9 +168,10 @@ def _grids(rows: Sequence[list[Table]]) -> list[Grid]:
     """Rows below each other with the same edges."""
     tables: list[list[list[Table]]] = []
     for row in rows:
-        above = next((table for table in reversed(tables) if _continues_grid(table[-1], row)), None)
-        if above is not None:
-            above.append(row)
+        for table in reversed(tables):
+            if _continues_grid(table[-1], row):
+                table.append(row)
+                break
         else:
             tables.append([row])
     return [tuple(map(tuple, table)) for table in tables if len(table) >= LEAST_ROWS]
@@ -196,7 +198,7 @@ def _words(cell: Table, runs: Sequence[TextRun], lost: bool) -> str:
         else:
             text = join_runs(text, run.text, before.gap_to(run), lost)
         before = run
-    return re.sub(r"\s+", " ", text).strip()
+    return one_line(text)
 
 
 # Text this much taller than its letters runs up the margin (the stamp of a preprint server).
@@ -243,16 +245,11 @@ def _clean(text: str) -> str:
 
 def _table(found: dict[str, Any]) -> Table | None:
     """The table as markdown; None if the library's detection was wrong."""
-    rows = [
-        [re.sub(r"\s+", " ", _clean(str(cell.get("text") or ""))).strip() for cell in row["cells"]]
-        for row in found["rows"]
-    ]
+    rows = [[one_line(_clean(str(cell.get("text") or ""))) for cell in row["cells"]] for row in found["rows"]]
     columns = max((len(row) for row in rows), default=0)
     cells = [cell for row in rows for cell in row]
     filled = sum(bool(cell) for cell in cells)
     if len(rows) < LEAST_ROWS or columns < LEAST_ROWS or filled <= _LEAST_CELLS_FILLED * len(rows) * columns:
         return None
-    if max(map(len, cells)) > LONGEST_CELL:
-        return None
     x, y, width, height = found["bbox"]
-    return Table(x, y, width, height, table_markdown(rows))
+    return None if max(map(len, cells)) > LONGEST_CELL else Table(x, y, width, height, table_markdown(rows))

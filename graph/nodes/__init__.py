@@ -2,7 +2,7 @@
 
 from .agent import after_guard, agent, guard, tools
 from .finish import render
-from .route_question import one_paper, read, route, survey, to_track
+from .route_question import one_paper, read, route, survey, to_needs_or_render, to_track
 from .search import default_queries, gather, plan_needs, to_agent_or_generate
 from .write import check, generate, repair, to_repair_or_render
 
@@ -22,6 +22,7 @@ __all__ = [
     "route",
     "survey",
     "to_agent_or_generate",
+    "to_needs_or_render",
     "to_repair_or_render",
     "to_track",
     "tools",

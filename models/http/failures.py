@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, NoReturn
 
 from ...errors import CiteloomError, ConfigurationError, PausedError
@@ -148,6 +147,8 @@ def classify_failure(error: BaseException) -> Failure | None:
 
 def retry_after(headers: Any) -> float | None:
     """Seconds to wait according to `headers` (`retry-after-ms`, or `Retry-After` as seconds or a date)."""
+    from email.utils import parsedate_to_datetime  # lists of papers start without it
+
     try:
         if milliseconds := headers.get("retry-after-ms"):
             seconds = float(milliseconds) / 1000

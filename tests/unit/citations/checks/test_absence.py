@@ -37,6 +37,8 @@ from tests.support.citation_samples import make_source
         "None of the studies reviewed here examines semantic change.",
         "The studies reviewed here do not address change point detection.",
         "Among the papers considered, none tests instability in small corpora.",
+        "The library was searched for the effect of uneven cluster sizes in stepped-wedge trials and has nothing.",
+        "The library was searched in vain for trials of children.",
     ],
 )
 def test_a_statement_of_absence_is_seen(text: str) -> None:

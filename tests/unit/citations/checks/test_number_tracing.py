@@ -29,6 +29,11 @@ SOURCES = (
 )
 
 
+def test_a_number_raised_over_its_symbol_is_one_of_the_source() -> None:
+    source = r"The range for ${\widehat{C}}^{0.5}\%$ has a median of 7.47%, and $x^{2}$ is $10^{-4}$."
+    assert [str(number.value) for number in given_numbers(source)] == ["0.5", "7.47", "0.0001"]
+
+
 def origins(text: str) -> list[str]:
     traces = trace_numbers(text, SOURCES, EXPERIMENT)
     return [trace.origin.path or trace.origin.evidence_id if trace.origin else "?" for trace in traces]
