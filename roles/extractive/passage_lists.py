@@ -30,10 +30,11 @@ _LABEL: Final = 12  # words of a statement where a passage names it
 _NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
 _FAINT: Final = -2.5  # and from which it may add a paper to a section that has few
 _PAPERS: Final = 4  # in a section; fewer are noted
-OF_SUBJECT: Final = "*Evidence in your library near to the subject of the paper, nearest first, not judged:*"
+OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
 LISTED_BEFORE: Final = "*Listed in an earlier section, and near to the {} too:*"  # no two sections have the same words
-EVIDENCE: Final = "*Evidence in your library, nearest first, not judged:*"
-NOTHING_NEAR: Final = "*Nothing near in your library to:*"
+# No more than five words, so that a paper does not say a sentence again under every statement.
+EVIDENCE: Final = "*Nearest in your library, unjudged:*"
+NOTHING_NEAR: Final = "*Nothing in your library near:*"
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
@@ -72,7 +73,7 @@ class ExtractiveWriter(_Repairless):
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; notes name omitted parts of the experiment, and whether few papers are near."""
         earlier = "\n".join(section.text for section in brief.earlier or ())
-        paragraphs = outline(brief.kind, brief.experiment)
+        paragraphs = outline(brief.kind, brief.experiment, of_paper=brief.earlier is not None)
         needs = {item.need.text: item.need for item in brief.needs}
         stated = {needs[item.about].id for item in paragraphs if item.about in needs}
         placed, again = place_passages(await self._near(brief, stated), stated, earlier)
