@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..documents import Paper
 from ..documents.exported_text import SUFFIXES, read_exported
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..experiment import Experiment, parse_experiment
+from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..runs.edited_text import export_edited, section_of_paper
 from ..stores.backends import backend_of
@@ -65,8 +66,8 @@ async def aexport(
 async def averify(session: Session, file: Path | str) -> dict[str, Any]:
     """Check every citation, quote and number of a result, both in the readable text and in its record.
 
-    Returns `checked`, the counts of `quotes`, `keys` and `numbers`; `mismatches`, each a `field` and a `problem`; and
-    `lacks`, counts of unchecked items by reason.
+    Returns `checked`, the counts of the `quotes` and `keys` of citations, of `findings`, cited or not, and of
+    `numbers`; `mismatches`, each a `field` and a `problem`; and `lacks`, counts of unchecked items by reason.
 
     Args:
         session: the open library that the file was written from.
@@ -82,27 +83,29 @@ verify = requires_open(blocking(averify))
 
 
 def _verify(session: Session, file: Path) -> dict[str, Any]:
-    record = _read(_record_of(_existing(file)))
+    if not file.exists():
+        raise InputError(
+            f"{file}: no such file.", help="Give a file of a section, paper or answer that has its .json beside it."
+        )
+    record, experiment = _read(_record_of(file)), None
     exported = read_exported(file) if file.suffix in SUFFIXES else None
-    shelf = _LibraryReader(session.library)
+    with suppress(UnknownRunError):  # the library may not have the run any more
+        run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
+        if isinstance(given := run.request.get("experiment"), dict):
+            experiment = parse_experiment(given)
     text, labels = (exported.text, exported.labels) if exported else (None, ())
-    found = verify_record(record, shelf, text, labels, _experiment_of(session, record))
+    found = verify_record(record, _LibraryReader(session.library), text, labels, experiment)
     return {
         "file": str(file),
-        "checked": {"quotes": found.quotes, "keys": found.keys, "numbers": found.numbers},
+        "checked": {
+            "quotes": found.quotes,
+            "keys": found.keys,
+            "findings": found.findings,
+            "numbers": found.numbers,
+        },
         "mismatches": [{"field": place, "problem": why} for place, why in found.mismatches],
         "lacks": found.lacks,
     }
-
-
-def _experiment_of(session: Session, record: Mapping[str, Any]) -> Experiment | None:
-    """The experiment that the run was given, if the library still has the run."""
-    try:
-        run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
-    except UnknownRunError:
-        return None
-    given = run.request.get("experiment")
-    return parse_experiment(given) if isinstance(given, dict) else None
 
 
 def _read_origin(file: Path) -> tuple[str, str]:
@@ -143,14 +146,6 @@ def _read(file: Path) -> dict[str, Any]:
             f"{file}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
         )
     return dict(record)
-
-
-def _existing(file: Path) -> Path:
-    if not file.exists():
-        raise InputError(
-            f"{file}: no such file.", help="Give a file of a section, paper or answer that has its .json beside it."
-        )
-    return file
 
 
 class _LibraryReader:

@@ -9,7 +9,6 @@ from ..runs.execution import RunUnderWayError as RunUnderWayError
 from ..stores.backends import (
     Listener as Listener,
     ServerRegistry as ServerRegistry,
-    Uploads as Uploads,
     backend_of,
 )
 from ..stores.home import Home
@@ -21,6 +20,7 @@ from ..stores.postgres.database import (
 )
 from ..stores.server_jobs import (
     ACTIVE as ACTIVE,
+    MAX_AGE as MAX_AGE,
     EventBatch as EventBatch,
     EventPage as EventPage,
     JobEntry as JobEntry,
@@ -28,14 +28,12 @@ from ..stores.server_jobs import (
     JobOrder as JobOrder,
     JobState as JobState,
     KeyUse as KeyUse,
+    RecentEndings as RecentEndings,
     RequestKeys as RequestKeys,
     ServerJobs as ServerJobs,
-)
-from ..stores.server_sessions import (
-    MAX_AGE as MAX_AGE,
-    RecentEndings as RecentEndings,
     SignInSessions as SignInSessions,
 )
+from ..stores.uploads import Uploads as Uploads
 
 
 def join_servers(home: Home) -> ServerRegistry:

@@ -31,9 +31,10 @@ from ..runs.experiment_check import (
 )
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import RunKind, SectionRequest, required_kinds as required_kinds
-from ..stores.backends import Uploads, backend_of
+from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
+from ..stores.uploads import Uploads
 from .arguments import ArgumentError, require_writable, requires_open, section_kind
 from .blocking import blocking
 from .running import RunOptions, run, stream_events

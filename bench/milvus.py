@@ -25,17 +25,17 @@ from citeloom.settings.addresses import parse_home, parse_vectors
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_catalog import MilvusCatalog, add_counts
-from citeloom.stores.milvus.milvus_rows import IndexedChunk, IndexedText, MilvusRows
+from citeloom.stores.milvus.milvus_rows import MilvusRows, index_chunk, index_texts
 from citeloom.stores.milvus.word_weights import (
     WordCounts,
     chunk_vector,
     field_texts,
     query_vector,
-    stored_papers,
     write_papers,
 )
 from citeloom.stores.paper_change import Change, PaperRecord, section_rows
 from citeloom.stores.postgres import postgres_catalog
+from citeloom.stores.store_protocols import read_change
 from citeloom.stores.text_analysis import analyze
 
 CHUNKS = 50  # of a paper
@@ -109,7 +109,7 @@ class BareClients:
         began = time.perf_counter()
         words = WordCounts()
         chunks = self._chunk_rows(changes, words)
-        papers = [IndexedText(self._version + n, None, each.summary_vector).as_row() for n, each in enumerate(changes)]
+        papers = [index_texts(self._version + n, each.summary_vector, [])[0] for n, each in enumerate(changes)]
         self._upsert(chunks, papers)
         with self.connection.transaction(), self.connection.cursor() as cursor:
             records = [(each, each.record) for each in changes if each.record is not None]
@@ -144,7 +144,7 @@ class BareClients:
                 terms = {field: Counter(analyze(text)) for field, text in field_texts(chunk).items()}
                 words.add(each.key, terms)
                 vector = chunk_vector(terms, self._means)
-                made.append(IndexedChunk(self._version + number, chunk.index, 1, 1, row, vector).as_row())
+                made.append(index_chunk(self._version + number, chunk, text_hash(chunk.text), row, vector))
         return made
 
     def _upsert(self, chunks: list[dict[str, Any]], papers: list[dict[str, Any]]) -> None:
@@ -231,7 +231,7 @@ def main(database: str, vectors: str, papers: int = 400, rounds: int = 7) -> Non
         write(library, changes[start : start + 60])
     print(f"{papers} papers, {papers * CHUNKS} chunks; written in {time.perf_counter() - began:.0f} s\n")
     write(library, changes[:60])
-    stores: Any = library._stores
+    stores: Any = library.stores
     rows = stores._rows()
     client, collection = rows._connection.client(), rows._collection("chunks")
     catalog = library.catalog
@@ -243,7 +243,8 @@ def main(database: str, vectors: str, papers: int = 400, rounds: int = 7) -> Non
     searches(library, client, collection)
     began = time.perf_counter()
     some = sorted(library.records())[:60]
-    write_papers(stored_papers(some, library.records(), catalog.searched(), stores.vectors), rows, catalog.means)
+    stored = filter(None, (read_change(library.records()[key], stores.vectors) for key in some))
+    write_papers(stored, catalog.searched(), rows, catalog.means)
     print(f"\n{60 * CHUNKS} chunks written again from PostgreSQL: {time.perf_counter() - began:.1f} s")
     with psycopg.connect(database) as connection:
         sizes = connection.execute(

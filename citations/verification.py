@@ -246,9 +246,13 @@ _POWERS: Final = range(-9, 10)  # 72.5% is 0.725, and 1.2 million is 1,200,000
 
 @dataclass
 class Verified:
-    """The counts of checks, the failures (field and reason), and what is missing from a file of an older version."""
+    """The counts of checks, the failures (field and reason), and what is missing from a file of an older version.
+
+    `quotes` and `keys` are those of citations, `findings` the quotes of all that was found, cited or not.
+    """
 
     quotes: int = 0
+    findings: int = 0
     keys: int = 0
     numbers: int = 0
     mismatches: list[tuple[str, str]] = field(default_factory=list)
@@ -277,8 +281,10 @@ def verify(
         check.check_file(text, labels)
         found.lacks += Counter({"edited sentences, whose support was not judged": check.edited})
     for place, part in _parts(record):
-        _check(part, place, shelf, found)
-        _check_numbers(part, place, shelf, experiment, found)
+        repeated = bool(place) and "citations" in record  # a section of a paper, which has the same citations
+        counts = Verified(mismatches=found.mismatches) if repeated else found
+        _check(part, place, shelf, counts)
+        _check_numbers(part, place, shelf, experiment, counts)
     return found
 
 
@@ -305,6 +311,7 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
     for number, citation in enumerate(_records(part, "citations")):
         at = f"{place}citations[{number}]"
         found.keys += 1
+        found.quotes += 1
         if citation.get("key") not in references:
             found.wrong(f"{at}.key", f"{citation.get('key')!r} is not among the references of the file")
         if evidence and citation.get("evidence_id") not in evidence:
@@ -314,6 +321,7 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
             found.lacks["citations without the text of their chunk"] += 1
         _check_quote(citation, at, own, shelf, found)
     for number, entry in enumerate(_records(part, "evidence")):
+        found.findings += 1
         _check_quote(entry, f"{place}evidence[{number}]", None, shelf, found)
     for number, entry in enumerate(_records(part, "references")):
         if shelf.paper(str(entry.get("key"))) is None:
@@ -326,7 +334,6 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
 
 def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryReader, found: Verified) -> None:
     """Check that the quote is at its position in the chunk, in both the file and the library."""
-    found.quotes += 1
     quote = entry.get("quote")
     if isinstance(own, str) and _slice(own, entry) != quote:
         found.wrong(f"{at}.quote", "is not chunk_text[start:end] of the file")

@@ -75,8 +75,9 @@ def verify_file(
     with home_session(home) as session:
         verified = verify(session, file)
     checked, mismatches = verified["checked"], verified["mismatches"]
-    quotes, keys = counted(checked["quotes"], "quote"), counted(checked["keys"], "cited key")
-    counts = f"{quotes}, {keys} and {counted(checked['numbers'], 'number')} were checked"
+    quotes, findings = counted(checked["quotes"], "citation"), counted(checked["findings"], "finding")
+    numbers = counted(checked["numbers"], "number")
+    counts = f"{quotes} with key and quote, the quotes of {findings}, cited or not, and {numbers} were checked"
     wrong, unchecked = len(mismatches), verified["lacks"]
     outcome = (
         f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else "all of these hold" if unchecked else "all hold"

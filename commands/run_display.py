@@ -63,7 +63,7 @@ class LiveProgress(RunProgress):
         self._spinner = Spinner("dots")
         self.stage = "starting"
         self._section = ""
-        self._searches = self._passages = 0
+        self._searches = self._findings = 0
         self._doing = ""
         self._live: Live | None = None
 
@@ -96,7 +96,7 @@ class LiveProgress(RunProgress):
         self._doing = one_line(_shorten(event["text"], self._console.width))
         if event["stage"] == "searched":
             self._searches += 1
-            self._passages += event.get("passages", 0)
+            self._findings += event.get("passages", 0)
         else:
             self._console.print(Text(f"  {self._doing}", style="dim"), highlight=False)
 
@@ -105,7 +105,7 @@ class LiveProgress(RunProgress):
         from rich.text import Text
 
         doing = f"{self.stage}: {self._doing}" if self._doing else self.stage
-        counts = [f"searches: {self._searches}", f"passages: {self._passages}", *paid_parts(self._spent())]
+        counts = [f"searches: {self._searches}", f"findings: {self._findings}", *paid_parts(self._spent())]
         self._spinner.update(text=Text(doing, no_wrap=True, overflow="ellipsis"))
         room = max(20, self._console.width - 4)
         return Group(self._spinner, Text(f"  {' · '.join(counts)}"[:room], style="dim"))

@@ -76,6 +76,8 @@ def show_markdown(markdown: str, *, title: str = "") -> None:
 
 def next_steps(record: Mapping[str, Any]) -> list[str]:
     """Suggested next steps, one line each."""
+    if record["route"]["kind"] == "remark":
+        return []
     if not record["citations"]:
         return [
             "Next: rephrase the question, or drop --papers, --from-year, --to-year or --venue.",
@@ -101,6 +103,8 @@ def report_run(finished: SavedRun) -> None:
     made = _ENDINGS[record["outcome"]] if is_answer else record["section"]
     if is_answer and record["outcome"] == "nothing" and record["citations"]:
         made = "Not answered, the nearest evidence"
+    if is_answer and record["route"]["kind"] == "remark":
+        made = "Nothing was searched"
     papers = len({citation["key"] for citation in record["citations"]})
     cited = f"{counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}"
     notice(f"{made}: {cited}; {usage_words(record['usage'])}.")

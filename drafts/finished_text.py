@@ -20,11 +20,17 @@ from ..citations.user_citations import insert_user_statements, left_to_other_sec
 from ..experiment import experiment_warnings
 from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Draft, Source
-from .written_draft import QuestionSearch, WrittenDraft
+from ..text.words import foreign_language
+from .written_draft import QuestionSearch, WrittenDraft, searches_of
 
 # "passages": passages close to the question that no model has judged; whether they answer it is unknown.
 Outcome = Literal["answered", "passages", "nothing"]
 _NO_ANSWER = "The library does not answer this question"
+_NO_QUESTION = "You asked for nothing to look up, so nothing was searched. What would you like to know?"
+_IN_ENGLISH = (
+    "The question seems to be in {language}, and the bundled models know English only. Ask in English, or use a"
+    " multilingual embedding model (CITELOOM_EMBEDDING_MODEL)."
+)
 _ALL_LEFT_OUT = "Every sentence of the answer failed a check and was left out, as requested."
 
 
@@ -75,7 +81,7 @@ def finish_text(
     brief, draft, sources = written.brief, written.draft, written.sources
     final = FinishedText(written, draft.text, written.lost)
     if isinstance(brief, AnswerBrief) and written.search and not _cites(draft.text, sources):
-        return replace(final, text=_nothing_found(written.search, written.queries, len(known_keys), not extractive))
+        return replace(final, text=_nothing_found(written, written.search, len(known_keys), judged=not extractive))
     if extractive:
         return final
     lead = f"{_NO_ANSWER}.\n\n" if draft.declined and isinstance(brief, AnswerBrief) else ""
@@ -130,20 +136,25 @@ def _cites(text: str, sources: Sequence[Source]) -> bool:
     return not known.isdisjoint(marker_ids(normalise_markers(text)))
 
 
-def _nothing_found(search: QuestionSearch, queries: Sequence[Mapping[str, Any]], papers: int, judged: bool) -> str:
+def _nothing_found(written: WrittenDraft, search: QuestionSearch, papers: int, *, judged: bool) -> str:
     """The message for a question without a relevant passage, which says where was looked.
 
     Only if a reader `judged` passages can it say that the library has no answer.
     """
+    if search.route["kind"] == "remark":
+        return _NO_QUESTION
+    language = foreign_language(written.brief.question) if isinstance(written.brief, AnswerBrief) else ""
     lines = [
         f"{_NO_ANSWER}: no relevant passage was found."
         if judged
         else "Nothing near: no passage of the library is near to this question.",
+        *(["", _IN_ENGLISH.format(language=language)] if language else []),
         "",
         "Searched:",
         "",
     ]
-    passages = counted(search.passages, "passage")
+    read = sum(record["shown"] - record["unreadable"] for record in searches_of(written.queries))
+    passages = counted(read, "passage")
     looked = counted(len(search.shortlist), "paper")
     if search.route["track"] == "one_paper":
         lines.append(f"- {passages} of {search.shortlist[0]}")
@@ -152,7 +163,7 @@ def _nothing_found(search: QuestionSearch, queries: Sequence[Mapping[str, Any]],
     else:
         lines.append(f"- the summaries of all papers ({papers:,})")
         lines.append(f"- {passages} of the {looked} nearest by summary")
-    if further := sum(record["origin"] == "custom" for record in queries):
+    if further := sum(record["origin"] == "custom" for record in written.queries):
         lines.append(f"- the full texts, {counted(further, 'more time')}, in other words")
     return "\n".join(lines)
 

@@ -6,8 +6,8 @@ Texts behind evidence are found in the library even if a paper was edited after 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NotRequired
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
@@ -39,6 +39,13 @@ class QueryRecord(TypedDict):
     unreadable: NotRequired[int]
 
 
+def new_query(
+    query: str, origin: Literal["default", "need", "custom"], needs: Sequence[str], scope: dict[str, Any]
+) -> QueryRecord:
+    """The record of a search that has no evidence yet."""
+    return {"query": query, "origin": origin, "needs": list(needs), "scope": scope, "evidence_ids": []}
+
+
 def searches_of(queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The records that were searched; the default queries of a section are only material for planning."""
     return [dict(record) for record in queries if record["origin"] != "default" or "proposed" in record]
@@ -55,13 +62,14 @@ class ScreeningRecord(TypedDict):
 class RouteRecord(TypedDict):
     """Where to look for the answer to a question: in one paper or several, the papers it names, the kinds of section.
 
-    `kind` is how much of the library is read for it, `start` the paper whose title has the words of its subject.
+    `kind` is how much of the library is read for it (nothing for a remark), `start` the paper whose title has the words
+    of its subject.
     """
 
     track: Literal["one_paper", "survey"]
     papers: list[str]
     categories: list[str]
-    kind: Literal["paper", "focused", "survey", "inventory"]
+    kind: Literal["paper", "focused", "survey", "inventory", "remark"]
     start: list[str]
     screened: NotRequired[ScreeningRecord]
 
@@ -72,20 +80,19 @@ class DraftRecord(TypedDict):
     text: str
     truncated: bool
     declined: NotRequired[bool]
-    quotes: list[tuple[str, int, int]]
+    quotes: list[dict[str, Any]]
     notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
-    """Where an answer was searched: `passages` of the `shortlist` papers; `limited` if the user named papers.
+    """Where an answer was searched: in the `shortlist` papers; `limited` if the user named papers.
 
     `read` counts the papers of which a reader was shown passages.
     """
 
     route: RouteRecord
     shortlist: Sequence[str]
-    passages: int
     limited: bool
     read: int = 0
 
@@ -113,24 +120,14 @@ class WrittenDraft:
 
 def draft_from(record: DraftRecord) -> Draft:
     """The draft of a state record."""
-    return Draft(
-        record["text"],
-        truncated=record["truncated"],
-        declined=record.get("declined", False),
-        quotes=tuple(QuoteSpan(*span) for span in record["quotes"]),
-        notes=tuple(record["notes"]),
-    )
+    fields: dict[str, Any] = {**record, "notes": tuple(record["notes"])}
+    return Draft(**{**fields, "quotes": tuple(QuoteSpan(**span) for span in record["quotes"])})
 
 
 def draft_record(draft: Draft) -> DraftRecord:
     """The draft as a state record."""
-    return {
-        "text": draft.text,
-        "truncated": draft.truncated,
-        "declined": draft.declined,
-        "quotes": [(span.evidence_id, span.start, span.end) for span in draft.quotes],
-        "notes": list(draft.notes),
-    }
+    lists = {"quotes": [asdict(span) for span in draft.quotes], "notes": list(draft.notes)}
+    return cast(DraftRecord, {**asdict(draft), **lists})
 
 
 def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:

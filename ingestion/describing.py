@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from ..documents.figures import PaperFigure
@@ -48,7 +48,7 @@ class DescribeReport:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as printed by `papers describe --json`."""
-        refused = [{"key": item.key, "figure": item.figure, "reason": item.reason} for item in self.refused]
+        refused = [asdict(item) for item in self.refused]
         return {"described": self.described, "already_described": self.already, "refused": refused}
 
 

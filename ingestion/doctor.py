@@ -8,7 +8,7 @@ is gone is left unchanged if its passages are complete.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,7 @@ from ..documents.sandbox import in_thread, raise_if_stopped
 from ..plurals import counted, megabytes
 from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..stores.search_records import FullTextError, VectorStoreError
+from ..stores.search_records import FullTextError, VectorKind, VectorStoreError
 from .describing import figure_counts
 from .executor import Chunking
 from .indexing import OnEvent
@@ -57,7 +57,10 @@ def examine(library: Library) -> list[DoctorFinding]:
         DoctorFinding("fine", "home", str(library.home.name)),
         DoctorFinding("fine", "embedding", made_by or f"{library.embedding.name} (nothing embedded yet)"),
         DoctorFinding("fine", "library", held),
-        *(DoctorFinding("fine" if good else "problem", topic, message) for good, topic, message in library.state()),
+        *(
+            DoctorFinding("fine" if good else "problem", topic, message)
+            for good, topic, message in library.stores.state()
+        ),
     ]
     holder = backend_of(library.home).writer_lock().holder()
     if holder is not None:
@@ -72,21 +75,15 @@ def examine(library: Library) -> list[DoctorFinding]:
     findings += [readable] if readable.level == "problem" else _compare_stores(library)
     findings.append(fulltext_finding(library))
     findings.append(figures_finding(library))
-    findings += orphans_finding(library)
+    if sizes := OrphanedFiles.of(library).sizes:
+        held = f"{counted(len(sizes), 'file')} that belong to no paper or run, {megabytes(sum(sizes.values()))}"
+        message = f"{held}: {some(sorted(sizes))}"
+        findings.append(DoctorFinding("notice", "files", message, "'doctor --repair' deletes them."))
     gone = [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]
     if gone:
         message = f"files are missing for: {some(gone)}"
         findings.append(DoctorFinding("notice", "files", message, "Remove them, or ingest with --prune."))
     return findings
-
-
-def orphans_finding(library: Library) -> list[DoctorFinding]:
-    """Name the files in the home that nothing refers to, with their size; changes nothing."""
-    sizes = OrphanedFiles.of(library).sizes
-    if not sizes:
-        return []
-    held = f"{counted(len(sizes), 'file')} that belong to no paper or run, {megabytes(sum(sizes.values()))}"
-    return [DoctorFinding("notice", "files", f"{held}: {some(sorted(sizes))}", "'doctor --repair' deletes them.")]
 
 
 def _compare_stores(library: Library) -> list[DoctorFinding]:
@@ -160,18 +157,16 @@ class Differences:
     """Differences between catalog and vector store.
 
     `missing` are papers that lack vectors; `miscounted` those whose listed chunks differ from their chunk count or that
-    have no sections; `unillustrated` lack images; the orphans are records without a paper, images among them; `strays`
-    are keys found only in parts of the catalog.
+    have no sections; `unillustrated` lack images. Records without a paper are `orphan_vectors`, by kind,
+    `orphan_images`, and `strays`, the keys found only in parts of the catalog.
     """
 
     missing: frozenset[str]
     miscounted: frozenset[str]
-    orphan_chunks: frozenset[str]
-    orphan_summaries: frozenset[str]
-    orphan_passages: frozenset[str]
-    strays: frozenset[str]
     unillustrated: frozenset[str]
+    orphan_vectors: Mapping[VectorKind, frozenset[str]]
     orphan_images: frozenset[str]
+    strays: frozenset[str]
 
     @property
     def lacking(self) -> frozenset[str]:
@@ -181,43 +176,42 @@ class Differences:
     @property
     def orphans(self) -> frozenset[str]:
         """All records without a paper, by descriptive name."""
-        notes = {f"note {name}" for name in self.orphan_passages}
+        notes = {f"note {name}" for name in self.orphan_vectors["notes"]}
         rest = {f"catalog {key}" for key in self.strays} | {f"image {name}" for name in self.orphan_images}
-        return self.orphan_chunks | self.orphan_summaries | notes | rest
+        return self.orphan_vectors["content"] | self.orphan_vectors["summaries"] | notes | rest
 
 
 def differences(library: Library) -> Differences:
     """Compare the ids of catalog and vector store; raises `VectorStoreError`."""
     records = library.records()
-    ready = set(records)
-    listed = {row.id for row in library.catalog.chunk_rows()}
-    noted = {chunk_id(key, place) for key, record in records.items() for place in range(record.passage_count)}
-    stored, passages, summaries = (
-        library.store.stored_ids(),
-        library.store.stored_ids("notes"),
-        library.store.stored_ids("summaries"),
-    )
-    missing = {_key(identifier) for identifier in (listed - stored) | (noted - passages)} | (ready - summaries)
+    listed: dict[VectorKind, set[str]] = {
+        "content": {row.id for row in library.catalog.chunk_rows()},
+        "summaries": set(records),
+        "notes": {chunk_id(key, place) for key, each in records.items() for place in range(each.passage_count)},
+    }
+    stored = {kind: library.store.stored_ids(kind) for kind in listed}
     miscounted = library.catalog.miscounted()
     # Not orphans: records already written by a staged change, or of papers with an incomplete catalog entry.
     in_progress = {*library.catalog.unfinished(), *miscounted}
     return Differences(
-        frozenset(missing),
-        frozenset(miscounted),
-        frozenset(name for name in stored - listed if _key(name) not in in_progress),
-        frozenset(summaries - ready - in_progress),
-        frozenset(name for name in passages - noted if _key(name) not in in_progress),
-        frozenset(library.catalog.strays()),
-        frozenset(library.catalog.figures.incomplete()),
-        frozenset(library.catalog.figures.stray_images()),
+        missing=frozenset(_key(name, kind) for kind, ids in listed.items() for name in ids - stored[kind]),
+        miscounted=frozenset(miscounted),
+        unillustrated=frozenset(library.catalog.figures.incomplete()),
+        orphan_vectors={
+            kind: frozenset(name for name in stored[kind] - ids if _key(name, kind) not in in_progress)
+            for kind, ids in listed.items()
+        },
+        orphan_images=frozenset(library.catalog.figures.stray_images()),
+        strays=frozenset(library.catalog.strays()),
     )
 
 
-def _key(identifier: str) -> str:
+def _key(name: str, kind: VectorKind = "content") -> str:
+    """The key of the paper to which a vector belongs."""
     try:
-        return split_chunk_id(identifier)[0]
+        return name if kind == "summaries" else split_chunk_id(name)[0]
     except ValueError:
-        return identifier
+        return name
 
 
 def some(names: Iterable[str]) -> str:
@@ -238,38 +232,31 @@ async def repair(library: Library) -> list[DoctorFinding]:
 
 
 def _repair_stores(library: Library) -> list[DoctorFinding]:
-    done: list[DoctorFinding] = []
+    done: list[tuple[str, str]] = []  # topic and message
     if vectors_finding(library).level == "problem":
         aside = library.store.set_aside()
-        done.append(
-            DoctorFinding("fine", "vectors", f"moved to {aside}, since they could not be read; started a new store")
-        )
-    finished = library.finish_staged()
-    if finished:
-        done.append(DoctorFinding("fine", "unfinished", f"finished: {some(finished)}"))
-    restored = library.restore()
-    if restored:
-        done.append(DoctorFinding("fine", "restored", f"written again from what is stored: {some(restored)}"))
+        done.append(("vectors", f"moved to {aside}, since they could not be read; started a new store"))
+    if finished := library.finish_staged():
+        done.append(("unfinished", f"finished: {some(finished)}"))
+    if restored := library.stores.restore():
+        done.append(("restored", f"written again from what is stored: {some(restored)}"))
     found = differences(library)
     if found.orphans:
-        library.store.delete(sorted(found.orphan_chunks))
-        library.store.delete(sorted(found.orphan_summaries), "summaries")
-        library.store.delete(sorted(found.orphan_passages), "notes")
+        for kind, names in found.orphan_vectors.items():
+            library.store.delete(sorted(names), kind)
         library.catalog.drop_strays()
-        done.append(
-            DoctorFinding("fine", "vectors", f"dropped {counted(len(found.orphans), 'record')} without a paper")
-        )
+        done.append(("vectors", f"dropped {counted(len(found.orphans), 'record')} without a paper"))
     orphaned = OrphanedFiles.of(library)
     if sizes := orphaned.sizes:
         orphaned.remove(library)
-        held = f"deleted {counted(len(sizes), 'file')} that belong to no paper or run, {megabytes(sum(sizes.values()))}"
-        done.append(DoctorFinding("fine", "files", held))
+        held = f"{counted(len(sizes), 'file')} that belong to no paper or run, {megabytes(sum(sizes.values()))}"
+        done.append(("files", f"deleted {held}"))
     if found.lacking:
         library.catalog.mark_stale(found.lacking)
     if fulltext_finding(library).level == "problem":
         library.rebuild_fulltext()
-        done.append(DoctorFinding("fine", "full text", "rebuilt from the stored chunks"))
-    return done
+        done.append(("full text", "rebuilt from the stored chunks"))
+    return [DoctorFinding("fine", topic, message) for topic, message in done]
 
 
 async def rebuild(

@@ -13,24 +13,27 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import numpy as np
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from ..documents import chunk_id
 from ..errors import InputError
+from ..models.journal.journal_database import JOURNAL_TABLES
 from ..plurals import counted
 from ..stores.backends import Backend, Checkpoints, backend_of
-from ..stores.home_tables import HOME_TABLES, HomeTable
+from ..stores.home_tables import CHECKPOINT_WRITES, RUN_TABLES
 from ..stores.library import Library
+from ..stores.metadata_store import METADATA_TABLES
 from ..stores.paper_change import Change
-from ..table_columns import strip_nul
+from ..stores.store_protocols import read_change
+from ..table_columns import TypedTable, strip_nul
 from .doctor import some
 from .indexing import batches, run_to_end
 
+HOME_TABLES: Final = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, CHECKPOINT_WRITES)
 _CHUNKS_PER_BATCH: Final = 2_000
 _CLOSE: Final = 1e-6  # Chroma normalizes vectors again
 
@@ -80,73 +83,45 @@ def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> 
         target.carry_out(changes)
         for key in keys:
             on_paper(key)
-    _verify(source, target, version)
+    if source.version() != version:
+        raise CopyError(f"{source.home.name}: changed during the copy.", help="Run the same command again.")
+    differing = [key for key in records if not _is_there(source, target, key)]
+    if differing or target.version() != version:
+        papers = f"{counted(len(differing), 'paper')} differ after the copy ({some(differing)})"
+        raise CopyError(f"{target.home.name}: {papers}.", help="Run the same command again.")
     return CopyReport(len(missing), len(records) - len(missing), target.chunk_count(), version)
 
 
 def build_change(library: Library, key: str) -> Change:
     """The change that would add a paper of the library to another one; raises `CopyError` if a part is missing."""
-    record = library.records()[key]
-    ids = [chunk_id(key, index) for index in range(record.chunk_count)]
-    stored = library.store.get_chunks(ids, vectors=True)
-    summaries = library.store.get_vectors([key], "summaries")
-    places = [chunk_id(key, place) for place in range(record.passage_count)]
-    notes = library.store.get_vectors(places, "notes")
-    figures = library.figures(key)
+    change, figures = read_change(library.records()[key], library.store), library.figures(key)
     images = {figure.image_hash: library.figure_image(figure) or b"" for figure in figures if figure.image_hash}
-    if len(stored) < len(ids) or key not in summaries or len(notes) < len(places) or not all(images.values()):
+    if change is None or not all(images.values()):
         raise CopyError(
             f"{library.home.name}: texts, vectors or images of {key} are missing.",
             help="Run '{citeloom} doctor --repair' there.",
         )
-    rows = [stored[name].vector for name in ids]
-    return Change(
-        key=key,
-        record=record,
-        sections=tuple(library.catalog.sections(key)),
-        chunks=tuple(stored[name].chunk for name in ids),
-        vectors=np.stack([row for row in rows if row is not None]) if rows else np.zeros((0, 0), np.float32),
-        summary_vector=summaries[key],
-        note_vectors=np.stack([notes[place] for place in places]) if places else np.zeros((0, 0), np.float32),
-        figures=figures,
-        images=images,
-    )
+    return replace(change, sections=tuple(library.catalog.sections(key)), figures=figures, images=images)
 
 
 def _is_there(source: Library, target: Library, key: str) -> bool:
-    return target.records().get(key) == source.records()[key] and not _differs(source, target, key)
-
-
-def _differs(source: Library, target: Library, key: str) -> bool:
-    """Whether a paper's sections, figures, texts, words or vectors differ."""
-    ids = [chunk_id(key, index) for index in range(source.chunk_count(key))]
-    mine, theirs = source.store.get_chunks(ids, vectors=True), target.store.get_chunks(ids, vectors=True)
+    """Whether the target has the same paper: sections, figures, texts, words and vectors."""
+    record = source.records()[key]
+    if target.records().get(key) != record:
+        return False
+    mine, theirs = read_change(record, source.store), read_change(record, target.store)
     return (
-        source.catalog.sections(key) != target.catalog.sections(key)
-        or source.figures(key) != target.figures(key)
-        or any(figure.image_hash and target.figure_image(figure) is None for figure in target.figures(key))
-        or {name: stored.chunk for name, stored in mine.items()}
-        != {name: stored.chunk for name, stored in theirs.items()}
-        or source.fulltext.entries([key]) != target.fulltext.entries([key])
-        or not all(_is_close(mine[name].vector, theirs[name].vector) for name in ids)
-        or not _is_close(*(each.store.get_vectors([key], "summaries").get(key) for each in (source, target)))
+        mine is not None
+        and theirs is not None
+        and mine.chunks == theirs.chunks
+        and np.allclose(mine.vectors, theirs.vectors, atol=_CLOSE)
+        and np.allclose(mine.summary_vector, theirs.summary_vector, atol=_CLOSE)
+        and np.allclose(mine.note_vectors, theirs.note_vectors, atol=_CLOSE)
+        and source.catalog.sections(key) == target.catalog.sections(key)
+        and source.figures(key) == target.figures(key)
+        and all(target.figure_image(figure) for figure in target.figures(key) if figure.image_hash)
+        and source.fulltext.entries([key]) == target.fulltext.entries([key])
     )
-
-
-def _is_close(one: object, other: object) -> bool:
-    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.allclose(one, other, atol=_CLOSE)
-
-
-def _verify(source: Library, target: Library, version: str) -> None:
-    if source.version() != version:
-        raise CopyError(f"{source.home.name}: changed during the copy.", help="Run the same command again.")
-    differing = [key for key in source.records() if not _is_there(source, target, key)]
-    if differing or target.version() != version:
-        papers = counted(len(differing), "paper")
-        raise CopyError(
-            f"{target.home.name}: {papers} differ after the copy ({some(differing)}).",
-            help="Run the same command again.",
-        )
 
 
 _BYTES_PER_COMMIT: Final = 4_000_000
@@ -202,7 +177,7 @@ class _HomeCopy:
             if theirs:
                 self._require_known(table.name, theirs, self._fingerprints(self._source, table))
 
-    def table(self, table: HomeTable) -> int:
+    def table(self, table: TypedTable) -> int:
         """Copy the rows of a table and compare them; returns how many there are."""
         there = self._fingerprints(self._target, table)
         records = self._target.records()
@@ -210,7 +185,11 @@ class _HomeCopy:
         with closing(self._source.records().rows(table)) as rows:  # closed in this thread, even if interrupted
             fingerprints = _with_fingerprints(table, rows)
             missing = (row for row, key, fingerprint in fingerprints if there.get(key) != fingerprint)
-            for batch in batches(missing, _row_size, _BYTES_PER_COMMIT):
+
+            def size(row: tuple[Any, ...]) -> int:
+                return max(_LEAST_ROW, sum(len(value) for value in row if isinstance(value, (str, bytes))))
+
+            for batch in batches(missing, size, _BYTES_PER_COMMIT):
                 records.put(table, batch)
                 copied += len(batch)
         if copied:
@@ -226,7 +205,13 @@ class _HomeCopy:
         wanted, there = await _checkpoint_fingerprints(mine), await _checkpoint_fingerprints(theirs)
         self._require_known("checkpoints", there, wanted)
         for place in sorted(place for place, fingerprint in wanted.items() if there.get(place) != fingerprint):
-            await _copy_checkpoint(_saver(mine), _saver(theirs), place)
+            found = await _saver(mine).aget_tuple(_config(*place))
+            if found is not None:
+                parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
+                thread, namespace, _ = place
+                config = _config(thread, namespace, parent)
+                versions = found.checkpoint["channel_versions"]
+                await _saver(theirs).aput(config, found.checkpoint, found.metadata, versions)
         if await _checkpoint_fingerprints(theirs) != wanted:
             raise self.changed()
         return wanted
@@ -243,21 +228,18 @@ class _HomeCopy:
                 help="Copy into an empty home, or only the papers (--papers-only).",
             )
 
-    def _fingerprints(self, backend: Backend, table: HomeTable) -> Fingerprints:
+    def _fingerprints(self, backend: Backend, table: TypedTable) -> Fingerprints:
         return {key: fingerprint for _, key, fingerprint in _with_fingerprints(table, backend.records().rows(table))}
 
 
 def _with_fingerprints(
-    table: HomeTable, rows: Iterable[tuple[Any, ...]]
+    table: TypedTable, rows: Iterable[tuple[Any, ...]]
 ) -> Iterator[tuple[tuple[Any, ...], Any, bytes]]:
     """Each row with its key and a hash of all of it, the same on every backend."""
     for row in rows:
         comparable = tuple(strip_nul(value) if isinstance(value, str) else value for value in row)
-        yield row, table.key_of(comparable), hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
-
-
-def _row_size(row: tuple[Any, ...]) -> int:
-    return max(_LEAST_ROW, sum(len(value) for value in row if isinstance(value, (str, bytes))))
+        key = tuple(comparable[table.stored.index(column)] for column in table.key)
+        yield row, key, hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
 
 
 def _saver(checkpoints: Checkpoints) -> BaseCheckpointSaver[str]:
@@ -273,19 +255,9 @@ async def _checkpoint_fingerprints(checkpoints: Checkpoints) -> Fingerprints:
         place = name["thread_id"], name["checkpoint_ns"], name["checkpoint_id"]
         found = await saver.aget_tuple(_config(*place))
         content = None if found is None else (found.checkpoint, found.metadata, found.parent_config)
-        fingerprints[place] = hashlib.blake2b(
-            repr(_sort_keys(content)).encode("utf-8", "replace"), digest_size=16
-        ).digest()
+        written = repr(_sort_keys(content)).encode("utf-8", "replace")
+        fingerprints[place] = hashlib.blake2b(written, digest_size=16).digest()
     return fingerprints
-
-
-async def _copy_checkpoint(mine: BaseCheckpointSaver[str], theirs: BaseCheckpointSaver[str], place: Any) -> None:
-    found = await mine.aget_tuple(_config(*place))
-    if found is not None:
-        thread, namespace, _ = place
-        parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
-        config = _config(thread, namespace, parent)
-        await theirs.aput(config, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
 
 
 def _config(thread: str, namespace: str, checkpoint: str | None) -> RunnableConfig:

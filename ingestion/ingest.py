@@ -132,30 +132,24 @@ async def ingest_sources(
             chunking=chunking,
             split=executor.split,
         )
-        emit(Planned(plan.files, len(plan.to_index), plan.chunks_to_embed, plan.texts_to_embed))
+        emit(Planned(plan.files, len(plan.to_index), plan.report.chunks_embedded, plan.texts_to_embed))
         if plan.to_index:
             library.catalog.set_meta("embedding", library.embedding.name)
         converted = ConvertedFiles(library.home.converted)
-        for key in plan.to_remove:
+        for key in plan.report.removed:
             converted.forget(Path(library.paper(key).source))
-        if plan.to_remove:
-            await write(library, [removal(key) for key in plan.to_remove], emit)
+        if plan.report.removed:
+            await write(library, [removal(key) for key in plan.report.removed], emit)
         if plan.metadata_only:
             await run_to_end(library.catalog.update_metadata, plan.metadata_only)
         indexing = Indexing(library, executor, cache, summarize, emit)
         await indexing.run(plan.to_index)
-    return plan.without(indexing.failed).report(seconds=time.perf_counter() - began)
+    return replace(plan.without(indexing.failed).report, seconds=time.perf_counter() - began)
 
 
 def refused_report(sources: Sources) -> IngestReport:
     """The report of an ingest that cannot store anything."""
-    return IngestReport((), (), (), (), 0, (*sources.refused, *sources.refused_entries), sources.warnings, 0.0)
-
-
-async def remove(library: Library, key: str, *, on_event: OnEvent | None = None) -> Paper:
-    """Remove a paper from every store, and its file if Citeloom stored it; raises `UnknownPaperError`."""
-    (paper,) = await remove_all(library, [key], on_event=on_event)
-    return paper
+    return IngestReport(refused=(*sources.refused, *sources.refused_entries), warnings=sources.warnings)
 
 
 async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent | None = None) -> list[Paper]:

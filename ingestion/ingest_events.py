@@ -62,14 +62,14 @@ IngestEvent = Waiting | Planned | Embedded | Staged | Stored | Described
 class IngestReport:
     """The result of an ingest: keys of papers; `as_dict` gives the counts."""
 
-    added: tuple[str, ...]
-    updated: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    removed: tuple[str, ...]
-    chunks_embedded: int
-    refused: tuple[Refusal, ...]
-    warnings: tuple[str, ...]
-    seconds: float
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    chunks_embedded: int = 0
+    refused: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """The report as printed by `ingest --json`."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..documents.bibliography import Bibliography, Refusal
 from ..documents.front_matter import find_doi
@@ -23,21 +23,8 @@ _MOST_NAME = 4_000
 MOST_CHARACTERS = 20_000_000  # per paper, about 8,000 pages; beyond that, chunking alone would take minutes
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The documents of one paper, grouped by key or source in their metadata; `name` is shown in messages."""
-
-    name: str
-    parts: tuple[Document, ...]
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """The metadata of the first document."""
-        return self.parts[0].metadata
-
-
-def grouped(documents: Iterable[Document]) -> tuple[list[Given], list[Refusal]]:
-    """Group documents by paper, in order of first occurrence; those that name no paper are refused."""
+def group_documents(documents: Iterable[Document]) -> tuple[dict[str, list[Document]], list[Refusal]]:
+    """Group documents by the key or source in their metadata, in order of first occurrence; refuse those without."""
     groups: dict[str, list[Document]] = {}
     refused: list[Refusal] = []
     for number, document in enumerate(documents):
@@ -50,7 +37,7 @@ def grouped(documents: Iterable[Document]) -> tuple[list[Given], list[Refusal]]:
             groups.setdefault(name, []).append(document)
         else:
             refused.append(Refusal(f"document {number}", "has neither 'key' nor 'source' in its metadata"))
-    return [Given(name, tuple(parts)) for name, parts in groups.items()], refused
+    return groups, refused
 
 
 def _name(document: Document) -> str:
@@ -60,16 +47,19 @@ def _name(document: Document) -> str:
         return ""
 
 
-def read_documents(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
-    """The paper with warnings, or the reason why it is refused."""
-    size = sum(len(part.page_content) for part in given.parts)
+def read_documents(
+    name: str, parts: Sequence[Document], bibliography: Bibliography
+) -> tuple[SourcePaper, list[str]] | Refusal:
+    """The paper in the documents of one group, with warnings, or the reason why it is refused."""
+    given = parts[0].metadata
+    size = sum(len(part.page_content) for part in parts)
     if size > MOST_CHARACTERS:
-        return Refusal(given.name, f"is {size / 1e6:.0f} MB, more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB")
-    parsed = _parsed(given.parts)
+        return Refusal(name, f"is {size / 1e6:.0f} MB, more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB")
+    parsed = _parsed(parts)
     if not parsed.text.strip():
-        return Refusal(given.name, "is empty")
+        return Refusal(name, "is empty")
     front = parsed.front_matter
-    metadata = {name: str(given.metadata.get(name) or "").strip() for name in ("title", "author", "doi")}
+    metadata = {field: str(given.get(field) or "").strip() for field in ("title", "author", "doi")}
     authors = tuple(name.strip() for name in re.split(r";|\band\b", metadata["author"]) if name.strip())
     front = replace(
         front,
@@ -79,10 +69,10 @@ def read_documents(given: Given, bibliography: Bibliography) -> tuple[SourcePape
     )
     parsed = replace(parsed, front_matter=front, title=parsed.title or front.title)
     # A file name to derive the key from: the key itself, else the last part of the source, which may be a URL.
-    last = PurePosixPath(given.name.replace("\\", "/").split("?")[0].rstrip("/")).name
-    path = Path(f"{given.name}.md" if given.metadata.get("key") else last or "document")
+    last = PurePosixPath(name.replace("\\", "/").split("?")[0].rstrip("/")).name
+    path = Path(f"{name}.md" if given.get("key") else last or "document")
     paper, warnings = describe(path, parsed, bibliography)
-    source = str(given.metadata.get("source") or given.name)
+    source = str(given.get("source") or name)
     return SourcePaper(path, parsed, replace(paper, source=source)), warnings
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from ..documents.notes import NOTE_ENDING
-from ..stores.backends import Uploads, backend_of
+from ..stores.backends import backend_of
 from ..stores.library import Library
+from ..stores.uploads import Uploads
 from .reading import ConvertedFiles
 
 Files = dict[str, dict[str, int]]  # bytes by upload and name

@@ -42,17 +42,12 @@ def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) ->
             if known is not None:
                 if known.source != paper.source:
                     warnings.append(f"{source.path}: is {known.key} under a new name; it keeps its key and metadata.")
-                source = replace(source, paper=_move_to(known, paper))
+                edited = known.content_hash != paper.content_hash
+                abstract = (edited and paper.abstract) or known.abstract
+                moved = replace(known, source=paper.source, content_hash=paper.content_hash, abstract=abstract)
+                source = replace(source, paper=moved)
         found.append(source)
     return replace(sources, found=tuple(found), warnings=(*sources.warnings, *warnings))
-
-
-def _move_to(known: Paper, read: Paper) -> Paper:
-    """The known paper at its new path, with content from the file if that was edited."""
-    if known.content_hash == read.content_hash:
-        return replace(known, source=read.source)
-    abstract = read.abstract or known.abstract
-    return replace(known, source=read.source, content_hash=read.content_hash, abstract=abstract)
 
 
 Names = dict[tuple[Path, str], Path]
@@ -123,6 +118,7 @@ def _match_notes(sources: Sequence[SourcePaper], names: Names) -> dict[str, Path
     return owners
 
 
+_ENTRY_FIELDS = ("title", "authors", "family_names", "year", "venue", "doi", "url", "abstract")
 _ENTRY_KEY = re.compile(r"(@\s*\w+\s*[{(]\s*)[^\s,{}()]+")
 
 
@@ -174,16 +170,7 @@ async def update_metadata(library: Library, entries: Mapping[str, Paper]) -> lis
 def _with_metadata(record: PaperRecord, entry: Paper) -> PaperRecord:
     """The record with the fields of the entry; key, file and fields missing from the entry stay unchanged."""
     old = record.paper
-    paper = replace(
-        old,
-        title=entry.title or old.title,
-        authors=entry.authors or old.authors,
-        family_names=entry.family_names or old.family_names,
-        year=entry.year or old.year,
-        venue=entry.venue or old.venue,
-        doi=entry.doi or old.doi,
-        url=entry.url or old.url,
-        abstract=entry.abstract or old.abstract,
-        bibtex=_ENTRY_KEY.sub(lambda match: match.group(1) + old.key, entry.bibtex, count=1) or old.bibtex,
-    )
+    bibtex = _ENTRY_KEY.sub(lambda match: match.group(1) + old.key, entry.bibtex, count=1)
+    stated = {name: getattr(entry, name) for name in _ENTRY_FIELDS} | {"bibtex": bibtex}
+    paper = replace(old, **{name: value for name, value in stated.items() if value})
     return replace(record, paper=paper, metadata_hash=metadata_hash(paper))

@@ -81,22 +81,12 @@ class PaperPlan:
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:
-    """Everything that one ingest will do."""
+    """Everything that one ingest will do, and what it reports if all of that succeeds."""
 
     files: int
     to_index: tuple[PaperPlan, ...]
     metadata_only: tuple[PaperRecord, ...]
-    to_remove: tuple[str, ...]
-    added: tuple[str, ...]
-    updated: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    refused: tuple[Refusal, ...]
-    warnings: tuple[str, ...]
-
-    @property
-    def chunks_to_embed(self) -> int:
-        """The number of chunk texts without a vector."""
-        return sum(plan.missing_chunks() for plan in self.to_index)
+    report: IngestReport
 
     @property
     def texts_to_embed(self) -> int:
@@ -105,26 +95,15 @@ class IngestPlan:
 
     def without(self, failed: Mapping[str, Refusal]) -> IngestPlan:
         """The plan without papers (by key) that failed during its execution."""
-        return replace(
-            self,
-            to_index=tuple(plan for plan in self.to_index if plan.record.paper.key not in failed),
-            added=tuple(key for key in self.added if key not in failed),
-            updated=tuple(key for key in self.updated if key not in failed),
-            refused=(*self.refused, *failed.values()),
+        to_index = tuple(plan for plan in self.to_index if plan.record.paper.key not in failed)
+        report = replace(
+            self.report,
+            added=tuple(key for key in self.report.added if key not in failed),
+            updated=tuple(key for key in self.report.updated if key not in failed),
+            chunks_embedded=sum(plan.missing_chunks() for plan in to_index),
+            refused=(*self.report.refused, *failed.values()),
         )
-
-    def report(self, *, seconds: float) -> IngestReport:
-        """The report of the finished plan."""
-        return IngestReport(
-            added=self.added,
-            updated=self.updated,
-            unchanged=self.unchanged,
-            removed=self.to_remove,
-            chunks_embedded=self.chunks_to_embed,
-            refused=self.refused,
-            warnings=self.warnings,
-            seconds=seconds,
-        )
+        return replace(self, to_index=to_index, report=report)
 
 
 def metadata_hash(paper: Paper) -> str:
@@ -155,7 +134,7 @@ def make_plan(
         record = _record(source, old, chunking, library.embedding.count_tokens)
         wants_summary = rewrite_summaries and record.summary_kind != "model"
         outcomes[key] = "added" if old is None else "updated"
-        if old is None or wants_summary or not _same_text(old, record):
+        if old is None or wants_summary or _what_is_indexed(old) != _what_is_indexed(record):
             changed.append((source, record, wants_summary))
             continue
         if old.metadata_hash == record.metadata_hash:
@@ -166,18 +145,16 @@ def make_plan(
     missing = _missing_papers(library, sources)
     reasons = {key: f"its file now belongs to {now}" if now else "its file is gone" for key, now in missing.items()}
     gone = [f"{key}: {why}; it stays until you remove it or ingest with --prune." for key, why in reasons.items()]
-    plan = IngestPlan(
-        files=len(sources.found) + len(sources.refused),
-        to_index=tuple(_with_known(library, to_index, cache)),
-        metadata_only=tuple(metadata_only),
-        to_remove=tuple(missing) if prune else (),
+    report = IngestReport(
         added=tuple(key for key, outcome in outcomes.items() if outcome == "added"),
         updated=tuple(key for key, outcome in outcomes.items() if outcome == "updated"),
         unchanged=tuple(key for key, outcome in outcomes.items() if outcome == "unchanged"),
+        removed=tuple(missing) if prune else (),
         refused=(*sources.refused, *sources.refused_entries),
         warnings=(*sources.warnings, *(() if prune else gone)),
     )
-    return plan.without(refused)
+    files, with_known = len(sources.found) + len(sources.refused), _with_known(library, to_index, cache)
+    return IngestPlan(files, tuple(with_known), tuple(metadata_only), report).without(refused)
 
 
 def _split(
@@ -229,12 +206,10 @@ def _record(
     return record
 
 
-def _same_text(old: PaperRecord, new: PaperRecord) -> bool:
-    """Whether the text of the paper, its summary and its note are unchanged, and its figures were read."""
-    same_file = (old.paper.content_hash, old.paper.pages) == (new.paper.content_hash, new.paper.pages)
-    same_paper = same_file and old.chunking == new.chunking
-    rest = (old.summary, old.note, old.figures_version)
-    return same_paper and rest == (new.summary, new.note, new.figures_version)
+def _what_is_indexed(record: PaperRecord) -> tuple[object, ...]:
+    """What determines the passages, vectors and figures of a paper."""
+    paper = (record.paper.content_hash, record.paper.pages, record.chunking)
+    return (*paper, record.summary, record.note, record.figures_version)
 
 
 def _missing_papers(library: Library, sources: Sources) -> dict[str, str | None]:
@@ -266,25 +241,21 @@ def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache
     same = {key: summary for plan in plans if (key := keys.get(summary := plan.record.summary))}
     summaries = library.store.get_vectors(list(same), "summaries") if same else {}
     known.update({text_hash(same[key]): vector for key, vector in summaries.items()})
-    known.update(_known_passages(library, plans))
+    passages = {text for plan in plans for text in plan.record.passages}
+    notes = {
+        chunk_id(key, place): text_hash(text)
+        for key, record in (library.records().items() if passages else ())
+        for place, text in enumerate(record.passages)
+        if text in passages
+    }
+    of_notes = library.store.get_vectors(list(notes), "notes") if notes else {}
+    known.update({notes[identifier]: vector for identifier, vector in of_notes.items()})
     missing = sorted(texts - known.keys())
     if cache is not None and missing:
         known.update(cache.get(library.embedding.name, missing))
     return [
         replace(plan, known={name: known[name] for name in plan.missing_texts() if name in known}) for plan in plans
     ]
-
-
-def _known_passages(library: Library, plans: Sequence[PaperPlan]) -> dict[str, Vector]:
-    """The vectors of unchanged passages of the notes on these papers, by text hash."""
-    wanted = {text for plan in plans for text in plan.record.passages}
-    names: dict[str, str] = {}
-    for key, record in library.records().items() if wanted else ():
-        for place, text in enumerate(record.passages):
-            if text in wanted:
-                names[chunk_id(key, place)] = text_hash(text)
-    vectors = library.store.get_vectors(list(names), "notes") if names else {}
-    return {names[identifier]: vector for identifier, vector in vectors.items()}
 
 
 def complete_change(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:

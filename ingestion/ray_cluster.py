@@ -88,7 +88,17 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
     folder = Path(tempfile.mkdtemp(prefix="citeloom-ray-", dir=_TEMPORARY if _TEMPORARY.is_dir() else None))
     try:
         if own:
-            await _connect_within_limit(thread, ray, request, folder)
+            try:
+                async with asyncio.timeout(_JOIN_TIMEOUT):
+                    await asyncio.wrap_future(thread.call(lambda: _connect(ray, request, folder)))
+            except TimeoutError:
+                message = f"Ray ({request.address}) did not answer within {_JOIN_TIMEOUT:g} seconds."
+                raise InputError(message, help=_CHECK) from None
+            except InputError:
+                raise
+            except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
+                message = f"Ray ({request.address}) cannot be used: {one_line(error)}."
+                raise InputError(message, help=_CHECK) from error
         jobs = RayJobs(ray, await asyncio.to_thread(_tasks_at_once, ray, request))
         try:
             await asyncio.to_thread(jobs.require_same_versions, _PROBE_TIMEOUT)
@@ -101,34 +111,20 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
         await asyncio.wait([left], timeout=_LEAVE_TIMEOUT)
 
 
-async def _connect_within_limit(thread: _DaemonThread, ray: Any, request: RayRequest, folder: Path) -> None:
-    """Connect on the thread; raises `InputError` in one line."""
-    connecting = asyncio.wrap_future(thread.call(lambda: _connect(ray, request, folder)))
-    try:
-        async with asyncio.timeout(_JOIN_TIMEOUT):
-            await connecting
-    except TimeoutError:
-        raise InputError(
-            f"Ray ({request.address}) did not answer within {_JOIN_TIMEOUT:g} seconds.", help=_CHECK
-        ) from None
-    except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"Ray ({request.address}) cannot be used: {one_line(error)}.", help=_CHECK) from error
-
-
 def _connect(ray: Any, request: RayRequest, folder: Path) -> None:
     found = _ADDRESS.fullmatch(request.address)
     if found is not None:
-        _require_answer(request.address, found["host"].strip("[]"), int(found["port"]))
+        try:
+            address = found["host"].strip("[]"), int(found["port"])
+            socket.create_connection(address, timeout=_CONNECT_TIMEOUT).close()
+        except (OSError, OverflowError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or str(error) or "no answer"
+            message = f"{request.address}: no Ray cluster answers there ({reason})."
+            raise InputError(message, help=_CHECK) from error
     options: dict[str, Any] = {"namespace": "citeloom", "log_to_driver": False, "logging_level": logging.CRITICAL}
     if request.address == LOCAL:
-        options |= {
-            "num_cpus": request.workers or cores(),
-            "object_store_memory": _STORE_BYTES,
-            "include_dashboard": False,
-        }
-        options |= {"_temp_dir": str(folder / "ray")}
+        options |= {"num_cpus": request.workers or cores(), "object_store_memory": _STORE_BYTES}
+        options |= {"include_dashboard": False, "_temp_dir": str(folder / "ray")}
     if not request.address.startswith("ray://"):
         # Otherwise workers would import modules from the folder that we were started in.
         empty = folder / "empty"
@@ -155,14 +151,6 @@ def _tasks_at_once(ray: Any, request: RayRequest) -> int:
         help_ = "Add a node with CPUs, or start a Ray on this computer with --ray alone."
         raise InputError(f"The Ray cluster ({request.address}) has no CPUs.", help=help_)
     return min(request.workers, cpus) if request.workers else cpus + max(1, cpus // 4)
-
-
-def _require_answer(address: str, host: str, port: int) -> None:
-    try:
-        socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT).close()
-    except (OSError, OverflowError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or "no answer"
-        raise InputError(f"{address}: no Ray cluster answers there ({reason}).", help=_CHECK) from error
 
 
 @contextmanager

@@ -69,23 +69,22 @@ class RayJobs:
 
         Nodes that are gone but still listed by Ray are ignored too.
         """
+        on = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         with self._pause_on_errors():
-            probes = self._probes()
+            places = [
+                on(node["NodeID"], soft=False)
+                for node in self._ray.nodes()
+                if node["Alive"] and node["Resources"].get("CPU")
+            ]
+            probes = [
+                self._task.options(num_cpus=0, scheduling_strategy=place).remote(versions(), "") for place in places
+            ]
             answered, silent = self._ray.wait(probes, num_returns=len(probes), timeout=seconds)
             for probe in silent:
                 self._ray.cancel(probe, force=True)
             for probe in answered:
                 with suppress(*self._worker_lost, self._ray.exceptions.TaskUnschedulableError):
                     self._result(probe)
-
-    def _probes(self) -> list[Any]:
-        """A task on each node with CPUs that compares versions."""
-        on = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        return [
-            self._task.options(num_cpus=0, scheduling_strategy=on(node["NodeID"], soft=False)).remote(versions(), "")
-            for node in self._ray.nodes()
-            if node["Alive"] and node["Resources"].get("CPU")
-        ]
 
     def run(self, jobs: Iterable[RayJob]) -> Iterator[tuple[RayJob, Any]]:
         """Run jobs and yield each with its result as it finishes; None if it was given up.
@@ -114,7 +113,13 @@ class RayJobs:
                             else:
                                 yield job, None
         finally:
-            self._cancel(list(running))
+            try:
+                with suppress(Exception):  # of any class once the cluster is gone
+                    for ref in running:
+                        self._ray.cancel(ref, force=True)
+            finally:
+                for _ in running:
+                    self._free.release()
 
     @contextmanager
     def _pause_on_errors(self) -> Iterator[None]:
@@ -176,7 +181,12 @@ class RayJobs:
                 raise InputError(f"A Ray worker lacks a package: {one_line(error.cause)}.", help=_INSTALL) from error
             raise
         if other:
-            raise InputError(_describe_difference(node, other), help=_INSTALL)
+            own = versions()
+            package = next(name for name in own if other.get(name, "") != own[name])
+            there = f"{package} {other[package]}" if other.get(package) else f"no {package}"
+            raise InputError(
+                f"The Ray node {node} has {there}, this computer has {package} {own[package]}.", help=_INSTALL
+            )
         return result
 
     def stop(self, seconds: float) -> None:
@@ -185,16 +195,6 @@ class RayJobs:
         for _ in range(self.at_once):
             if not self._free.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 return
-
-    def _cancel(self, refs: list[Any]) -> None:
-        """Cancel tasks whose results are no longer needed."""
-        try:
-            with suppress(Exception):  # of any class once the cluster is gone
-                for ref in refs:
-                    self._ray.cancel(ref, force=True)
-        finally:
-            for _ in refs:
-                self._free.release()
 
 
 @lru_cache(maxsize=1)
@@ -207,14 +207,6 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = ""
     return found
-
-
-def _describe_difference(node: str, other: dict[str, str]) -> str:
-    """How a node's versions differ from this computer's, in one line."""
-    own = versions()
-    package = next(name for name in own if name in ("citeloom", *own) and other.get(name, "") != own[name])
-    there = f"{package} {other[package]}" if other.get(package) else f"no {package}"
-    return f"The Ray node {node} has {there}, this computer has {package} {own[package]}."
 
 
 def one_line(error: BaseException) -> str:

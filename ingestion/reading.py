@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -111,27 +111,19 @@ def read_pdf_apart(
 
     A refused PDF is read again the next time; one that was read is cached until it changes.
     """
-    read = kept.get(path) if kept is not None else None
-    if read is None or _wants_ocr(read, pdf.ocr):
-        read = _read(path, pdf.ocr, seconds)
+    read, ocr = kept.get(path) if kept is not None else None, pdf.ocr
+    # OCR adds to the cached text if pages were not yet read by it, or not in these languages.
+    adds = read and ocr and (read["unread"] or (read["ocr_pages"] and read["ocr"] != ocr.languages))
+    if read is None or adds:
+        read = _read_record(path, None, seconds)
+        if ocr is not None and read["unread"]:
+            batches = math.ceil(len(read["unread"]) / pages_at_once())
+            read = _read_record(path, ocr, seconds + batches * PAGE_READINGS * PAGE_SECONDS)
+        if "refused" in read:
+            raise PdfRefusedError(read["refused"], read["unread"])
         if kept is not None:
             kept.put(path, read)
     return parsed_pdf(PdfText.from_dict(read))
-
-
-def _wants_ocr(read: Mapping[str, Any], ocr: Ocr | None) -> bool:
-    """Whether OCR would add to the cached text: pages not yet read by OCR, or not in these languages."""
-    return ocr is not None and bool(read["unread"] or (read["ocr_pages"] and read["ocr"] != ocr.languages))
-
-
-def _read(path: Path, ocr: Ocr | None, seconds: float) -> dict[str, Any]:
-    read = _read_record(path, None, seconds)
-    if ocr is not None and read["unread"]:
-        batches = math.ceil(len(read["unread"]) / pages_at_once())
-        read = _read_record(path, ocr, seconds + batches * PAGE_READINGS * PAGE_SECONDS)
-    if "refused" in read:
-        raise PdfRefusedError(read["refused"], read["unread"])
-    return read
 
 
 def _read_record(path: Path, ocr: Ocr | None, seconds: float) -> dict[str, Any]:

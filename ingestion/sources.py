@@ -25,7 +25,7 @@ from ..documents.sandbox import raise_if_stopped
 from ..documents.types import Paper
 from ..errors import InputError
 from ..plurals import counted
-from .langchain_documents import Given, SourcePaper, grouped, read_documents
+from .langchain_documents import SourcePaper, group_documents, read_documents
 from .reading import (
     BUILT_IN,
     ENDINGS,
@@ -219,7 +219,7 @@ def read_sources(
     bibliography = _bibliography(walked.bibliographies, bib, warnings)
     refused = [*walked.refused]
     warnings.extend(bibliography.warnings)
-    given, nameless = grouped(documents)
+    given, nameless = group_documents(documents)
     refused.extend(nameless)
     found: dict[str, SourcePaper] = {}
     parsed = zip((*pdfs.values(), *files), parse((*pdfs.values(), *files), kept, pdf), strict=True)
@@ -228,7 +228,7 @@ def read_sources(
         (str(file), _describe(file, _take_pages(file, one, with_pages.get(file), warnings), bibliography))
         for file, one in parsed
     )
-    of_documents = ((one.name, _read_documents(one, bibliography)) for one in given)
+    of_documents = ((name, _read_documents(name, parts, bibliography)) for name, parts in given.items())
     for name, read in chain(of_files, of_documents):
         raise_if_stopped()
         if isinstance(read, Refusal):
@@ -346,11 +346,13 @@ def _describe(
     return SourcePaper(file, parsed, paper, folder=file.parent), notices
 
 
-def _read_documents(given: Given, bibliography: Bibliography) -> tuple[SourcePaper, list[str]] | Refusal:
+def _read_documents(
+    name: str, parts: Sequence[Document], bibliography: Bibliography
+) -> tuple[SourcePaper, list[str]] | Refusal:
     try:
-        return read_documents(given, bibliography)
+        return read_documents(name, parts, bibliography)
     except UNPARSABLE as error:
-        return refuse_unparsable(given.name, error)
+        return refuse_unparsable(name, error)
 
 
 def read_again(paper: Paper, kept: ConvertedFiles, pdf: PdfReading) -> SourcePaper:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ..models.journal.journal import Journal
-from ..models.journal.journal_database import JournalDatabase
-from ..models.journal.single_flight import CallLocks
-from .conversation_register import ConversationRegister
-from .evidence_table_register import EvidenceTableRegister
-from .home import Home
-from .home_tables import HomeRecords
-from .run_register import EditedSentences, RunRegister, WrittenFiles
-from .server_jobs import RequestKeys, ServerJobs
-from .server_sessions import RecentEndings, SignInSessions
-from .store_protocols import LibraryStores, PaperCatalog
-from .tables import Tables
+from .home import DatabaseHome, Home
+
+if TYPE_CHECKING:
+    from ..models.journal.journal import Journal
+    from ..models.journal.journal_database import JournalDatabase
+    from ..models.journal.single_flight import CallLocks
+    from .conversation_register import ConversationRegister
+    from .evidence_table_register import EvidenceTableRegister
+    from .home_tables import HomeRecords
+    from .paper_catalog import PaperCatalog
+    from .run_register import EditedSentences, RunRegister, WrittenFiles
+    from .store_protocols import LibraryStores
+    from .tables import TableConnection, Tables
+    from .uploads import Uploads
 
 
 class Checkpoints(Protocol):
@@ -32,8 +34,11 @@ class Checkpoints(Protocol):
         """Delete all checkpoints of a thread but its latest, including those of its subgraphs."""
 
 
-class LibraryLock(Protocol):
-    """The lock of a library's single writer; the lock is released when the holding process ends."""
+class HomeLock(Protocol):
+    """A lock across processes, released when the holding process ends."""
+
+    def is_held(self) -> bool:
+        """Whether a process currently holds the lock."""
 
     def holder(self) -> int | None:
         """The id of the process that holds the lock; None if it is free."""
@@ -41,12 +46,15 @@ class LibraryLock(Protocol):
     def try_held(self) -> AbstractContextManager[bool]:
         """Yield True with the lock held, or False at once if another holder has it."""
 
-    def held(self, on_wait: Callable[[int | None], None] | None = None) -> AbstractAsyncContextManager[None]:
+    def held(self, on_wait: Callable[[int | None], object] | None = None) -> AbstractAsyncContextManager[None]:
         """Hold the lock for the block; `on_wait(pid)` is called once if another process has it."""
 
 
 class Backend(Protocol):
     """Access to everything in a home, and its locks."""
+
+    has_several_servers: bool
+    """Whether servers on several computers may share its jobs."""
 
     def open_library(self) -> LibraryStores:
         """Open the stores of the library, creating what is missing."""
@@ -63,8 +71,13 @@ class Backend(Protocol):
     def run_tables(self) -> Tables:
         """The tables of runs, conversations and written files."""
 
+    def server_tables(self) -> Tables:
+        """The tables of servers, their jobs and sessions."""
+
     def runs(self) -> RunRegister:
         """The register of runs."""
+        from .run_register import RunRegister
+
         return RunRegister(self.run_tables())
 
     def plots(self) -> Uploads:
@@ -72,18 +85,26 @@ class Backend(Protocol):
 
     def edited_sentences(self) -> EditedSentences:
         """The sentences that the user edited in finished runs."""
+        from .run_register import EditedSentences
+
         return EditedSentences(self.run_tables())
 
     def conversations(self) -> ConversationRegister:
         """The register of conversations."""
+        from .conversation_register import ConversationRegister
+
         return ConversationRegister(self.run_tables())
 
     def evidence_tables(self) -> EvidenceTableRegister:
         """The register of evidence tables."""
+        from .evidence_table_register import EvidenceTableRegister
+
         return EvidenceTableRegister(self.run_tables())
 
     def written_files(self) -> WrittenFiles:
         """The hashes of written files."""
+        from .run_register import WrittenFiles
+
         return WrittenFiles(self.run_tables())
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
@@ -94,63 +115,35 @@ class Backend(Protocol):
 
     def forget_job(self, job_id: str) -> None:
         """Delete the job, events and idempotency keys that servers stored for a run, conversation or upload."""
+        from .server_jobs import RegisteredJobs
+
+        RegisteredJobs(self.server_tables()).forget(job_id, shared=self.has_several_servers)
 
     def records(self) -> HomeRecords:
         """The rows of all tables, for a copy of the home."""
 
-    def writer_lock(self) -> LibraryLock:
+    def writer_lock(self) -> HomeLock:
         """The lock of the library's writer."""
 
+    def lock_of_run(self, thread_id: str) -> HomeLock:
+        """The lock of a run: two identical commands must not pay for the same calls in parallel."""
+
     def run_lock(
-        self, thread_id: str, on_wait: Callable[[str], None] | None = None
+        self, thread_id: str, on_wait: Callable[[str], object] | None = None
     ) -> AbstractAsyncContextManager[None]:
         """Lock a run for the block; `on_wait` is called once with a message if another process holds it."""
+        message = f"Run {thread_id} is in progress in another process; waiting for it."
+        return self.lock_of_run(thread_id).held(on_wait and (lambda _: on_wait(message)))
+
+    def run_under_way(self, thread_id: str) -> bool:
+        """Whether a process currently holds the lock of a run."""
+        return self.lock_of_run(thread_id).is_held()
 
     def created_at(self) -> float:
         """When the library was created, in seconds since 1970."""
 
     def join_servers(self) -> ServerRegistry:
         """Register as a server of the home; raises `ConfigurationError` if only one is allowed and already runs."""
-
-    def run_under_way(self, thread_id: str) -> bool:
-        """Whether a process currently holds the lock of a run."""
-
-
-class Uploads(Protocol):
-    """The files of papers or plots that were uploaded to a server, by upload; blocking and thread-safe."""
-
-    def folder(self, upload: str) -> Path:
-        """The folder on this computer from which an upload's files are read."""
-
-    def publish(self, upload: str) -> None:
-        """Make the files in the folder of an upload available to all servers; publishing again resets their age."""
-
-    def fetch(self, upload: str) -> None:
-        """Copy the files of an upload that another server received into its local folder."""
-
-    def place_of(self, source: str) -> tuple[str, str] | None:
-        """The upload id and name of a file; None if it was not uploaded."""
-
-    def reference(self, file: Path) -> str:
-        """A machine-independent reference to a file of an upload, to be stored in records; resolved by `file`."""
-
-    def file(self, source: str) -> Path:
-        """The local path of a paper or plot, fetched if another server received it; may not exist."""
-
-    def names(self, upload: str) -> list[str]:
-        """The names of the files of an upload."""
-
-    def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
-        """The size of each stored file in bytes, by upload and name; for all uploads or only those in `among`."""
-
-    def remove(self, upload: str, names: Collection[str]) -> None:
-        """Delete files of an upload, and its folder when nothing is left in it."""
-
-    def unfinished(self) -> set[str]:
-        """The uploads that a job is working on or will resume."""
-
-    def idle(self) -> list[str]:
-        """Uploads without such a job that may be abandoned; on a database, only those older than an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,48 +163,42 @@ class Listener:
     lost: Callable[[], None]
 
 
-class ServerRegistry(Protocol):
-    """A server's membership in the group of servers of a library."""
+class ServerRegistry(ABC):
+    """A server's membership in the group of servers of a library, and the registers that they share.
 
-    @property
-    def home(self) -> Home:
-        """The home through which this server works; the database rejects an evicted server."""
+    `home` is the home through which this server works; the database rejects an evicted server. `locks` are shared with
+    other servers, None if there can be none.
+    """
 
-    @property
-    def jobs(self) -> ServerJobs:
-        """The register of jobs."""
+    locks: CallLocks | None = None
+    uploads: Uploads
 
-    @property
-    def keys(self) -> RequestKeys:
-        """The idempotency keys."""
+    def __init__(
+        self,
+        home: Home,
+        tables: Tables,
+        server: str,
+        notify: Callable[[TableConnection, str], None] | None = None,
+    ) -> None:
+        from .server_jobs import RecentEndings, RegisteredJobs, RequestKeys, SignInSessions
 
-    @property
-    def sessions(self) -> SignInSessions:
-        """The sessions of browsers."""
+        self.home = home
+        self.jobs = RegisteredJobs(tables, server, notify)
+        self.keys = RequestKeys(tables, server)
+        self.sessions = SignInSessions(tables)
+        self.endings = RecentEndings(tables)
 
-    @property
-    def endings(self) -> RecentEndings:
-        """What requests to any server have just deleted or revoked."""
-
-    @property
-    def locks(self) -> CallLocks | None:
-        """Locks shared with other servers; None if there can be no other servers."""
-
-    @property
-    def uploads(self) -> Uploads:
-        """The uploaded files."""
-
+    @abstractmethod
     def watch(self, listener: Listener) -> None:
         """Start notifying the listener about other servers."""
 
+    @abstractmethod
     def leave(self) -> None:
         """Deregister; another server, now or later, takes over the unfinished jobs."""
 
 
 def backend_of(home: Home) -> Backend:
     """The backend that stores a home's library, journal, runs and conversations."""
-    from .postgres.database_home import DatabaseHome
-
     if isinstance(home, DatabaseHome):
         from .postgres.postgres_backend import PostgresBackend
 
@@ -226,4 +213,6 @@ def backend_of(home: Home) -> Backend:
 
 def written_files(home: Home | None) -> WrittenFiles:
     """The hashes of the files that a home has written; an empty register without a home."""
+    from .run_register import WrittenFiles
+
     return WrittenFiles() if home is None else backend_of(home).written_files()

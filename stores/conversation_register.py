@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer
 from .run_register import RESULT, register_citations
-from .tables import Tables, read_rows
+from .tables import Register
 
 CONVERSATIONS: Final = TypedTable(
     "conversations",
@@ -97,17 +96,13 @@ def new_thread_id() -> str:
     return f"chat-{secrets.token_hex(6)}"
 
 
-class ConversationRegister:
+class ConversationRegister(Register):
     """The conversations of a home; blocking and thread-safe."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
 
     def begin(self, thread_id: str) -> None:
         """Register a conversation; does nothing if it exists."""
         now = time.time()
-        with self._tables.transaction() as connection:
-            connection.execute(CONVERSATIONS.insert("ignore"), (thread_id, now, now))
+        self._write(CONVERSATIONS.insert("ignore"), thread_id, now, now)
 
     def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
         """Store a finished turn; idempotent."""
@@ -120,28 +115,24 @@ class ConversationRegister:
 
     def get(self, thread_id: str) -> ConversationEntry:
         """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
-        found = self._entries(
-            "WHERE substr(thread_id, 1, ?) = ? ORDER BY thread_id = ? DESC LIMIT 2",
-            (len(thread_id), thread_id, thread_id),
-        )
-        if not found or not thread_id:
-            raise UnknownConversationError(f"There is no conversation {thread_id!r}.")
-        if len(found) == 2 and found[0].thread_id != thread_id:
-            raise UnknownConversationError(f"More than one conversation begins with {thread_id!r}.")
+        found = self._find_by_prefix(ConversationEntry, CONVERSATIONS, _LISTED, thread_id)
+        if len(found) != 1:
+            several = f"More than one conversation begins with {thread_id!r}."
+            raise UnknownConversationError(several if found else f"There is no conversation {thread_id!r}.")
         return found[0]
 
     def all(self) -> list[ConversationEntry]:
         """All conversations, most recent first."""
-        return self._entries("ORDER BY updated_at DESC")
+        return self._read_as(ConversationEntry, CONVERSATIONS, f"{_LISTED} ORDER BY updated_at DESC")
 
     def turns(self, thread_id: str) -> list[KeptTurn]:
         """The finished turns of a conversation, in order."""
-        return self._turns("WHERE thread_id = ? ORDER BY number", (thread_id,))
+        return self._turns("WHERE thread_id = ? ORDER BY number", thread_id)
 
     def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
         """The latest finished turn, or the latest that was `answered`."""
         only = " AND answered = 1" if answered else ""
-        turns = self._turns(f"WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1", (thread_id,))
+        turns = self._turns(f"WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1", thread_id)
         return next(iter(turns), None)
 
     def citing(self, key: str) -> list[CitingTurn]:
@@ -150,7 +141,7 @@ class ConversationRegister:
             "SELECT thread_id, number, asked, answered_at FROM turns JOIN cited_papers USING (thread_id, number)"
             " WHERE key = ? ORDER BY answered_at DESC"
         )
-        return [CitingTurn(**row) for row in read_rows(self._tables, TURNS, query, (key,))]
+        return self._read_as(CitingTurn, TURNS, query, key)
 
     def delete(self, thread_id: str) -> None:
         """Delete a conversation; its checkpoints are left to the caller."""
@@ -158,11 +149,5 @@ class ConversationRegister:
             for table in ("cited_papers", "turns", "conversations"):
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
 
-    def _entries(self, condition: str, values: Sequence[Any] = ()) -> list[ConversationEntry]:
-        rows = read_rows(self._tables, CONVERSATIONS, f"{_LISTED} {condition}", values)
-        return [ConversationEntry(**row) for row in rows]
-
-    def _turns(self, condition: str, values: Sequence[Any]) -> list[KeptTurn]:
-        query = f"SELECT {', '.join(TURNS.stored)} FROM turns {condition}"
-        with_ids = read_rows(self._tables, TURNS, query, values)
-        return [KeptTurn(**{name: value for name, value in row.items() if name != "thread_id"}) for row in with_ids]
+    def _turns(self, condition: str, *values: Any) -> list[KeptTurn]:
+        return self._read_as(KeptTurn, TURNS, f"SELECT {', '.join(TURNS.stored)} FROM turns {condition}", *values)

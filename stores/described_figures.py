@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +20,9 @@ import numpy as np
 from ..documents import Category, Chunk, chunk_id, split_chunk_id
 from ..documents.figures import PaperFigure, Span
 from ..models.embeddings.protocol import Vector, Vectors
-from .search_records import PaperRecords, Scored, TextScope, ordered
-from .store_protocols import Figures, PaperCatalog, WordIndex
+from .paper_catalog import CurrentRecords, Figures, PaperCatalog, ReadOnce
+from .search_records import Scored, TextScope, ordered
+from .store_protocols import WordIndex
 from .text_analysis import K1, B, analyze
 
 _NO_VECTORS: Final[Vectors] = np.zeros((0, 0), np.float32)
@@ -42,12 +42,11 @@ class _Descriptions:
 class DescribedFigures:
     """Caches the descriptions in a library; reloads them when the library changes."""
 
-    def __init__(self, catalog: PaperCatalog, words: WordIndex, records: PaperRecords) -> None:
+    def __init__(self, catalog: PaperCatalog, words: WordIndex, records: CurrentRecords) -> None:
         self._catalog = catalog
         self._words = words
         self._records = records
-        self._lock = threading.Lock()
-        self._loaded: tuple[object, _Descriptions] = None, _Descriptions()
+        self._loaded = ReadOnce[_Descriptions]()
 
     def of(self, chunks: Iterable[Chunk]) -> tuple[PaperFigure, ...]:
         """The described figures whose captions are in these chunks."""
@@ -131,10 +130,7 @@ class DescribedFigures:
     def _descriptions(self, *, searched: bool = False) -> _Descriptions:
         """The current descriptions, or those of the state that a search has just seen."""
         records = self._records.searched() if searched else self._records()
-        with self._lock:
-            if self._loaded[0] is not records:
-                self._loaded = records, self._read({key: record.chunk_count for key, record in records.items()})
-            return self._loaded[1]
+        return self._loaded.get(records, lambda: self._read({key: each.chunk_count for key, each in records.items()}))
 
     def _read(self, counts: Mapping[str, int]) -> _Descriptions:
         figures: dict[str, tuple[PaperFigure, ...]] = {}
@@ -144,24 +140,20 @@ class DescribedFigures:
                 if index is not None and index < counts.get(key, 0) and figure.vector:
                     name = chunk_id(key, index)
                     figures[name] = (*figures.get(name, ()), figure)
-        return _build_descriptions(figures)
-
-
-def _build_descriptions(figures: Mapping[str, tuple[PaperFigure, ...]]) -> _Descriptions:
-    pairs = [(name, figure) for name, of_chunk in sorted(figures.items()) for figure in of_chunk]
-    vectors = [decode_vector(figure.vector) for _, figure in pairs]
-    size = max((len(vector) for vector in vectors), default=0)
-    kept = [(pair, vector) for pair, vector in zip(pairs, vectors, strict=True) if len(vector) == size and size]
-    if not kept:
-        return _Descriptions()
-    terms = tuple(Counter(analyze(figure.description)) for (_, figure), _ in kept)
-    return _Descriptions(
-        tuple(name for (name, _), _ in kept),
-        figures,
-        np.stack([vector for _, vector in kept]),
-        terms,
-        max(1.0, sum(words.total() for words in terms) / len(terms)),
-    )
+        pairs = [(name, figure) for name, of_chunk in sorted(figures.items()) for figure in of_chunk]
+        vectors = [decode_vector(figure.vector) for _, figure in pairs]
+        size = max((len(vector) for vector in vectors), default=0)
+        kept = [(pair, vector) for pair, vector in zip(pairs, vectors, strict=True) if len(vector) == size and size]
+        if not kept:
+            return _Descriptions()
+        terms = tuple(Counter(analyze(figure.description)) for (_, figure), _ in kept)
+        return _Descriptions(
+            tuple(name for (name, _), _ in kept),
+            figures,
+            np.stack([vector for _, vector in kept]),
+            terms,
+            max(1.0, sum(words.total() for words in terms) / len(terms)),
+        )
 
 
 def _best(held: _Descriptions, scores: Iterable[tuple[int, float]]) -> dict[str, float]:
@@ -197,15 +189,14 @@ def decode_vector(written: str) -> Vector:
 class TableChunks:
     """Caches which chunks of a library hold tables; reloads when the library changes."""
 
-    def __init__(self, figures: Figures, records: PaperRecords) -> None:
+    def __init__(self, figures: Figures, records: CurrentRecords) -> None:
         self._figures = figures
         self._records = records
-        self._lock = threading.Lock()
-        self._loaded: tuple[object, Mapping[str, list[Span]]] = None, {}
+        self._loaded = ReadOnce[Mapping[str, list[Span]]]()
 
     def among(self, ids: Iterable[str]) -> set[str]:
         """The chunks among these that hold rows of a table."""
-        spans = self._spans()
+        spans = self._loaded.get(self._records.searched(), self._read)  # in the state that a search has just seen
 
         def has_rows(name: str) -> bool:
             key, index = split_chunk_id(name)
@@ -213,12 +204,7 @@ class TableChunks:
 
         return set(filter(has_rows, ids))
 
-    def _spans(self) -> Mapping[str, list[Span]]:
-        """The indices of the first and last chunk of each table, by paper, in the state that a search has just seen."""
-        records = self._records.searched()
-        with self._lock:
-            if self._loaded[0] is not records:
-                tables = self._figures.tables()
-                spans = {key: [item.table_chunks for item in of if item.table_chunks] for key, of in tables.items()}
-                self._loaded = records, spans
-            return self._loaded[1]
+    def _read(self) -> Mapping[str, list[Span]]:
+        """The indices of the first and last chunk of each table, by paper."""
+        tables = self._figures.tables()
+        return {key: [item.table_chunks for item in of if item.table_chunks] for key, of in tables.items()}

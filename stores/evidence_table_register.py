@@ -15,7 +15,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic read
 
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer, shaped
-from .tables import TableConnection, Tables, read_rows
+from .tables import Register, TableConnection
 
 
 class _Column(TypedDict):
@@ -95,6 +95,7 @@ TABLE_CELLS: Final = TypedTable(
         "cell": shaped("a cell", _CellRecord, as_record=False),
     },
 )
+_PLACE: Final = "table_id = ? AND key = ? AND study = ? AND column_name = ?"
 
 
 class UnknownTableError(InputError):
@@ -142,11 +143,8 @@ class StoredCell:
     revision: int = 0
 
 
-class EvidenceTableRegister:
+class EvidenceTableRegister(Register):
     """The evidence tables of a home; blocking and thread-safe."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
 
     def save(self, table_id: str, question: str, plan: Mapping[str, Any]) -> None:
         """Store a table, or its new plan."""
@@ -160,12 +158,12 @@ class EvidenceTableRegister:
 
     def all(self) -> list[StoredTable]:
         """All tables, the latest first."""
-        return self._read("ORDER BY updated_at DESC")
+        return self._read_as(StoredTable, EVIDENCE_TABLES, "SELECT * FROM evidence_tables ORDER BY updated_at DESC")
 
     def get(self, table_id: str) -> StoredTable:
         """The table with this id or unique beginning of it; raises `UnknownTableError`."""
-        found = self._read("WHERE substr(table_id, 1, ?) = ? LIMIT 2", (len(table_id), table_id))
-        if not table_id or len(found) != 1:
+        found = self._find_by_prefix(StoredTable, EVIDENCE_TABLES, "SELECT * FROM evidence_tables", table_id)
+        if len(found) != 1:
             raise UnknownTableError(
                 f"{'More than one table begins' if found else 'No table begins'} with {table_id!r}."
             )
@@ -180,14 +178,12 @@ class EvidenceTableRegister:
     def papers(self, table_id: str) -> dict[str, StoredPaper]:
         """The papers decided on, by key."""
         query = "SELECT * FROM evidence_table_papers WHERE table_id = ? ORDER BY key"
-        rows = read_rows(self._tables, TABLE_PAPERS, query, (table_id,))
-        return {row["key"]: StoredPaper(row["key"], row["version"], row["decision"]) for row in rows}
+        return {paper.key: paper for paper in self._read_as(StoredPaper, TABLE_PAPERS, query, table_id)}
 
     def cells(self, table_id: str) -> list[StoredCell]:
         """All cells, by paper, study and column."""
         query = "SELECT * FROM evidence_table_cells WHERE table_id = ? ORDER BY key, study, column_name"
-        rows = read_rows(self._tables, TABLE_CELLS, query, (table_id,))
-        return [_stored_cell(row) for row in rows]
+        return self._read_as(StoredCell, TABLE_CELLS, query, table_id)
 
     def save_row(self, table_id: str, paper: StoredPaper, cells: Sequence[StoredCell]) -> None:
         """Store the reading of a paper in one transaction; cells that a person edited stay as they are."""
@@ -215,33 +211,13 @@ class EvidenceTableRegister:
         """The stored cell at this place, its row locked against other edits."""
         place = (table_id, cell.key, cell.study, cell.column_name)
         # Writing first locks the row on PostgreSQL and the file on SQLite.
-        connection.execute(
-            "UPDATE evidence_table_cells SET revision = revision"
-            " WHERE table_id = ? AND key = ? AND study = ? AND column_name = ?",
-            place,
-        )
-        rows = TABLE_CELLS.records(
-            connection.execute(
-                "SELECT * FROM evidence_table_cells WHERE table_id = ? AND key = ? AND study = ? AND column_name = ?",
-                place,
-            )
-        )
-        return _stored_cell(rows[0]) if rows else None
-
-    def _read(self, condition: str, values: Sequence[Any] = ()) -> list[StoredTable]:
-        query = f"SELECT table_id, question, plan, begun_at, updated_at FROM evidence_tables {condition}"
-        return [StoredTable(**row) for row in read_rows(self._tables, EVIDENCE_TABLES, query, values)]
-
-
-def _stored_cell(row: Mapping[str, Any]) -> StoredCell:
-    return StoredCell(**{name: value for name, value in row.items() if name != "table_id"})
+        connection.execute(f"UPDATE evidence_table_cells SET revision = revision WHERE {_PLACE}", place)
+        rows = connection.execute(f"SELECT * FROM evidence_table_cells WHERE {_PLACE}", place)
+        found = TABLE_CELLS.records(rows)
+        return StoredCell(**{name: found[0][name] for name in found[0] if name != "table_id"}) if found else None
 
 
 def _write(connection: TableConnection, table_id: str, cell: StoredCell) -> None:
-    connection.execute(
-        TABLE_CELLS.insert("update"),
-        (
-            *(table_id, cell.key, cell.study, cell.column_name, cell.column_version),
-            *(int(cell.edited), cell.revision, dump_json(cell.cell)),
-        ),
-    )
+    place = (table_id, cell.key, cell.study, cell.column_name)
+    values = (cell.column_version, int(cell.edited), cell.revision, dump_json(cell.cell))
+    connection.execute(TABLE_CELLS.insert("update"), (*place, *values))

@@ -1,11 +1,14 @@
-"""Defines what every home provides, and finds the home of a command: a folder or a PostgreSQL database."""
+"""Where a home is: in a folder (`local/folder_home.py`) or in a PostgreSQL database; finds the home of a command."""
 
 from __future__ import annotations
 
+import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, InputError
 from ..settings.addresses import DatabaseUrl, HomeAddress, VectorsUrl, absolute_path
 from ..settings.key_trust import FLAG, is_own
 
@@ -13,72 +16,135 @@ if TYPE_CHECKING:
     from ..settings.config import Settings
 
 
-class Home(Protocol):
-    """Where library, journal, checkpoints and runs are stored, with a folder for machine-local files."""
+class PathBelow:
+    """A path below the root of a home."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, home: Home, owner: object = None) -> Path:
+        return home.root / self._name
+
+
+@dataclass(frozen=True)
+class Home(ABC):
+    """Where library, journal, checkpoints and runs are stored, with a folder for machine-local files.
+
+    `root` is that folder: the home itself, or the machine-local files of a database. `copy_of` is the home of which
+    this is a private copy.
+    """
+
+    root: Path
+    copy_of: Path | None = field(default=None, kw_only=True)
+
+    papers = PathBelow("papers")  # those that were added through the server
+    plots = PathBelow("plots")  # images that were uploaded to the server
+    converted = PathBelow("converted")  # the cached text of PDF and other converted files
+    locks = PathBelow("locks")
 
     @property
-    def root(self) -> Path:
-        """The local folder: the home itself, or the machine-local files of a database home."""
-
-    @property
-    def copy_of(self) -> Path | None:
-        """The home of which this is a private copy."""
-
-    @property
+    @abstractmethod
     def name(self) -> HomeAddress:
         """The folder as the user knows it, or a database's address without secrets."""
 
     @property
     def address(self) -> HomeAddress:
         """The folder that is read and written, or a database's address."""
+        return self.name
 
     @property
     def register_name(self) -> HomeAddress:
         """The register of runs, as messages name it."""
+        return self.name
 
     @property
     def journal_name(self) -> HomeAddress:
         """The journal, as messages name it."""
+        return self.name
+
+    @property
+    def _data(self) -> Path:
+        """The folder of what each computer keeps for itself."""
+        return self.root
 
     @property
     def added(self) -> Path:
         """Folder with the papers that were added by identifier, and their `.bib`."""
+        return self._data / "added"
 
     @property
     def zotero(self) -> Path:
         """Folder with files synced from Zotero, and abstracts of items without a file."""
+        return self._data / "zotero"
 
-    @property
-    def papers(self) -> Path:
-        """Folder with the papers that were added through the server."""
-        return self.root / "papers"
-
-    @property
-    def plots(self) -> Path:
-        """Folder with the images of plots that were uploaded to the server."""
-        return self.root / "plots"
-
-    @property
-    def converted(self) -> Path:
-        """Folder with the cached text of PDF and other converted files."""
-        return self.root / "converted"
-
-    @property
-    def locks(self) -> Path:
-        """Folder with the lock files."""
-        return self.root / "locks"
-
+    @abstractmethod
     def exists(self) -> bool:
         """Whether a library exists here."""
 
     def require_library(self) -> None:
         """Raise `InputError` if no library exists or can exist here; creates nothing."""
+        self.require_place()
+        if not self.exists():
+            help_ = "Create one: {citeloom} ingest PAPERS --bib FILE."
+            raise InputError(f"{self.address}: holds no library.", help=help_)
 
+    @abstractmethod
     def require_place(self) -> None:
         """Raise `InputError` if no home can be here, as far as can be told without connecting."""
 
+    @abstractmethod
     def prepare(self) -> Self:
         """Create what is missing; raises `InputError` if that is not possible."""
+
+
+@dataclass(frozen=True)
+class DatabaseHome(Home):
+    """The database at `url`, searched in the Milvus at `vectors` if there is one.
+
+    `root` holds the text of converted files and the input history. Files of papers are not in the database.
+    """
+
+    url: DatabaseUrl
+    vectors: VectorsUrl | None = None
+
+    @classmethod
+    def at(cls, url: DatabaseUrl, vectors: VectorsUrl | None = None) -> DatabaseHome:
+        """The home in the database, with its folder among the user's caches."""
+        return cls(_user_folder("XDG_CACHE_HOME", "~/.cache") / "citeloom" / url.mark, url, vectors)
+
+    @property
+    def name(self) -> DatabaseUrl:
+        return self.url
+
+    @property
+    def _data(self) -> Path:
+        return _user_folder("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
+
+    def as_server(self, server: str) -> DatabaseHome:
+        """The same home, with connections marked as a server's."""
+        return replace(self, url=DatabaseUrl(self.url.secret, server))
+
+    def exists(self) -> bool:
+        from .postgres.database import Database
+
+        return Database(self.url).holds_library()
+
+    def require_place(self) -> None:
+        """Do nothing: `prepare` checks the database."""
+
+    def prepare(self) -> DatabaseHome:
+        from .local.folder_home import make_folders
+        from .postgres.migrations import prepare
+
+        make_folders(self)
+        prepare(self.url)
+        return self
+
+
+def _user_folder(variable: str, default: str) -> Path:
+    """The user's folder of this kind, by the XDG base directory specification."""
+    named = Path(os.environ.get(variable, ""))
+    return named if named.is_absolute() else Path(default).expanduser()
 
 
 def configured_home(settings: Settings, explicit: HomeAddress | None = None, *, to_copy: bool = False) -> Home:
@@ -108,8 +174,6 @@ def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vect
     from .local.folder_home import FolderHome, UnsafeHomeError, nearest_folder, require_own, require_plain_files
 
     if isinstance(explicit, DatabaseUrl):
-        from .postgres.database_home import DatabaseHome
-
         if not by_user:
             message = f"{explicit}: a file in the folder names this database as the home; it was not opened."
             raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_HOME in the environment.")

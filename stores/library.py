@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,10 +19,11 @@ from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
 from .backends import backend_of
 from .home import Home
+from .paper_catalog import CurrentRecords
 from .paper_change import Change, PaperRecord
-from .search_records import FullTextError, NearPaper, TextScope, VectorStoreError, keys_within, unchanged
-from .store_protocols import LibraryStores, VectorSearch
-from .text_analysis import FULLTEXT_VERSION, analyze
+from .search_records import FullTextError, NearPaper, ScopedSearch, TextScope, VectorStoreError, keys_within, unchanged
+from .store_protocols import LibraryStores
+from .text_analysis import FULLTEXT_VERSION
 
 if TYPE_CHECKING:
     from ..documents.passages import TableHead
@@ -42,16 +42,20 @@ class Library:
     def __init__(self, home: Home, embedding: EmbeddingModel, stores: LibraryStores) -> None:
         self.home = home
         self.embedding = embedding
-        self._stores = stores
+        self.stores = stores
         self.catalog = stores.catalog
         self.store = stores.vectors
         self.fulltext = stores.words
         self.metadata = stores.metadata
-        self.records = CurrentRecords(stores)
+        self.records = CurrentRecords(stores.catalog, self._reopen, stores.last_seen_revision)
+
+    def _reopen(self) -> None:
+        self.store.close()
+        self.fulltext.close()
 
     @functools.cached_property
-    def _nearest(self) -> VectorSearch:
-        return self._stores.search(self.records)
+    def _nearest(self) -> ScopedSearch:
+        return self.stores.search(self.records)
 
     @functools.cached_property
     def tables(self) -> TableChunks:
@@ -96,15 +100,7 @@ class Library:
 
     def close(self) -> None:
         """Close the files."""
-        self._stores.close()
-
-    def state(self) -> list[tuple[bool, str, str]]:
-        """Findings about the stores other than their contents (see `LibraryStores`)."""
-        return self._stores.state()
-
-    def restore(self) -> list[str]:
-        """Restore what one store has lost from another that still has it; the caller holds the writer lock."""
-        return self._stores.restore()
+        self.stores.close()
 
     def require_same_embedding(self) -> None:
         """Raise `InputError` if the library's vectors come from another model."""
@@ -150,7 +146,7 @@ class Library:
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Apply staged changes to the other stores and commit them; idempotent."""
         self.records()  # reopens the stores if another process has written, so that its changes are not overwritten
-        self._stores.carry_out(changes)
+        self.stores.carry_out(changes)
 
     def version(self) -> str:
         """A hash of all content and metadata; it does not depend on where the files are."""
@@ -211,7 +207,7 @@ class Library:
     def chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """The chunks with these ids, in the given order; unknown ids are skipped."""
         known = list(dict.fromkeys(ids))
-        if self._stores.last_seen_revision() is None:
+        if self.stores.last_seen_revision() is None:
             present = present_ids(self.records(), known)
             known = [identifier for identifier in known if identifier in present]
         found = self.store.get_chunks(known) if known else {}
@@ -287,10 +283,6 @@ class Library:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
         return self.described.nearest(self._nearest.cosines(vector, ids), vector)
 
-    def terms(self, text: str) -> list[str]:
-        """The terms of a text, as `matching` takes them."""
-        return analyze(text)
-
     def matching(
         self,
         terms: Sequence[str],
@@ -302,7 +294,7 @@ class Library:
         venue: str | None = None,
         ids: Collection[str] | None = None,
     ) -> list[tuple[str, float]]:
-        """Ids and BM25 scores of the `k` chunks that best match the terms (see `terms`), best first.
+        """Ids and BM25 scores of the `k` chunks that best match the terms (see `analyze`), best first.
 
         Filters as in `nearest_ids`; `ids` restricts to single chunks. Raises `FullTextError` if the index is missing
         or cannot be read.
@@ -312,7 +304,7 @@ class Library:
             limited = years is not None or bool(venue)
             return TextScope(keys_within(records(), keys, years, venue) if limited else keys, categories, ids)
 
-        if self._stores.last_seen_revision() is not None:
+        if self.stores.last_seen_revision() is not None:
             within = scope(self.records)
             return self.described.matching(self.fulltext.search(terms, k, within), terms, k, within)
         return unchanged(self.records, lambda records: self._matching(records, terms, k, scope(lambda: records)))
@@ -334,44 +326,6 @@ class Library:
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of whose note, is nearest; best first."""
         return self._nearest.papers(vector, k)
-
-
-class CurrentRecords:
-    """The catalog's records by key, the same object for as long as the library is unchanged; thread-safe."""
-
-    def __init__(self, stores: LibraryStores) -> None:
-        self._stores = stores
-        self._lock = threading.RLock()
-        self._revision: tuple[int, int] | None = None
-        self._records: Mapping[str, PaperRecord] = {}
-        self._chunk_total = 0
-
-    def __call__(self) -> Mapping[str, PaperRecord]:
-        with self._lock:
-            revision = self._stores.catalog.revision()
-            if revision != self._revision:
-                if self._revision is not None and revision[0] != self._revision[0]:
-                    # Another process has written: its vectors become visible only after reopening.
-                    self._stores.vectors.close()
-                    self._stores.words.close()
-                self._records = self._stores.catalog.records()
-                self._chunk_total = sum(record.chunk_count for record in self._records.values())
-                self._revision = revision
-            return self._records
-
-    def last(self) -> Mapping[str, PaperRecord]:
-        return self._records or self()
-
-    def searched(self) -> Mapping[str, PaperRecord]:
-        """The records, at least as new as those of the last search; reread only if that search saw newer ones."""
-        seen = self._stores.last_seen_revision()
-        with self._lock:
-            known = seen is not None and self._revision is not None and seen <= self._revision
-            return self._records if known else self()
-
-    def chunk_total(self) -> int:
-        self()
-        return self._chunk_total
 
 
 def present_ids(records: Mapping[str, PaperRecord], ids: Iterable[str]) -> set[str]:

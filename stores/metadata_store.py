@@ -22,7 +22,7 @@ from ..documents.publication_status import (
     VersionKind,
 )
 from ..table_columns import JSON, NUMBER, TEXT, TypedTable, dump_json, integer
-from .tables import TableConnection, Tables, index_key, read_rows
+from .tables import Register, TableConnection, index_key
 
 METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
 METADATA_ANSWERS: Final = TypedTable(
@@ -87,14 +87,8 @@ def _letters(text: str) -> str:
     return "".join(character for character in plain if character.isalnum())
 
 
-class MetadataStore:
-    """The metadata in `tables`; blocking and thread-safe.
-
-    All methods raise `DamagedFileError` for an entry that cannot be read.
-    """
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+class MetadataStore(Register):
+    """The metadata of a home; all methods raise `DamagedFileError` for an entry that cannot be read."""
 
     def is_empty(self) -> bool:
         """Whether nothing was ever stored, as far as can be told without reading."""
@@ -103,20 +97,17 @@ class MetadataStore:
     def answer(self, service: str, request: str) -> ServiceAnswer | None:
         """The stored answer to a request; None if there is none."""
         query = "SELECT * FROM metadata_answers WHERE service = ? AND request = ?"
-        rows = read_rows(self._tables, METADATA_ANSWERS, query, (service, index_key(request)))
-        return ServiceAnswer(rows[0]["status"], rows[0]["body"], rows[0]["answered_at"]) if rows else None
+        return next(iter(self._read_as(ServiceAnswer, METADATA_ANSWERS, query, service, index_key(request))), None)
 
     def keep_answer(self, service: str, request: str, answer: ServiceAnswer) -> None:
         """Commit an answer; it replaces an earlier one to the same request."""
         row = (service, index_key(request), answer.status, dump_json(answer.body), answer.answered_at)
-        with self._tables.transaction() as db:
-            db.execute(METADATA_ANSWERS.insert("update"), row)
+        self._write(METADATA_ANSWERS.insert("update"), *row)
 
     def keep_identity(self, paper: Paper, doi: str, similarity: float, service: str, now: float) -> None:
         """Commit the DOI that was found for a paper without one."""
         row = (index_key(title_fingerprint(paper)), paper.key, paper.year or 0, doi, similarity, service, now)
-        with self._tables.transaction() as db:
-            db.execute(IDENTITIES.insert("update"), row)
+        self._write(IDENTITIES.insert("update"), *row)
 
     def dois(self, papers: Iterable[Paper]) -> dict[str, str]:
         """The DOIs of these papers by key: their own, else the one found for the same title and first author.
@@ -169,9 +160,8 @@ class MetadataStore:
     def statements(self, doi: str) -> list[ServiceStatement]:
         """The latest statement of every service on every field, by field and service."""
         query = "SELECT * FROM metadata_statements WHERE doi = ? ORDER BY field, service, said_at"
-        rows = read_rows(self._tables, STATEMENTS, query, (doi,))
-        latest = {(row["field"], row["service"]): row for row in rows}
-        return [ServiceStatement(row["field"], row["service"], row["value"], row["said_at"]) for row in latest.values()]
+        statements = self._read_as(ServiceStatement, STATEMENTS, query, doi)
+        return list({(each.field, each.service): each for each in statements}.values())
 
     def statuses(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
         """The status of each paper with a notice or another known version, by key."""
@@ -196,7 +186,7 @@ class MetadataStore:
 
     def file_stamp(self, name: str) -> str:
         """The stamp of the file that was imported under this name; empty if there was none."""
-        rows = read_rows(self._tables, IMPORTED_FILES, "SELECT * FROM metadata_files WHERE name = ?", (name,))
+        rows = self._read(IMPORTED_FILES, "SELECT * FROM metadata_files WHERE name = ?", name)
         return rows[0]["stamp"] if rows else ""
 
     def replace_notices(self, source: str, notices: Iterable[tuple[str, Notice]], stamp: str) -> None:
@@ -217,4 +207,4 @@ class MetadataStore:
         for start in range(0, len(values), _AT_ONCE):
             part = values[start : start + _AT_ONCE]
             condition = f"{column} IN ({', '.join('?' * len(part))}) ORDER BY {', '.join(table.key)}"
-            yield from read_rows(self._tables, table, f"SELECT * FROM {table.name} WHERE {condition}", part)
+            yield from self._read(table, f"SELECT * FROM {table.name} WHERE {condition}", *part)

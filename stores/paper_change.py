@@ -155,8 +155,8 @@ def chunk_row(chunk: Chunk) -> tuple[object, ...]:
 
 
 def build_record(row: Sequence[Any]) -> PaperRecord:
-    """Build a record from a catalog row, key first; raises `WrongValueError` if the row is another paper's."""
-    key, paper, *rest = row
+    """The record in a row of a catalog, key first; raises `WrongValueError` if the record is another paper's."""
+    key, paper, *rest = row[: 1 + len(fields(PaperRecord))]
     if paper.key != key:
         raise WrongValueError(f"table papers, column key, row key={key!r}: its record is that of {paper.key!r}.")
     return PaperRecord(paper, *rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -29,7 +29,7 @@ from ..table_columns import (
     shaped,
     strip_nul,
 )
-from .tables import ALL_ROWS, TableConnection, Tables, index_key, read_rows
+from .tables import ALL_ROWS, Register, TableConnection, Tables, index_key
 
 RunStatus = Literal["running", "paused", "failed", "finished"]
 PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as named in run requests
@@ -163,11 +163,8 @@ class EditedSentence:
     updated_at: float = 0.0
 
 
-class RunRegister:
+class RunRegister(Register):
     """The runs of a home; blocking and thread-safe."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
 
     def begin(self, run: NewRun) -> RunRecord:
         """Register a run, or return the existing one with this id."""
@@ -178,8 +175,7 @@ class RunRegister:
             *(" ".join(sorted(set(PLOT_SET.findall(request)))), request, run.library_version, int(run.fresh)),
             *("running", "", now, now, None),
         )
-        with self._tables.transaction() as connection:
-            connection.execute(RUNS.insert("ignore"), row)
+        self._write(RUNS.insert("ignore"), *row)
         return self.get(run.thread_id)
 
     def mark(
@@ -198,32 +194,27 @@ class RunRegister:
 
     def get(self, thread_id: str) -> RunRecord:
         """The run with this id or unique id prefix; raises `UnknownRunError`."""
-        runs = self._runs(
-            "WHERE substr(thread_id, 1, ?) = ? ORDER BY thread_id = ? DESC LIMIT 2",
-            (len(thread_id), thread_id, thread_id),
-        )
-        if not runs or not thread_id:
-            raise UnknownRunError(f"There is no run {thread_id!r}.")
-        if len(runs) == 2 and runs[0].thread_id != thread_id:
-            raise UnknownRunError(f"More than one run begins with {thread_id!r}.")
-        return runs[0]
+        found = self._find_by_prefix(RunRecord, RUNS, f"SELECT {_RUN} FROM runs", thread_id)
+        if len(found) != 1:
+            several = f"More than one run begins with {thread_id!r}."
+            raise UnknownRunError(several if found else f"There is no run {thread_id!r}.")
+        return found[0]
 
     def latest(self, fingerprint: str) -> RunRecord | None:
         """The most recently started run with this fingerprint."""
-        return next(iter(self._runs("WHERE fingerprint = ? ORDER BY number DESC LIMIT 1", (fingerprint,))), None)
+        return next(iter(self._runs("WHERE fingerprint = ? ORDER BY number DESC LIMIT 1", fingerprint)), None)
 
     def latest_about(self, question: str) -> RunRecord | None:
         """The most recently started run of a question, with any library and settings."""
         if not (wanted := _lookup_key(question)):
             return None
-        runs = self._runs("WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1", (wanted,))
+        runs = self._runs("WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1", wanted)
         return next(iter(runs), None)
 
     def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
         """The runs without their requests and results, most recent first; all of them without a limit."""
         query = f"SELECT {_HEAD} FROM runs ORDER BY updated_at DESC LIMIT ? OFFSET ?"
-        rows = read_rows(self._tables, RUNS, query, (ALL_ROWS if limit is None else limit, offset))
-        return [RunHead(**row) for row in rows]
+        return self._read_as(RunHead, RUNS, query, ALL_ROWS if limit is None else limit, offset)
 
     def count(self) -> int:
         """The number of runs."""
@@ -242,11 +233,11 @@ class RunRegister:
             "SELECT thread_id, section, title, updated_at FROM runs"
             " WHERE thread_id IN (SELECT thread_id FROM cited_papers WHERE key = ?) ORDER BY updated_at DESC"
         )
-        return [CitingRun(**row) for row in read_rows(self._tables, RUNS, query, (key,))]
+        return self._read_as(CitingRun, RUNS, query, key)
 
     def plot_sets(self) -> set[str]:
         """The sets of uploaded plots that runs use, read from an index."""
-        rows = read_rows(self._tables, RUNS, "SELECT plot_sets FROM runs WHERE plot_sets <> ''")
+        rows = self._read(RUNS, "SELECT plot_sets FROM runs WHERE plot_sets <> ''")
         return {name for row in rows for name in PLOT_SET.findall(row["plot_sets"])}
 
     def delete(self, thread_id: str) -> None:
@@ -255,9 +246,8 @@ class RunRegister:
             for table in ("cited_papers", "runs"):
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
 
-    def _runs(self, condition: str, values: Sequence[Any] = ()) -> list[RunRecord]:
-        rows = read_rows(self._tables, RUNS, f"SELECT {_RUN} FROM runs {condition}", values)
-        return [RunRecord(**row) for row in rows]
+    def _runs(self, condition: str, *values: Any) -> list[RunRecord]:
+        return self._read_as(RunRecord, RUNS, f"SELECT {_RUN} FROM runs {condition}", *values)
 
 
 def _lookup_key(question: Any) -> str:
@@ -271,34 +261,26 @@ def register_citations(connection: TableConnection, thread_id: str, number: int,
     connection.executemany(CITED_PAPERS.insert(), [(thread_id, number, key) for key in keys])
 
 
-class EditedSentences:
+class EditedSentences(Register):
     """The sentences that a user rewrote in finished runs, whose stored texts never change; blocking and thread-safe."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
 
     def of(self, thread_id: str) -> list[EditedSentence]:
         """The edited sentences of a run, in the order of the text."""
-        query = "SELECT thread_id, position, text, checked, updated_at FROM edits WHERE thread_id = ? ORDER BY position"
-        rows = read_rows(self._tables, EDITS, query, (thread_id,))
-        return [EditedSentence(row["position"], row["text"], row["checked"], row["updated_at"]) for row in rows]
+        query = "SELECT * FROM edits WHERE thread_id = ? ORDER BY position"
+        return self._read_as(EditedSentence, EDITS, query, thread_id)
 
     def keep(self, thread_id: str, edit: EditedSentence) -> None:
         """Store an edited sentence in place of an earlier one at its position."""
-        with self._tables.transaction() as connection:
-            row = (thread_id, edit.position, edit.text, dump_json(edit.checked), time.time())
-            connection.execute(EDITS.insert("update"), row)
+        checked = dump_json(edit.checked)
+        self._write(EDITS.insert("update"), thread_id, edit.position, edit.text, checked, time.time())
 
     def withdraw(self, thread_id: str, position: int) -> bool:
         """Restore the run's original sentence; false if it was not edited."""
-        with self._tables.transaction() as connection:
-            gone = connection.execute("DELETE FROM edits WHERE thread_id = ? AND position = ?", (thread_id, position))
-            return bool(gone.rowcount > 0)
+        return self._write("DELETE FROM edits WHERE thread_id = ? AND position = ?", thread_id, position) > 0
 
     def forget(self, thread_id: str) -> None:
         """Delete all edits of a run."""
-        with self._tables.transaction() as connection:
-            connection.execute("DELETE FROM edits WHERE thread_id = ?", (thread_id,))
+        self._write("DELETE FROM edits WHERE thread_id = ?", thread_id)
 
 
 WRITTEN: Final = TypedTable("written", ("hash",), {"hash": TEXT, "noted_at": MOMENT})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, Protocol, TypeVar
+from typing import ClassVar, Final, Literal, TypeVar
 
 from ..documents import Category, Chunk, Paper, split_chunk_id
 from ..errors import InputError
 from ..models.embeddings.protocol import Vector
+from .paper_catalog import CurrentRecords
 from .paper_change import PaperRecord
 
 Scored = list[tuple[str, float]]
@@ -61,22 +62,6 @@ class NearPaper:
     summary: str
     score: float
     note: str = ""
-
-
-class PaperRecords(Protocol):
-    """The records of the ready papers by key, the same object for as long as the library is unchanged."""
-
-    def __call__(self) -> Mapping[str, PaperRecord]:
-        """The current records."""
-
-    def last(self) -> Mapping[str, PaperRecord]:
-        """The records as they were last read; read now if they never were."""
-
-    def searched(self) -> Mapping[str, PaperRecord]:
-        """The records, at least as new as those of the last search; reread only if that search saw newer ones."""
-
-    def chunk_total(self) -> int:
-        """The number of chunks of all papers."""
 
 
 def keys_within(
@@ -153,12 +138,19 @@ class ScopedSearch(ABC):
 
     _one_state: ClassVar[bool] = False
 
-    def __init__(self, records: PaperRecords) -> None:
+    def __init__(self, records: CurrentRecords, get_vectors: Callable[[Sequence[str]], Mapping[str, Vector]]) -> None:
         self._records = records
+        self._get_vectors = get_vectors
+
+    def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
+        """The cosine of each of these chunks; unknown ids are skipped."""
+        return cosines(self._get_vectors(ids), vector)
 
     def ids(
         self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
     ) -> Scored:
+        """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
+
         def search(records: Mapping[str, PaperRecord]) -> Scored:
             wanted = None if keys is None else set(keys) if self._one_state else records.keys() & set(keys)
             kinds = None if categories is None else tuple(sorted(set(categories)))
@@ -171,6 +163,8 @@ class ScopedSearch(ABC):
         return unchanged(self._records, search)
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
+        """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
+
         def search(records: Mapping[str, PaperRecord]) -> list[NearPaper]:
             most = min(k, len(records))
             if most < 1:

@@ -1,4 +1,4 @@
-"""The jobs of a library's servers, their events and idempotency keys; for folders and PostgreSQL alike.
+"""The jobs of a library's servers, their events, idempotency keys and the sessions of browsers.
 
 A job belongs to the server named in its row, as long as that server has a row in `servers`. A folder has one server,
 which replaces that row when it starts; this orphans the jobs of its predecessor. Events are stored only if servers
@@ -7,14 +7,16 @@ share jobs: in batches, deleted a while after their job has ended.
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
 from typing_extensions import TypedDict
 
-from ..table_columns import FLAG, NUMBER, OBJECT, TEXT, TypedTable, choice, dump_json, integer, optional, shaped
-from .tables import TableConnection, Tables, read_rows
+from ..table_columns import FLAG, MOMENT, NUMBER, OBJECT, TEXT, TypedTable, choice, dump_json, integer, optional, shaped
+from .tables import Register, TableConnection, Tables
 
 JobKind = Literal["run", "turn", "ingest", "table"]
 JobState = Literal["waiting", "working", "finished", "paused", "failed"]
@@ -102,32 +104,12 @@ KEYS: Final = TypedTable(
     {"key": TEXT, "request": TEXT, "server": TEXT, "job": optional(shaped("an order", _Order, as_record=False))}
     | {"claimed_at": NUMBER},
 )
+_COMMIT_KEY: Final = "UPDATE request_keys SET job = ? WHERE key = ?"
 KEPT: Final = 15 * 60  # seconds after the end of a job
 _KEY_AGE: Final = 86_400  # seconds
 _MOST_MOVES: Final = 5  # servers that may die during a job, since the job itself may kill them
+_DELETE_STRAY_EVENTS: Final = "DELETE FROM server_events WHERE job NOT IN (SELECT id FROM server_jobs)"
 _GONE: Final = "NOT EXISTS (SELECT 1 FROM servers WHERE servers.id = server_jobs.server)"
-
-
-def forget_job(tables: Tables, job_id: str, *, shared: bool) -> None:
-    """Delete a job with its events and the keys of the requests that began it, unless another server works on it."""
-    if not tables.exist():
-        return
-    deletable = f"ended_at IS NOT NULL OR {_GONE}" if shared else "1 = 1"
-    started = dump_json({"id": job_id}).removesuffix("}") + ","  # as `dump_json` begins an order
-    with tables.transaction() as connection:
-        connection.execute(f"DELETE FROM server_jobs WHERE id = ? AND ({deletable})", (job_id,))
-        connection.execute("DELETE FROM request_keys WHERE substr(job, 1, ?) = ?", (len(started), started))
-        _delete_stray_events(connection)
-
-
-def unfinished_jobs(tables: Tables) -> set[str]:
-    """The ids of the jobs that a server is working on or will resume."""
-    rows = read_rows(tables, JOBS, "SELECT id FROM server_jobs WHERE ended_at IS NULL")
-    return {row["id"] for row in rows}
-
-
-def _delete_stray_events(connection: TableConnection) -> None:
-    connection.execute("DELETE FROM server_events WHERE job NOT IN (SELECT id FROM server_jobs)")
 
 
 class ServerJobs:
@@ -179,13 +161,13 @@ class ServerJobs:
         """Release a claimed job so that any server can start it."""
 
 
-class RegisteredJobs(ServerJobs):
+class RegisteredJobs(Register, ServerJobs):
     """The register of jobs as one `server` uses it; `notify` tells the other servers of a job, where there are any."""
 
     def __init__(
-        self, tables: Tables, server: str, notify: Callable[[TableConnection, str], None] | None = None
+        self, tables: Tables, server: str = "", notify: Callable[[TableConnection, str], None] | None = None
     ) -> None:
-        self._tables = tables
+        super().__init__(tables)
         self._server = server
         self._notify_others = notify
         self.shared = notify is not None
@@ -206,7 +188,7 @@ class RegisteredJobs(ServerJobs):
             if connection.execute(begin, row).fetchone() is not None:
                 connection.execute("DELETE FROM server_events WHERE job = ? AND epoch <> ?", (order.id, epoch))
                 if key:
-                    _settle(connection, key, asdict(order))
+                    connection.execute(_COMMIT_KEY, (dump_json(asdict(order)), key))
                 self._notify(connection, [order.id])
                 return None
             found = _entries(connection, "WHERE id = ?", (order.id,))
@@ -259,10 +241,9 @@ class RegisteredJobs(ServerJobs):
 
     def request_stop(self, job_id: str) -> None:
         if self.shared:
+            stop = "UPDATE server_jobs SET stop_requested = 1 WHERE id = ? AND ended_at IS NULL"
             with self._tables.transaction() as connection:
-                connection.execute(
-                    "UPDATE server_jobs SET stop_requested = 1 WHERE id = ? AND ended_at IS NULL", (job_id,)
-                )
+                connection.execute(stop, (job_id,))
                 self._notify(connection, [job_id])
 
     def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
@@ -272,33 +253,41 @@ class RegisteredJobs(ServerJobs):
             f" WHERE id IN (SELECT id FROM server_jobs WHERE ended_at IS NULL AND ({_GONE} OR ({let_go}))"
             f" ORDER BY started_at LIMIT ?{self._tables.skip_locked}) RETURNING id, kind, request, moves, started_at"
         )
-        claimed: list[JobOrder] = []
+        fail = f"UPDATE server_jobs SET state = 'failed', ended_at = {self._tables.now} WHERE id = ?"
         with self._tables.transaction() as connection:
             values = (self._server, self._server, self._server, "", *busy, most)
             rows = JOBS.records(connection.execute(claim, values))
-            for row in sorted(rows, key=lambda row: float(row["started_at"])):
-                if self.shared and row["moves"] > _MOST_MOVES:
-                    connection.execute(
-                        f"UPDATE server_jobs SET state = 'failed', ended_at = {self._tables.now} WHERE id = ?",
-                        (row["id"],),
-                    )
-                else:
-                    claimed.append(JobOrder(row["id"], row["kind"], row["request"]))
-        return claimed
+            deadly = [row["id"] for row in rows if self.shared and row["moves"] > _MOST_MOVES]
+            connection.executemany(fail, [(job_id,) for job_id in deadly])
+        oldest_first = sorted(rows, key=lambda row: float(row["started_at"]))
+        return [JobOrder(row["id"], row["kind"], row["request"]) for row in oldest_first if row["id"] not in deadly]
 
     def release(self, job_id: str) -> None:
-        with self._tables.transaction() as connection:
-            connection.execute(
-                "UPDATE server_jobs SET server = '' WHERE id = ? AND server = ? AND ended_at IS NULL",
-                (job_id, self._server),
-            )
+        released = "id = ? AND server = ? AND ended_at IS NULL"
+        self._write(f"UPDATE server_jobs SET server = '' WHERE {released}", job_id, self._server)
 
     def release_all(self) -> None:
         """Leave all unfinished jobs to the other servers."""
+        self._write("UPDATE server_jobs SET server = '' WHERE server = ? AND ended_at IS NULL", self._server)
+
+    def unfinished(self) -> set[str]:
+        """The ids of the jobs that a server is working on or will resume."""
+        rows = self._read(JOBS, "SELECT id FROM server_jobs WHERE ended_at IS NULL")
+        return {row["id"] for row in rows}
+
+    def forget(self, job_id: str, *, shared: bool) -> None:
+        """Delete a job with its events and the keys of the requests that began it.
+
+        Where servers share jobs, one on which a server works is kept.
+        """
+        if not self._tables.exist():
+            return
+        deletable = f"ended_at IS NOT NULL OR {_GONE}" if shared else "1 = 1"
+        started = dump_json({"id": job_id}).removesuffix("}") + ","  # as `dump_json` begins an order
         with self._tables.transaction() as connection:
-            connection.execute(
-                "UPDATE server_jobs SET server = '' WHERE server = ? AND ended_at IS NULL", (self._server,)
-            )
+            connection.execute(f"DELETE FROM server_jobs WHERE id = ? AND ({deletable})", (job_id,))
+            connection.execute("DELETE FROM request_keys WHERE substr(job, 1, ?) = ?", (len(started), started))
+            connection.execute(_DELETE_STRAY_EVENTS)
 
     def stop_requests(self, connection: TableConnection) -> list[str]:
         """The jobs of this server that another was asked to stop."""
@@ -314,7 +303,7 @@ class RegisteredJobs(ServerJobs):
     def clean(self, connection: TableConnection) -> None:
         """Delete the jobs that ended a while ago, with their events."""
         connection.execute(f"DELETE FROM server_jobs WHERE ended_at < {self._tables.now} - {KEPT}")
-        _delete_stray_events(connection)
+        connection.execute(_DELETE_STRAY_EVENTS)
 
     def _store(self, connection: TableConnection, batch: EventBatch) -> None:
         """Store events, unless the job no longer belongs to this server."""
@@ -340,15 +329,11 @@ def _entries(connection: TableConnection, condition: str, values: Sequence[Any] 
     return entries
 
 
-def _settle(connection: TableConnection, key: str, order: dict[str, Any]) -> None:
-    connection.execute("UPDATE request_keys SET job = ? WHERE key = ?", (dump_json(order), key))
-
-
-class RequestKeys:
-    """Idempotency keys, kept for a day; an unsettled claim ends with its `server`. Blocking, thread-safe."""
+class RequestKeys(Register):
+    """Idempotency keys, kept for a day; a claim without a job ends with its `server`. Blocking, thread-safe."""
 
     def __init__(self, tables: Tables, server: str) -> None:
-        self._tables = tables
+        super().__init__(tables)
         self._server = server
 
     def claim(self, key: str, request: str) -> KeyUse | None:
@@ -372,10 +357,73 @@ class RequestKeys:
 
     def commit(self, key: str, order: dict[str, Any]) -> None:
         """Store the order of the job that was started under a claimed key."""
-        with self._tables.transaction() as connection:
-            _settle(connection, key, order)
+        self._write(_COMMIT_KEY, dump_json(order), key)
 
     def release(self, key: str) -> None:
         """Forget a claimed key whose request was refused."""
+        self._write("DELETE FROM request_keys WHERE key = ? AND server = ?", key, self._server)
+
+
+SESSIONS_REMEDY: Final = "Move it away: browsers sign in again, and unfinished jobs are resumed by asking again."
+SESSIONS: Final = TypedTable("sessions", ("id",), {"id": TEXT, "token": TEXT, "expires_at": MOMENT})
+ENDINGS: Final = TypedTable("endings", ("name",), {"name": TEXT, "connection": TEXT, "ended_at": MOMENT})
+SERVER_TABLES: Final = (JOBS, EVENTS, KEYS, SESSIONS, ENDINGS)
+MAX_AGE: Final = 30 * 86_400  # seconds
+_MAX_SESSIONS: Final = 1000
+_RECENT: Final = 2.0  # seconds
+
+
+class SignInSessions(Register):
+    """Sessions of browsers, for a month, by the hash of their id: a copy of the home signs nobody in.
+
+    `token` is a fingerprint of the server's token: a session is valid only for the token that began it.
+    """
+
+    def begin(self, session: str, token: str) -> None:
+        """Store a session; it replaces expired ones, and the oldest where there are too many."""
+        now = time.time()
         with self._tables.transaction() as connection:
-            connection.execute("DELETE FROM request_keys WHERE key = ? AND server = ?", (key, self._server))
+            connection.execute(SESSIONS.insert(), (_hash(session), token, now + MAX_AGE))
+            connection.execute("DELETE FROM sessions WHERE expires_at <= ?", (now,))
+            connection.execute(
+                "DELETE FROM sessions WHERE id NOT IN (SELECT id FROM sessions ORDER BY expires_at DESC LIMIT ?)",
+                (_MAX_SESSIONS,),
+            )
+
+    def is_active(self, session: str, token: str) -> bool:
+        """Whether a session was begun with this token and has neither ended nor expired."""
+        query = "SELECT * FROM sessions WHERE id = ? AND token = ? AND expires_at > ?"
+        return bool(self._read(SESSIONS, query, _hash(session), token, time.time()))
+
+    def end(self, session: str) -> None:
+        """End a session; does nothing if there is none."""
+        self._write("DELETE FROM sessions WHERE id = ?", _hash(session))
+
+    def end_all(self, but_of: str = "") -> None:
+        """End all sessions, except those of a token if one is given."""
+        if self._tables.exist():
+            self._write("DELETE FROM sessions WHERE token <> ?", but_of)
+
+
+class RecentEndings(Register):
+    """What was just deleted or revoked: requests in flight at that moment were valid when they were sent.
+
+    Stores names, with the connection of the request that ended them.
+    """
+
+    def add(self, name: str, connection: str) -> None:
+        """Store that a request of this connection ended something."""
+        now = time.time()
+        with self._tables.transaction() as db:
+            db.execute("DELETE FROM endings WHERE ended_at < ? OR name = ?", (now - _RECENT, _hash(name)))
+            db.execute(ENDINGS.insert("ignore"), (_hash(name), connection, now))
+
+    def by_another(self, name: str, connection: str) -> bool:
+        """Whether another connection ended it; a request on the same connection was sent after the answer."""
+        query = "SELECT * FROM endings WHERE name = ? AND connection <> ? AND ended_at >= ?"
+        return bool(self._read(ENDINGS, query, _hash(name), connection, time.time() - _RECENT))
+
+
+def _hash(name: str) -> str:
+    """Hash a name, since it may contain anything that a request names."""
+    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()

@@ -9,13 +9,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ..table_columns import TypedTable
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 TABLES_VERSION: Final = 2  # of a home's tables; a change of it needs a migration
 _LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,700 bytes
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
+Record = TypeVar("Record", bound="DataclassInstance")
 
 
 class TableConnection(Protocol):
@@ -49,12 +54,41 @@ class Tables(Protocol):
         """
 
 
-def read_rows(tables: Tables, table: TypedTable, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-    """The decoded rows of a query by column; none while the tables do not exist."""
-    if not tables.exist():
-        return []
-    with tables.transaction() as connection:
-        return table.records(connection.execute(sql, parameters))
+class Register:
+    """What is kept in some tables; blocking and thread-safe."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def _read(self, table: TypedTable, sql: str, *values: Any) -> list[dict[str, Any]]:
+        """The decoded rows of a query by column; none while the tables do not exist."""
+        if not self._tables.exist():
+            return []
+        with self._tables.transaction() as connection:
+            return table.records(connection.execute(sql, values))
+
+    def _read_as(self, kind: type[Record], table: TypedTable, sql: str, *values: Any) -> list[Record]:
+        """The rows as dataclasses; other columns of the query only name the row in errors."""
+        names = [item.name for item in fields(kind)]
+        return [kind(**{name: row[name] for name in names}) for row in self._read(table, sql, *values)]
+
+    def _write(self, sql: str, *values: Any) -> int:
+        """Execute a statement in a transaction of its own; returns the number of rows that it changed."""
+        with self._tables.transaction() as connection:
+            return int(connection.execute(sql, values).rowcount)
+
+    def _find_by_prefix(self, kind: type[Record], table: TypedTable, query: str, prefix: str) -> list[Record]:
+        """The row whose key is or uniquely begins with `prefix`; none or two if there is no such row."""
+        key = table.key[0]
+        sql = f"{query} WHERE substr({key}, 1, ?) = ? ORDER BY {key} = ? DESC LIMIT 2"
+        found = self._read_as(kind, table, sql, len(prefix), prefix, prefix) if prefix else []
+        return found[:1] if found and getattr(found[0], key) == prefix else found
+
+
+def select_all(table: TypedTable) -> str:
+    """The query for all rows of a table, in the order in which they were inserted if they are numbered."""
+    order = f" ORDER BY {table.number}" if table.number else ""
+    return f"SELECT {', '.join(table.stored)} FROM {table.name}{order}"
 
 
 def index_key(text: str) -> str:

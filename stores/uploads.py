@@ -21,18 +21,15 @@ from ..table_columns import BLOB, TEXT, Column, TypedTable, WrongValueError, int
 UPLOAD: Final = re.compile(r"ingest-[0-9a-f]{12}")
 
 
-class LocalUploads:
-    """The uploads below `root` whose names match `ids`.
+class Uploads:
+    """The files of papers or plots that were uploaded to a server of a folder; blocking and thread-safe.
 
-    Uploads not stored again for `idle_after` seconds are idle, except the `unfinished` ones.
+    They are below `root`, by uploads whose names match `ids`. Uploads not stored again for `idle_after` seconds are
+    idle, except the `unfinished` ones, on which a job is working or which it will resume.
     """
 
     def __init__(
-        self,
-        root: Path,
-        ids: re.Pattern[str],
-        idle_after: float = 0,
-        unfinished: Callable[[], set[str]] = set,
+        self, root: Path, ids: re.Pattern[str], idle_after: float = 0, unfinished: Callable[[], set[str]] = set
     ) -> None:
         self._root = root
         self._ids = ids
@@ -40,41 +37,48 @@ class LocalUploads:
         self.unfinished = unfinished
 
     def folder(self, upload: str) -> Path:
+        """The folder on this computer from which an upload's files are read."""
         return self._root / upload
 
     def publish(self, upload: str) -> None:
-        """Only update the time: no other server needs the files."""
+        """Make the files in the folder of an upload available to all servers; publishing again resets their age."""
         with suppress(FileNotFoundError):
             os.utime(self.folder(upload))
 
     def fetch(self, upload: str) -> None:
-        """Do nothing: the files are already here."""
+        """Copy the files of an upload that another server received into its local folder."""
 
     def place_of(self, source: str) -> tuple[str, str] | None:
+        """The upload id and name of a file; None if it was not uploaded."""
         path = Path(source)
         inside = bool(source) and path.is_relative_to(self._root.resolve())
         return (path.parent.name, path.name) if inside else None
 
     def reference(self, file: Path) -> str:
+        """A machine-independent reference to a file of an upload, to be stored in records; resolved by `file`."""
         return str(file)
 
     def file(self, source: str) -> Path:
+        """The local path of a paper or plot, fetched if another server received it; may not exist."""
         return Path(source)
 
     def names(self, upload: str) -> list[str]:
+        """The names of the files of an upload."""
         with suppress(FileNotFoundError):
             return sorted(file.name for file in self.folder(upload).iterdir())
         return []
 
     def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+        """The size of each stored file in bytes, by upload and name; for all uploads or only those in `among`."""
         found: dict[str, dict[str, int]] = {}
-        for upload in self._uploads() if among is None else among:
+        for upload in self._folders() if among is None else among:
             with suppress(FileNotFoundError, NotADirectoryError):
                 sizes = {file.name: file.stat().st_size for file in os.scandir(self.folder(upload))}
                 found |= {upload: sizes} if sizes else {}
         return found
 
     def remove(self, upload: str, names: Collection[str]) -> None:
+        """Delete files of an upload, and its folder when nothing is left in it."""
         folder = self.folder(upload)
         for name in names:
             (folder / name).unlink(missing_ok=True)
@@ -82,14 +86,12 @@ class LocalUploads:
             folder.rmdir()
 
     def idle(self) -> list[str]:
-        before = time.time() - self._idle_after
-        busy = self.unfinished()
-        return sorted(
-            upload for upload, changed_at in self._uploads().items() if changed_at <= before and upload not in busy
-        )
+        """Uploads that no job is working on or will resume, and which may be abandoned."""
+        before, busy = time.time() - self._idle_after, self.unfinished()
+        return sorted(name for name, changed_at in self._folders().items() if changed_at <= before and name not in busy)
 
-    def _uploads(self) -> dict[str, float]:
-        """When each upload was last stored, in seconds since 1970."""
+    def _folders(self) -> dict[str, float]:
+        """When each upload was last stored in its folder, in seconds since 1970."""
         with suppress(FileNotFoundError):
             folders = [each for each in os.scandir(self._root) if self._ids.fullmatch(each.name)]
             return {each.name: each.stat().st_mtime for each in folders if each.is_dir(follow_symlinks=False)}
@@ -121,11 +123,8 @@ UPLOADS: Final = TypedTable(
 )
 
 
-class PostgresUploads:
-    """The uploads of a library whose names match `ids`, with copies below `root`.
-
-    Uploads not stored again for `idle_after` seconds are idle.
-    """
+class SharedUploads(Uploads):
+    """The uploads of a library in a database, with copies below `root`; idle after an hour by default."""
 
     def __init__(
         self,
@@ -134,29 +133,30 @@ class PostgresUploads:
         ids: re.Pattern[str],
         idle_after: float = _HOUR,
     ) -> None:
+        super().__init__(root, ids, idle_after, self._unfinished)
         self._connection = connection
-        self._root = root
-        self._ids = ids
-        self._idle_after = idle_after
 
-    def folder(self, upload: str) -> Path:
-        return self._root / upload
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._connection() as connection:
+            return list(connection.execute(query, values).fetchall())
+
+    def _unfinished(self) -> set[str]:
+        return {name for (name,) in self._rows("SELECT id FROM server_jobs WHERE kind = 'ingest' AND ended_at IS NULL")}
 
     def publish(self, upload: str) -> None:
+        insert = (
+            "INSERT INTO uploads (upload, name, part, content) VALUES (%s, %s, %s, %s)"
+            " ON CONFLICT (upload, name, part) DO NOTHING"
+        )
         stored = set(self.names(upload))
         with self._connection() as connection, connection.transaction():
             connection.execute("UPDATE uploads SET stored_at = now() WHERE upload = %s", (upload,))
             for file in sorted(file for file in self.folder(upload).iterdir() if file.name not in stored):
                 with file.open("rb") as content:
                     for number, part in enumerate(iter(partial(content.read, _PART), b"")):
-                        connection.execute(
-                            "INSERT INTO uploads (upload, name, part, content) VALUES (%s, %s, %s, %s)"
-                            " ON CONFLICT (upload, name, part) DO NOTHING",
-                            (upload, file.name, number, part),
-                        )
+                        connection.execute(insert, (upload, file.name, number, part))
 
     def fetch(self, upload: str) -> None:
-        """Write the files that are missing in the folder of an upload."""
         for name in self.names(upload):
             self._fetch(upload, name)
 
@@ -166,8 +166,7 @@ class PostgresUploads:
         return (path.parent.name, path.name) if uploaded else None
 
     def reference(self, file: Path) -> str:
-        """Its path relative to the root, which differs between computers."""
-        return str(PurePosixPath(*file.parts[-3:]))
+        return str(PurePosixPath(*file.parts[-3:]))  # relative to the root, which differs between computers
 
     def file(self, source: str) -> Path:
         place = self.place_of(source)
@@ -179,16 +178,15 @@ class PostgresUploads:
             return [name for _, name in UPLOADS.read(connection.execute(query, (upload,)))]
 
     def files(self, among: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+        given = None if among is None else list(among)
+        query = (
+            "SELECT upload, name, coalesce(sum(octet_length(content)), 0) FROM uploads"
+            " WHERE %s::text[] IS NULL OR upload = ANY(%s) GROUP BY upload, name"
+        )
         found: dict[str, dict[str, int]] = {}
-        with self._connection() as connection:
-            rows = connection.execute(
-                "SELECT upload, name, coalesce(sum(octet_length(content)), 0) FROM uploads"
-                " WHERE %s::text[] IS NULL OR upload = ANY(%s) GROUP BY upload, name",
-                (given := None if among is None else list(among), given),
-            )
-            for upload, name, size in rows.fetchall():
-                if self._ids.fullmatch(upload):
-                    found.setdefault(upload, {})[name] = int(size)
+        for upload, name, size in self._rows(query, given, given):
+            if self._ids.fullmatch(upload):
+                found.setdefault(upload, {})[name] = int(size)
         return found
 
     def remove(self, upload: str, names: Collection[str]) -> None:
@@ -196,59 +194,41 @@ class PostgresUploads:
             connection.execute("DELETE FROM uploads WHERE upload = %s AND name = ANY(%s)", (upload, list(names)))
         stored = self.names(upload)
         with suppress(OSError):
-            for file in self.folder(upload).iterdir():
-                if file.name not in stored:
-                    file.unlink()
-            self.folder(upload).rmdir()
-
-    def unfinished(self) -> set[str]:
-        with self._connection() as connection:
-            rows = connection.execute("SELECT id FROM server_jobs WHERE kind = 'ingest' AND ended_at IS NULL")
-            return {row[0] for row in rows.fetchall()}
+            super().remove(upload, [file.name for file in self.folder(upload).iterdir() if file.name not in stored])
 
     def idle(self) -> list[str]:
-        with self._connection() as connection:
-            rows = connection.execute(_IDLE, (self._idle_after,)).fetchall()
+        rows = self._rows(_IDLE, self._idle_after)
         before = time.time() - self._idle_after
-        found = {upload for upload, idle in rows if idle}
-        if self._root.is_dir():
-            copies = [folder for folder in self._root.iterdir() if folder.stat().st_mtime < before]
-            found |= {folder.name for folder in copies} - {upload for upload, _ in rows}
+        copies = {name for name, changed_at in self._folders().items() if changed_at < before}
+        found = {upload for upload, idle in rows if idle} | (copies - {upload for upload, _ in rows})
         return sorted(upload for upload in found if self._ids.fullmatch(upload))
 
     def _fetch(self, upload: str, name: str) -> Path:
+        """Write the copy of a file if it is missing, whole or not at all."""
         target = self.folder(upload) / name
         if target.is_file():
             return target
         with self._connection() as connection, connection.transaction():
-            (parts,) = connection.execute(
-                "SELECT count(*) FROM uploads WHERE upload = %s AND name = %s", (upload, name)
-            ).fetchone()
-            if parts:
-                self._write(connection, upload, name, parts, target)
+            count = "SELECT count(*) FROM uploads WHERE upload = %s AND name = %s"
+            (parts,) = connection.execute(count, (upload, name)).fetchone()
+            if not parts:
+                return target
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(OSError):
+                for cut_off in self._root.glob(".fetched-*"):
+                    if cut_off.stat().st_mtime < time.time() - _HOUR:
+                        cut_off.unlink()
+            query = f"SELECT {', '.join(UPLOADS.columns)} FROM uploads WHERE upload = %s AND name = %s AND part = %s"
+            descriptor, written = tempfile.mkstemp(dir=self._root, prefix=".fetched-")
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    for number in range(parts):
+                        found = UPLOADS.read(connection.execute(query, (upload, name, number)))
+                        if not found:
+                            row = f"upload={upload!r} name={name!r}"
+                            raise WrongValueError(f"table uploads, column part, row {row}: part {number} is missing.")
+                        file.write(found[0][3])
+                shutil.move(written, target)
+            finally:
+                Path(written).unlink(missing_ok=True)
         return target
-
-    def _write(self, connection: Any, upload: str, name: str, parts: int, target: Path) -> None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(OSError):
-            for cut_off in self._root.glob(".fetched-*"):
-                if cut_off.stat().st_mtime < time.time() - _HOUR:
-                    cut_off.unlink()
-        descriptor, written = tempfile.mkstemp(dir=self._root, prefix=".fetched-")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                for number in range(parts):
-                    found = UPLOADS.read(
-                        connection.execute(
-                            "SELECT upload, name, part, content FROM uploads"
-                            " WHERE upload = %s AND name = %s AND part = %s",
-                            (upload, name, number),
-                        )
-                    )
-                    if not found:
-                        row = f"upload={upload!r} name={name!r}"
-                        raise WrongValueError(f"table uploads, column part, row {row}: part {number} is missing.")
-                    file.write(found[0][3])
-            shutil.move(written, target)
-        finally:
-            Path(written).unlink(missing_ok=True)

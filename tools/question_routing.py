@@ -16,7 +16,7 @@ from ..text.words import is_stop, split_words
 from .paper_mentions import fold_accents, named_papers, papers_led_by
 
 Track = Literal["one_paper", "survey"]
-QuestionKind = Literal["paper", "focused", "survey", "inventory"]
+QuestionKind = Literal["paper", "focused", "survey", "inventory", "remark"]  # a remark asks for nothing
 
 _INVENTORY = re.compile(
     r"\b(?:for (?:each|every)|each\b|list (?:all|every)|how many (?:papers|studies|trials)"

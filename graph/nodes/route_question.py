@@ -13,9 +13,10 @@ from langgraph.types import Overwrite
 
 from ...documents import Category
 from ...documents.chunking import Window
-from ...drafts.written_draft import QueryRecord, ScreeningRecord
+from ...drafts.written_draft import ScreeningRecord, draft_record, new_query
 from ...plurals import counted
-from ...roles.protocols import ScreenedPapers, Turn
+from ...roles.extractive.follow_ups import is_remark
+from ...roles.protocols import Draft, ScreenedPapers, Turn
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_each
 from ...tools.found_evidence import EvidenceLimits, coverage
@@ -69,6 +70,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     limits = await asyncio.to_thread(limits_of, state, session.library)
     if state.get("follow_up") and state.get("turns"):
         question = await condense_follow_up(question, state["turns"], runtime, session)
+    remark = "writer" in session.extractive and is_remark(question)
     found = await asyncio.to_thread(route_in, question, session.library)
     narrowed = found.notice()
     if limits.papers:
@@ -77,14 +79,15 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         found = Route("one_paper" if len(asked) == 1 else "survey", asked, found.categories)
     target = f"question about one paper, {found.papers[0]}" if found.track == "one_paper" else "question across papers"
     kinds = ", ".join(_SECTION_NAMES[category] for category in found.categories)
-    runtime.stream_writer(progress("routed", f"{target}{f'; searching {kinds} first' if kinds else ''}"))
+    where = f"{target}{f'; searching {kinds} first' if kinds else ''}"
+    runtime.stream_writer(progress("routed", "no question, so nothing is searched" if remark else where))
     return {
         "question": question,
         "route": {
             "track": found.track,
             "papers": list(found.papers),
             "categories": [category.name.lower() for category in found.categories],
-            "kind": question_kind(question, found.track),
+            "kind": "remark" if remark else question_kind(question, found.track),
             "start": list(found.start),
         },
         "needs": [],
@@ -95,6 +98,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         "queries": Overwrite([]),
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
         **nothing_done(),
+        "draft": draft_record(Draft("")),
         "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
     }
@@ -110,6 +114,11 @@ async def condense_follow_up(
     if question != asked:
         runtime.stream_writer(progress("rewritten", f"understood as: {question}"))
     return question
+
+
+def to_needs_or_render(state: ResearchState) -> Literal["plan_needs", "render"]:
+    """Go to `render` with nothing found for a remark, otherwise to `plan_needs`."""
+    return "render" if state["route"]["kind"] == "remark" else "plan_needs"
 
 
 def to_track(state: ResearchState) -> Literal["one_paper", "survey"]:
@@ -157,10 +166,6 @@ async def _screen(state: ResearchState, runtime: Runtime[Any], session: Session)
     return screened
 
 
-def _is_broad(state: ResearchState) -> bool:
-    return state["route"]["kind"] in ("survey", "inventory")
-
-
 async def read(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
     """Read the passages in waves; while the first is read, a search in other words is prepared for the needs left open.
 
@@ -192,14 +197,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
         runtime.stream_writer(
             progress("searched", f"{counted(len(found.found), 'finding')} {said}", passages=len(found.found))
         )
-        record: QueryRecord = {
-            "query": query,
-            "origin": "default",
-            "needs": [need.id],
-            "scope": within.as_dict(),
-            "evidence_ids": [],
-        }
-        searches.append(PlannedSearch(record, found))
+        searches.append(PlannedSearch(new_query(query, "default", [need.id], within.as_dict()), found))
 
     one = state["route"]["track"] == "one_paper"
     least = session.settings.answer_threshold
@@ -229,6 +227,10 @@ def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
         return False
     needs = coverage(needs_of(state), found["evidence"], found["queries"])
     return any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
+
+
+def _is_broad(state: ResearchState) -> bool:
+    return state["route"]["kind"] in ("survey", "inventory")
 
 
 def _may_search_on(state: ResearchState, session: Session) -> bool:

@@ -10,30 +10,30 @@ from ...documents import Paper
 from ...models.embeddings.bundled_models import Reranker
 from ...models.embeddings.protocol import EmbeddingModel
 from ...text.sentences import sentence_spans
-from ..protocols import NOTICE, AnswerRoles, CitedClaim, Roles, Source, Verdict
-from .extractive_readers import Nearness, QuestionReader, Relevance, SentenceVectors, StatementReader
+from ..protocols import CitedClaim, Source, Verdict
+from ..run_roles import NOTICE, AnswerRoles, Roles
+from .extractive_readers import QuestionReader, StatementReader
 from .follow_ups import ExtractiveRewriter
 from .passage_lists import ExtractiveAnswerer, ExtractiveWriter
+from .passage_scores import PassageScores
 from .statement_needs import ExtractiveNeeds, NoFurtherSearch
 
 
 def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     """The roles; models are loaded on first use."""
-    vectors = SentenceVectors(embedding)
     reranker = Reranker()
-    relevance = Relevance(embedding, reranker)
-    nearness = Nearness(vectors, relevance)
+    scores = PassageScores(embedding, reranker)
     return Roles(
         needs=ExtractiveNeeds(),
-        reader=StatementReader(nearness),
+        reader=StatementReader(scores),
         planner=NoFurtherSearch(),
-        writer=ExtractiveWriter(vectors, nearness),
+        writer=ExtractiveWriter(scores),
         judge=ExtractiveJudge(reranker),
         summarizer=ExtractiveSummarizer(summary_words),
         answering=AnswerRoles(
-            QuestionReader(vectors, relevance),
+            QuestionReader(scores),
             NoFurtherSearch(),
-            ExtractiveAnswerer(nearness),
+            ExtractiveAnswerer(scores),
             ExtractiveRewriter(),
         ),
         notice=NOTICE,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from ...text.question_subject import AUXILIARIES, Subject, find_subject, is_participle, is_verb
-from ...text.words import is_generic, is_stop, split_words
+from ...text.words import STOP_WORDS, is_generic, is_stop, split_words
 from ..protocols import Turn
 
 _PRONOUN = re.compile(r"\b(?:it|they|them|these|those|such|its|their|theirs|the former|the latter)\b", re.IGNORECASE)
@@ -46,6 +46,14 @@ _ADDED = re.compile(
     r"|in|for|with|on|among|by|from)\b.*$",
     re.IGNORECASE,
 )
+_COURTESY = frozenset(
+    """
+    thank thanks thx lot cheers please hello hi hey bye goodbye morning evening ok okay alright right yes no yeah sure
+    great good nice cool fine perfect excellent wonderful awesome wow interesting helpful useful understood got welcome
+    sorry
+    """.split()
+)
+_INTERROGATIVES = frozenset("what which who whom whose how why when where".split())
 _SHORT = 3  # words of a subject that can take 's
 
 
@@ -56,13 +64,22 @@ class ExtractiveRewriter:
         return condense_question(question, earlier)
 
 
+def is_remark(text: str) -> bool:
+    """True for words that ask for nothing, such as "Thank you!" and "Ok, that was helpful."."""
+    said = [word.surface.lower() for word in split_words(text)]
+    other = [word for word in said if word not in _COURTESY]
+    empty = not re.search(r"[\d?]", text) and _INTERROGATIVES.isdisjoint(said)
+    return len(other) < len(said) and empty and all(word in STOP_WORDS for word in other)
+
+
 def condense_question(question: str, earlier: Sequence[Turn]) -> str:
-    """`question` completed from earlier turns.
+    """`question` completed from earlier turns; a remark stays as it is.
 
     A pronoun stands for the subject of the last question that was complete as asked, since follow-ups have the same
     one.
     """
-    if not earlier:
+    earlier = [turn for turn in earlier if not is_remark(turn.question)]
+    if not earlier or is_remark(question):
         return question
     topics = [turn.question for turn in earlier if turn.asked in ("", turn.question)]
     return complete_question(question, earlier[-1].question, topics[-1] if topics else None)

@@ -18,18 +18,20 @@ from ...plurals import counted
 from ...text.sentences import sentence_spans
 from ...text.words import one_line
 from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, NeedCoverage, SectionBrief, Source
-from .extractive_readers import Nearness, SentenceVectors
+from .passage_scores import PassageScores
 from .section_outlines import outline, used_and_left_out
 
 _OF_A_NEED: Final = 3
 _OF_A_QUESTION: Final = 8  # that has no parts
 _OF_A_PAPER: Final = 2  # for one need
-_USED_BEFORE: Final = 0.15  # score penalty per earlier passage of the same paper in an answer
-_USED_IN_SECTION: Final = 0.5  # log-odds taken off per earlier passage of the same paper in a section
+_USED_BEFORE: Final = 1.5  # log-odds taken off per earlier passage of the same paper in an answer,
+_USED_IN_SECTION: Final = 0.7  # and in a section
 _LABEL: Final = 12  # words of a statement where a passage names it
-_NEAR: Final = 1.5  # log-odds from which a passage is listed under a statement
-_FAINT: Final = -1.0  # and from which it may add a paper to a section that has few
-_PAPERS: Final = 4  # in a section; fewer are noted, after passages near to the subject of the paper were added
+_NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
+_FAINT: Final = -2.5  # and from which it may add a paper to a section that has few
+_PAPERS: Final = 4  # in a section; fewer are noted
+OF_SUBJECT: Final = "*Evidence in your library near to the subject of the paper, nearest first, not judged:*"
+LISTED_BEFORE: Final = "*Listed in an earlier section, and near to the {} too:*"  # no two sections have the same words
 EVIDENCE: Final = "*Evidence in your library, nearest first, not judged:*"
 NOTHING_NEAR: Final = "*Nothing near in your library to:*"
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
@@ -64,34 +66,32 @@ class NearPassage:
 class ExtractiveWriter(_Repairless):
     """Implements `SectionWriter`; the same brief always gives the same draft."""
 
-    def __init__(self, vectors: SentenceVectors, nearness: Nearness) -> None:
-        self._vectors = vectors
-        self._nearness = nearness
+    def __init__(self, scores: PassageScores) -> None:
+        self._scores = scores
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; notes name omitted parts of the experiment, and whether few papers are near."""
+        earlier = "\n".join(section.text for section in brief.earlier or ())
         paragraphs = outline(brief.kind, brief.experiment)
-        needs = {item.need.text: item for item in brief.needs}
-        stated = {needs[item.about].need.id for item in paragraphs if item.about in needs}
-        placed = place_passages(
-            await self._near(brief, stated), stated, " ".join(item.text for item in brief.earlier or ())
-        )
-        papers = {item.source.paper.key for items in placed.values() for item in items}
+        needs = {item.need.text: item.need for item in brief.needs}
+        stated = {needs[item.about].id for item in paragraphs if item.about in needs}
+        placed, again = place_passages(await self._near(brief, stated), stated, earlier)
+        papers = {item.source.paper.key for items in (*placed.values(), again) for item in items}
         blocks: list[str] = []
         far: list[str] = []
         for paragraph in paragraphs:
             blocks.append(paragraph.text)
-            need = needs.pop(paragraph.about, None)
-            if need is None:
+            if (need := needs.pop(paragraph.about, None)) is None:
                 continue
-            if passages := placed.pop(need.need.id, []):
-                blocks += [EVIDENCE, await self._listed(passages, need.need.text)]
-            else:
-                far.append(need.need.text)
-        for need in needs.values():
-            if passages := placed.get(need.need.id, []):
-                near_to = f"*Evidence in your library near to {_quoted(need.need.text)}, not judged:*"
-                blocks += [near_to, await self._listed(passages, need.need.text)]
+            if passages := placed.pop(need.id, []):
+                blocks += [EVIDENCE, await self._listed(passages, need.text)]
+            elif _quoted(need.text) not in earlier:
+                far.append(need.text)
+        if beside := sorted((item for items in placed.values() for item in items), key=lambda item: -item.odds):
+            blocks += [OF_SUBJECT, "\n".join(_item(item.source, less=item.odds < _NEAR) for item in beside)]
+        if again:
+            markers = ", ".join(f"[{item.source.evidence.id}]" for item in again)
+            blocks.append(f"{LISTED_BEFORE.format(brief.kind)} {markers}")
         if far:
             blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
         notes = used_and_left_out(brief.kind, brief.experiment)
@@ -103,98 +103,88 @@ class ExtractiveWriter(_Repairless):
     async def _near(self, brief: SectionBrief, stated: Set[str]) -> list[NearPassage]:
         """Each passage with each need that it was found for; procedures only count under a statement on methods."""
         concept = brief.experiment.paper_concept
-        found: list[NearPassage] = []
-        for item in brief.needs:
-            sources = _sources_of(item, brief.sources)
-            own = item.need.id in stated
-            need = item.need if own else replace(item.need, asks="finding")
-            least = _FAINT if own or item.need.asks == "finding" else _NEAR
-            odds = await self._nearness.of_sources(need, f"{concept.title}. {concept.description}", sources)
-            ranked = zip(sources, odds, strict=True)
-            found += [NearPassage(item.need.id, source, each) for source, each in ranked if each >= least]
-        return found
+        asked = [
+            (item.need if item.need.id in stated else replace(item.need, asks="finding"), sources)
+            for item in brief.needs
+            if (sources := _sources_of(item, brief.sources))
+        ]
+        odds = await self._scores.near_statements(asked, f"{concept.title}. {concept.description}")
+        return [
+            NearPassage(need.id, source, float(each))
+            for (need, sources), of_need in zip(asked, odds, strict=True)
+            for source, each in zip(sources, of_need, strict=True)
+        ]
 
     async def _listed(self, passages: Sequence[NearPassage], statement: str) -> str:
         sentences = [statement[start:end] for start, end in sentence_spans(statement)]
-        rows = await self._vectors.of([item.source.evidence.quote for item in passages])
-        asked = [await self._vectors.of_query(sentence) for sentence in sentences]
-        lines: list[str] = []
-        for row, item in zip(rows, passages, strict=True):
-            cosines = [float(row @ vector) for vector in asked]
-            near = sentences[cosines.index(max(cosines))] if len(sentences) > 1 else ""
-            lines.append(_item(item.source, near, "less near" if item.odds < _NEAR else "near"))
-        return "\n".join(lines)
+        nearest = (await self._scores.cosines(sentences, [item.source.evidence.quote for item in passages])).argmax(1)
+        return "\n".join(
+            _item(item.source, int(place) + 1 if len(sentences) > 1 else 0, less=item.odds < _NEAR)
+            for item, place in zip(passages, nearest, strict=True)
+        )
 
 
-def place_passages(near: Sequence[NearPassage], stated: Set[str], earlier: str) -> dict[str, list[NearPassage]]:
-    """The passages to list by need, nearest first; each stands once, where it is nearest.
+def place_passages(
+    near: Sequence[NearPassage], stated: Set[str], earlier: str
+) -> tuple[dict[str, list[NearPassage]], list[NearPassage]]:
+    """The passages to list by need, nearest first, and those that an earlier section of the paper lists already.
 
-    `stated` are the needs with a paragraph in the section, `earlier` the text of earlier sections of the same paper.
-    Other needs, passages that an earlier section lists, and those that are less near only add papers to a section that
-    has few.
+    `stated` are the needs with a paragraph in the section, `earlier` the text of earlier sections. Each passage stands
+    once, where it is nearest. While a section has few papers, the best passages of other papers are added, for whatever
+    need they were found.
     """
     placed: dict[str, list[NearPassage]] = {}
+    again: list[NearPassage] = []
     papers: Counter[str] = Counter()
     listed: set[str] = set()
 
-    def used(item: NearPassage) -> bool:
-        return f"[{item.source.evidence.id}]" in earlier
-
-    def worth(item: NearPassage) -> float:
-        return item.odds - _USED_IN_SECTION * papers[item.source.paper.key]
-
-    def order(item: NearPassage) -> tuple[bool, bool, bool, float]:
-        faint = item.odds < _NEAR
-        return faint, used(item), not faint and item.need not in stated, -item.odds
-
     def take(item: NearPassage) -> None:
-        key = item.source.paper.key
-        here = placed.setdefault(item.need, [])
+        key, here = item.source.paper.key, placed.setdefault(item.need, [])
         of_paper = sum(other.source.paper.key == key for other in here)
-        if item.words not in listed and len(here) < _OF_A_NEED and of_paper < _OF_A_PAPER:
+        if item.words in listed or len(here) >= _OF_A_NEED or of_paper >= _OF_A_PAPER:
+            return
+        if f"[{item.source.evidence.id}]" in earlier:
+            again.append(item)
+        else:
             here.append(item)
-            papers[key] += 1
-            listed.add(item.words)
+        papers[key] += 1
+        listed.add(item.words)
 
-    left = [item for item in near if item.need in stated and item.odds >= _NEAR and not used(item)]
-    while left:
-        best = max(left, key=worth)
-        left.remove(best)
-        take(best)
-    for item in sorted(near, key=order):
-        if len(papers) < _PAPERS and item.source.paper.key not in papers:
+    ranked = sorted(near, key=lambda item: -item.odds)
+    for item in ranked:
+        used = f"[{item.source.evidence.id}]" in earlier
+        if item.need in stated and not used and item.odds >= _NEAR + _USED_IN_SECTION * papers[item.source.paper.key]:
             take(item)
-    if len(papers) < _PAPERS:  # a library with few papers on the subject: what is nearest is better than nothing
-        for item in sorted(near, key=lambda item: -item.odds):
-            if item.need in stated and not placed.get(item.need):
-                take(item)
-    return {need: sorted(items, key=lambda item: -item.odds) for need, items in placed.items() if items}
+    for item in ranked:
+        if len(papers) < _PAPERS and item.source.paper.key not in papers and item.odds >= _FAINT:
+            take(item)
+    return {need: sorted(items, key=lambda item: -item.odds) for need, items in placed.items() if items}, again
 
 
 class ExtractiveAnswerer(_Repairless):
     """Implements `AnswerWriter`: the passages nearest to each part of the question, and what was searched."""
 
-    def __init__(self, nearness: Nearness) -> None:
-        self._nearness = nearness
+    def __init__(self, scores: PassageScores) -> None:
+        self._scores = scores
 
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The passages by need, nearest first; empty when nothing is near."""
-        chosen = _Choice(brief.most_papers)
         blocks: list[str] = []
         far: list[str] = []
+        taken: list[Source] = []
         # Parts of the question label passages better than the whole question, which gets the rest.
         most = _OF_A_NEED if len(brief.needs) > 1 else _OF_A_QUESTION
         for need in [*brief.needs[1:], *brief.needs[:1]]:
-            passages = chosen.take(_sources_of(need, brief.sources), most)
+            sources = _sources_of(need, brief.sources)
+            odds = await self._scores.answers(need.need.text, sources)
+            passages = choose_passages(sources, odds, taken, most, brief.most_papers)
             if not passages:
                 far.append(need.need.text)
                 continue
-            odds = await self._nearness.of_answers(need.need.text, passages)
-            ranked = sorted(zip(odds, passages, strict=True), key=lambda item: -item[0])
+            taken += passages
             head = "the whole question" if need is brief.needs[0] else _quoted(need.need.text)
             several = f"*Passages near to {head}, nearest first, not judged:*"
-            listed = "\n".join(_item(source) for _, source in ranked)
-            blocks += [several if len(brief.needs) > 1 else EVIDENCE, listed]
+            blocks += [several if len(brief.needs) > 1 else EVIDENCE, "\n".join(map(_item, passages))]
         if not blocks:
             return Draft("")
         if far := [text for text in far if text != brief.needs[0].need.text]:
@@ -204,34 +194,28 @@ class ExtractiveAnswerer(_Repairless):
         return Draft("\n\n".join(blocks))
 
 
-class _Choice:
-    """Takes passages for the parts of a question, with as many papers as possible."""
+def choose_passages(
+    near: Sequence[Source], odds: Sequence[float], taken: Sequence[Source], most: int, most_papers: int | None
+) -> list[Source]:
+    """The passages nearest to a part of a question, nearest first, without those `taken` for other parts.
 
-    def __init__(self, most_papers: int | None) -> None:
-        self._most = most_papers
-        self._taken: set[str] = set()
-        self._papers: Counter[str] = Counter()
-
-    def take(self, near: Sequence[Source], most: int) -> list[Source]:
-        """The best passages, preferring papers not used before; repeats a passage only if all were used."""
-        left = [source for source in near if source.evidence.id not in self._taken]
-        found: list[Source] = []
-        here: Counter[str] = Counter()
-        while left and len(found) < most:
-            best = max(left, key=self._worth)
-            left.remove(best)
-            key = best.paper.key
-            full = self._most is not None and key not in self._papers and len(self._papers) >= self._most
-            if here[key] >= _OF_A_PAPER or full:
-                continue
+    Papers not used before are preferred. A passage is repeated only if there is no other.
+    """
+    left = [pair for pair in zip(odds, near, strict=True) if pair[1] not in taken]
+    papers = Counter(source.paper.key for source in taken)
+    found: list[tuple[float, Source]] = []
+    here: Counter[str] = Counter()
+    while left and len(found) < most:
+        best = max(left, key=lambda pair: pair[0] - _USED_BEFORE * papers[pair[1].paper.key])
+        left.remove(best)
+        key = best[1].paper.key
+        full = most_papers is not None and key not in papers and len(papers) >= most_papers
+        if here[key] < _OF_A_PAPER and not full:
             found.append(best)
-            self._taken.add(best.evidence.id)
             here[key] += 1
-            self._papers[key] += 1
-        return found or list(near[:1])
-
-    def _worth(self, source: Source) -> float:
-        return source.evidence.llm_score - _USED_BEFORE * self._papers[source.paper.key]
+            papers[key] += 1
+    ranked = sorted(found, key=lambda pair: -pair[0])
+    return [source for _, source in ranked] or list(near[:1])
 
 
 def _sources_of(need: NeedCoverage, sources: Sequence[Source]) -> list[Source]:
@@ -240,12 +224,13 @@ def _sources_of(need: NeedCoverage, sources: Sequence[Source]) -> list[Source]:
     return [known[name] for name in need.evidence if name in known]
 
 
-def _item(source: Source, near: str = "", how: str = "near") -> str:
-    """A passage as a list item: quote, marker, place, the sentence that it is near to, and whether it is less near."""
+def _item(source: Source, sentence: int = 0, *, less: bool = False) -> str:
+    """A passage as a list item: quote, marker, place, the number of the statement's sentence that it is near to."""
     evidence = source.evidence
     page = "" if evidence.page is None else f", page {evidence.page}"
     section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
-    near_to = f"; {how} to {_quoted(near)}" if near else f"; {how}" if how != "near" else ""
+    how = "less near" if less else "near"
+    near_to = f"; {how} to sentence {sentence}" if sentence else f"; {how}" if less else ""
     return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], in “{as_text(section)}”{page}{near_to}"
 
 

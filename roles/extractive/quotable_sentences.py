@@ -28,7 +28,7 @@ _LEANING = re.compile(
            Similarly|Likewise|Consequently|Accordingly|Indeed|Specifically|Overall|Meanwhile|Interestingly|Notably|
            Importantly|Surprisingly|Unfortunately|Fortunately|Subsequently|Otherwise|Again|Further|Still|Rather|
            Alternatively|Already|Ultimately|Collectively|Together|Conceptually|Now|Later|Afterwards|Particularly)\b
-      | The\ (?:method|inference|algorithm|procedure|approach|framework|package|analysis|model|pipeline|result|study|dataset|
+      | The\ (?:method|inference|algorithm|procedure|approach|framework|package|analysis|model|pipeline|study|dataset|
            experiment|idea|goal|task|process|generated\ \w+|selected\ \w+|primary\ focus)s?\b(?!\ (?:of|for|behind|in|that|which|to|from|with|on|
            used|based|called|named)\b)
       | \w+ly,\s | [A-Z],\s | \(?[a-zA-Z]\)\s | If\ a\b | Future\ work\b | To\ (?:reach|do|this)\b
@@ -101,7 +101,7 @@ _ANNOUNCES: Final = re.compile(
     | ^(?:An?|The|One|Another|Our)\ (?:[\w-]+\ ){0,5}(?:task|problem|goal|aim|objective|purpose|challenge|application|idea|work)s?\b
           [^.]{0,60}?\b(?:is|are|was|were|reveals|highlights|paves)\b
     | ^[\w-]+(?:\ [\w-]+){0,4}\ (?:is|are)\ (?:an?|the|one\ of)\ (?:[\w-]+\ ){0,4}(?:task|type|kind|form|technique|process|suite|class|field|branch|
-          package|library|matrix|graph|repository|database|language)s?\b
+          package|library|matrix|graph|repository|database|language|way|means)s?\b
     | \b(?:is|are)\ the\ (?:[\w-]+\ ){0,2}(?:task|problem|process|study|set|number)s?\ of\b
     | \b(?:[Ff]uture\ (?:areas?|work|research|studies|directions?|efforts?|improvements?|technolog\w+|advances?)|[Ww]e\ (?:note|foresee|envision)|
           new\ opportunities|paves?\ the\ way|remains?\ to\ be|promising|well-studied\ area|continue\ to\ grow|constantly\ growing)\b

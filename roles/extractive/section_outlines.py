@@ -45,7 +45,7 @@ def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
     """A note on the parts of the experiment that a results section used and left out."""
     if kind != "results":
         return []
-    count = len(metrics_table(experiment.metrics).used)
+    count = sum(1 for _ in _flat(experiment.metrics)) if experiment.metrics else 0
     used = ["the field results"] * bool(experiment.results.strip()) + [counted(count, "metric")] * bool(count)
     lines = len(experiment.execution_result.stdout.splitlines())
     shown = min(lines, _SHOWN_LINES) if _shows_output(experiment) else 0
@@ -119,10 +119,6 @@ def _figures(experiment: Experiment) -> list[OwnParagraph]:
     return [OwnParagraph(f"The outcome is shown in {named}.")] if named else []
 
 
-def _metrics(experiment: Experiment) -> list[OwnParagraph]:
-    return [OwnParagraph(as_text(block)) for block in metrics_table(experiment.metrics).blocks]
-
-
 def _shows_output(experiment: Experiment) -> bool:
     return bool(experiment.execution_result.stdout.strip()) and not experiment.results.strip()
 
@@ -146,12 +142,9 @@ def _introduction(experiment: Experiment) -> list[OwnParagraph]:
     return [*described, *_questions(experiment), *_hypothesis(experiment), *_approach(experiment)]
 
 
-def _methods(experiment: Experiment) -> list[OwnParagraph]:
-    return [*_approach(experiment), *_plan(experiment)]
-
-
 def _results(experiment: Experiment) -> list[OwnParagraph]:
-    measured = [*field_paragraphs(experiment.results), *_metrics(experiment), *_output(experiment)]
+    tables = [OwnParagraph(as_text(block)) for block in metrics_table(experiment.metrics)]
+    measured = [*field_paragraphs(experiment.results), *tables, *_output(experiment)]
     stated = measured or ([] if experiment.failure else field_paragraphs(experiment.reasoning))
     return [*stated, *_figures(experiment)]
 
@@ -181,7 +174,7 @@ def _abstract(experiment: Experiment) -> list[OwnParagraph]:
 
 _OUTLINES: Final[Mapping[SectionKind, Callable[[Experiment], list[OwnParagraph]]]] = {
     "introduction": _introduction,
-    "methods": _methods,
+    "methods": lambda experiment: [*_approach(experiment), *_plan(experiment)],
     "results": _results,
     "discussion": _discussion,
     "conclusion": _conclusion,
@@ -199,16 +192,8 @@ _NONE: Final = "\u2013"
 _SPECIAL: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|~^$#"})
 
 
-@dataclass(frozen=True, slots=True)
-class MetricsTable:
-    """The blocks of markdown that show the metrics, and the path of each value in them."""
-
-    blocks: tuple[str, ...]
-    used: tuple[str, ...]
-
-
-def metrics_table(metrics: Mapping[str, Any]) -> MetricsTable:
-    """Every value of `metrics`: single values in a table of two columns, nested dicts in separate tables.
+def metrics_table(metrics: Mapping[str, Any]) -> list[str]:
+    """Markdown with every value of `metrics`: single values in a table of two columns, nested dicts in separate tables.
 
     Dicts of values with the same names, such as two scores of three models, are the rows of one table.
     """
@@ -220,8 +205,7 @@ def metrics_table(metrics: Mapping[str, Any]) -> MetricsTable:
             groups.setdefault(name if any(map(_nested, value.values())) else tuple(value), {})[name] = value
     for group in groups.values():
         found.append(_nested_table("Metric", group) if len(group) > 1 else _nested_table(*next(iter(group.items()))))
-    used = [path for name, value in metrics.items() for path in _paths(value, name)]
-    return MetricsTable(tuple(filter(None, found)), tuple(used))
+    return list(filter(None, found))
 
 
 def _nested(value: Any) -> bool:
@@ -247,14 +231,6 @@ def _flat(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
         return
     for name, inner in value.items():
         yield from _flat(inner, f"{before} / {name}" if before else name)
-
-
-def _paths(value: Any, path: str) -> Iterator[str]:
-    if not _nested(value):
-        yield path
-        return
-    for name, inner in value.items():
-        yield from _paths(inner, f"{path}.{name}")
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import singledispatch
 from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -12,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from ...experiment import Experiment, SectionKind
 from ...text.sentences import sentence_spans
 from ...text.words import is_stop, split_words, stem
-from ..protocols import AnswerBrief, Brief, Need, SectionBrief
+from ..protocols import AnswerBrief, Brief, Need
 from .section_outlines import outline
 
 _FEWEST_WORDS: Final = 3
@@ -51,25 +50,12 @@ class ExtractiveNeeds:
 
     async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
         """For a section, one need per paragraph and open question; for a question, the whole, then one per clause."""
-        return _needs_of(brief)
-
-
-@singledispatch
-def _needs_of(brief: Brief) -> tuple[Need, ...]:
-    raise TypeError(f"no needs for {type(brief).__name__}")
-
-
-@_needs_of.register
-def _(brief: SectionBrief) -> tuple[Need, ...]:
-    return statement_needs(brief.kind, brief.experiment) or section_needs(brief.queries)
-
-
-@_needs_of.register
-def _(brief: AnswerBrief) -> tuple[Need, ...]:
-    asked = brief.sought
-    *clauses, words = split_question(asked) or [asked]
-    whole = Need("N1", asked, tuple(dict.fromkeys([asked, words])))
-    return (whole, *(Need(f"N{place}", text, (text,)) for place, text in enumerate(clauses[:_MOST_CLAUSES], 2)))
+        if not isinstance(brief, AnswerBrief):
+            return statement_needs(brief.kind, brief.experiment) or section_needs(brief.queries)
+        asked = brief.sought
+        *clauses, words = split_question(asked) or [asked]
+        whole = Need("N1", asked, tuple(dict.fromkeys([asked, words])))
+        return (whole, *(Need(f"N{place}", text, (text,)) for place, text in enumerate(clauses[:_MOST_CLAUSES], 2)))
 
 
 def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ...]:

@@ -1,40 +1,42 @@
-"""The catalog: which papers exist, their structure, and the indexing state of each.
+"""The catalog of a home in a folder: which papers exist, their structure, texts and vectors, and their indexing state.
 
 A change to a paper is first written here in full, including its vectors (`stage`), then to the other stores, then
 marked done (`commit`). A process that is killed in between leaves a staged change, which the next process applies
 without embedding anything; until then the paper is "indexing" and invisible to readers.
+
+A paper has one row for the text of each chunk, and one row with all its vectors, which packs them without gaps.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ...documents import Section, chunk_id, text_hash
+from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
 from ...errors import InputError, OtherFormatError
+from ...models.embeddings.protocol import Vector, Vectors, normalise
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
-from ...table_columns import TEXT, TypedTable, dump_json, integer
+from ...table_columns import BLOB, TEXT, Column, TypedTable, dump_json, integer, optional
+from ..paper_catalog import PaperCatalog
 from ..paper_change import (
     CHUNKS,
     FACTS,
     NOTE,
-    PAPERS,
     SECTIONS,
     STAGED,
     Change,
-    ChunkRow,
     PaperRecord,
-    build_record,
+    chunk_row,
     deserialize_change,
     section_rows,
     serialize_change,
 )
-from .catalog_contents import SCHEMA as CONTENTS_SCHEMA, TABLES as CONTENTS, CatalogContents, insert_contents
+from ..search_records import StoredChunk, VectorKind, VectorStoreError
 from .catalog_figures import SCHEMA as FIGURES_SCHEMA, CatalogFigures, FigureFiles, delete_figures, insert_figures
 
 SCHEMA_VERSION: Final = 3  # lower ones were never released
@@ -61,7 +63,15 @@ CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITH
 CREATE TABLE IF NOT EXISTS staged (
     key TEXT PRIMARY KEY, change TEXT NOT NULL, vectors BLOB NOT NULL
 ) WITHOUT ROWID;
-{CONTENTS_SCHEMA}{FIGURES_SCHEMA}"""
+CREATE TABLE IF NOT EXISTS chunk_texts (
+    key TEXT NOT NULL, idx INTEGER NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL, parent TEXT NOT NULL,
+    category INTEGER NOT NULL, level INTEGER NOT NULL, page INTEGER, start INTEGER NOT NULL, stop INTEGER NOT NULL,
+    tokens INTEGER NOT NULL, page_breaks TEXT NOT NULL, PRIMARY KEY (key, idx)
+);
+CREATE TABLE IF NOT EXISTS vectors (
+    key TEXT PRIMARY KEY, size INTEGER NOT NULL, content BLOB NOT NULL, summaries BLOB NOT NULL, notes BLOB NOT NULL
+);
+{FIGURES_SCHEMA}"""
 
 
 def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
@@ -70,7 +80,6 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
     if record.note is not None:
         db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
     insert_figures(db, change, record)
-    insert_contents(db, change)
     hashes = (paper.content_hash, record.metadata_hash, record.chunking)
     row = (key, dump_json(asdict(paper)), *hashes, record.summary, record.summary_kind, len(change.chunks), paper.year)
     db.execute("INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)", row)
@@ -79,23 +88,56 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
         "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)",
         [(key, c.index, int(c.category), c.start, c.end, c.tokens, text_hash(c.text)) for c in change.chunks],
     )
+    db.executemany(
+        f"INSERT INTO chunk_texts VALUES ({', '.join('?' * 12)})",
+        [(*chunk_row(chunk), " ".join(map(str, chunk.page_breaks))) for chunk in change.chunks],
+    )
+    blobs = map(_pack_vectors, (change.vectors, change.summary_vector, change.note_vectors))
+    db.execute("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", (key, change.summary_vector.shape[-1], *blobs))
+
+
+def _pack_vectors(rows: Vectors) -> bytes:
+    if not rows.size:
+        return b""
+    import numpy as np
+
+    unit = np.allclose(np.linalg.norm(rows, axis=-1), 1, atol=1e-6)  # if so, stored bit-identical
+    return (rows if unit else normalise(rows)).astype("<f4").tobytes()
 
 
 _REMEDY = "Move it away and ingest the papers again."
-_PARTS = ("chunks", "sections", "notes", "figures", *CONTENTS)  # tables whose rows belong to a row of `papers`
-_META = replace(FACTS, name="meta")
-_NOTES = TypedTable("notes", ("key",), {"key": TEXT, "note": NOTE})
-_COUNT = TypedTable("chunks", (), {"number": integer()})
+# Tables whose rows belong to a row of `papers`.
+_PARTS: Final = ("chunks", "sections", "notes", "figures", "chunk_texts", "vectors")
+_NOTES: Final = TypedTable("notes", ("key",), {"key": TEXT, "note": NOTE})
+_COUNT: Final = TypedTable("chunks", (), {"number": integer()})
+_BREAKS: Final = Column("whole numbers", lambda value: tuple(map(int, TEXT.decode(value).split())))
+_TEXTS: Final = TypedTable(
+    "chunk_texts",
+    ("key", "idx"),
+    {**SECTIONS.columns, **CHUNKS.columns}
+    | {"text": TEXT, "section": TEXT, "page": optional(integer()), "page_breaks": _BREAKS},
+)
+_VECTORS: Final = TypedTable(
+    "vectors", ("key",), {"key": TEXT, "size": integer(1), "content": BLOB, "summaries": BLOB, "notes": BLOB}
+)
 _STRAY = "key NOT IN (SELECT key FROM papers)"
 
 
-class Catalog:
+class Catalog(PaperCatalog):
     """The catalog's SQLite file: one connection, guarded by a lock, so that threads can share it."""
+
+    _FACTS = replace(FACTS, name="meta")
+    _RECORDS = (
+        "SELECT key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note,"
+        " CASE WHEN figures.key IS NULL THEN '' ELSE version END AS version, state"
+        " FROM papers LEFT JOIN notes USING (key) LEFT JOIN figures USING (key) WHERE state IS NOT 'indexing'"
+    )
+    _READY_CHUNKS = "(SELECT c.* FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready')"
+    _IS_READY = "state = 'ready'"
 
     def __init__(self, path: Path, images: FigureFiles) -> None:
         """Open or create the file; raises `InputError` if it is not a catalog of this format."""
-        self.figures = CatalogFigures(self._read, self._transaction, images)
-        self.contents = CatalogContents(self._read, self._transaction)
+        self.figures: CatalogFigures = CatalogFigures(self._read, self._change_papers, images)
         self._lock = threading.RLock()
         self._path = path
         self._db = sqlite3.connect(
@@ -107,7 +149,14 @@ class Catalog:
             self._db.execute("PRAGMA synchronous=FULL")
             require_plain_schema(self._db, path, _REMEDY)
             self._db.executescript(SCHEMA)
-            self._require_known_version()
+            version = self.meta("schema")
+            if version is None:
+                self.set_meta("schema", str(SCHEMA_VERSION))
+            elif not version.isdecimal():
+                place = f"{path}: table meta, column value, row name='schema'"
+                raise InputError(f"{place}: expected a number, not {version[:60]!r}.", help=_REMEDY)
+            elif int(version) != SCHEMA_VERSION:
+                raise OtherFormatError(path, int(version), SCHEMA_VERSION)
         except sqlite3.DatabaseError as error:
             self._db.close()
             raise InputError(f"{path}: is not a library catalog ({error}).", help=_REMEDY) from error
@@ -115,24 +164,12 @@ class Catalog:
             self._db.close()
             raise
 
-    def _require_known_version(self) -> None:
-        version = self.meta("schema")
-        if version is None:
-            self.set_meta("schema", str(SCHEMA_VERSION))
-        elif not version.isdecimal():
-            raise InputError(
-                f"{self._path}: table meta, column value, row name='schema': expected a number, not {version[:60]!r}.",
-                help=_REMEDY,
-            )
-        elif int(version) != SCHEMA_VERSION:
-            raise OtherFormatError(self._path, int(version), SCHEMA_VERSION)
-
     def close(self) -> None:
         with self._lock:
             self._db.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _change_papers(self) -> Iterator[sqlite3.Connection]:
         with self._lock, naming_damage(self._path, _REMEDY):
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -151,95 +188,41 @@ class Catalog:
             (others,) = self._db.execute("PRAGMA data_version").fetchone()
             return others, self._db.total_changes
 
-    def meta(self, name: str) -> str | None:
-        rows = self._read(_META, "SELECT name, value FROM meta WHERE name = ?", (name,))
-        return rows[0][1] if rows else None
+    def _write(self, statement: str, values: Sequence[object]) -> None:
+        with self._change_papers() as db:
+            db.execute(statement, values)
 
-    def set_meta(self, name: str, value: str) -> None:
-        with self._transaction() as db:
-            db.execute(
-                "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (name, value),
-            )
+    def _naming_damage(self) -> AbstractContextManager[None]:
+        return naming_damage(self._path, _REMEDY)
 
-    def records(self) -> dict[str, PaperRecord]:
-        query = (
-            "SELECT state, key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note,"
-            " CASE WHEN figures.key IS NULL THEN '' ELSE version END AS version"
-            " FROM papers LEFT JOIN notes USING (key) LEFT JOIN figures USING (key)"
-            " WHERE state IS NOT 'indexing' ORDER BY key"
-        )
-        with naming_damage(self._path, _REMEDY):
-            found = [build_record(row[1:]) for row in self._read(PAPERS, query)]
-        return {record.paper.key: record for record in found}
+    def _among(self, column: str, values: Iterable[object]) -> tuple[str, object]:
+        return f"{column} IN (SELECT value FROM json_each(?))", dump_json(list(values))
 
     def unfinished(self) -> list[str]:
         return [row[0] for row in self._read(STAGED, "SELECT key FROM staged ORDER BY key")]
-
-    def sections(self, key: str) -> list[Section]:
-        rows = self._read(
-            SECTIONS,
-            "SELECT key, idx, title, parent, level, category, start, stop, searchable FROM sections"
-            " WHERE key = ? ORDER BY idx",
-            (key,),
-        )
-        return [Section(*row) for _, *row in rows]
-
-    def chunk_rows(
-        self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
-    ) -> list[ChunkRow]:
-        query = (
-            "SELECT c.key, c.idx, c.category, c.tokens, c.text_hash"
-            " FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready'"
-        )
-        values: list[object] = []
-        if keys is not None:
-            query += " AND p.key IN (SELECT value FROM json_each(?))"
-            values.append(dump_json(list(keys)))
-        if categories is not None:
-            query += " AND c.category IN (SELECT value FROM json_each(?))"
-            values.append(dump_json([int(category) for category in categories]))
-        return [ChunkRow(*row) for row in self._read(CHUNKS, query + " ORDER BY c.key, c.idx", values)]
 
     def categories(self) -> dict[str, bytes]:
         """The category of each chunk of the ready papers, by key: one byte per chunk, in order."""
         rows = self._read(
             CHUNKS,
-            "SELECT c.key, c.idx, c.category FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready'"
-            " ORDER BY c.key, c.idx",
+            f"SELECT key, idx, category FROM {self._READY_CHUNKS} ORDER BY key, idx",
         )
         found: dict[str, bytearray] = {}
         for key, _, category in rows:
             found.setdefault(key, bytearray()).append(category)
         return {key: bytes(kinds) for key, kinds in found.items()}
 
-    def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
-        rows = self._read(
-            CHUNKS,
-            "SELECT c.text_hash, c.key, c.idx FROM chunks c JOIN papers p ON p.key = c.key"
-            " WHERE p.state = 'ready' AND c.text_hash IN (SELECT value FROM json_each(?))",
-            (dump_json(sorted(set(hashes))),),
-        )
-        return {text: chunk_id(key, index) for text, key, index in rows}
-
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
-        with self._transaction() as db:
-            db.executemany(
-                "UPDATE papers SET record = ?, metadata_hash = ?, year = ? WHERE key = ?",
-                [
-                    (dump_json(asdict(record.paper)), record.metadata_hash, record.paper.year, record.paper.key)
-                    for record in records
-                ],
-            )
-
-    def mark_stale(self, keys: Iterable[str]) -> None:
-        with self._transaction() as db:
-            db.executemany("UPDATE papers SET chunking = 'stale' WHERE key = ?", [(key,) for key in keys])
+        rows = [
+            (dump_json(asdict(each.paper)), each.metadata_hash, each.paper.year, each.paper.key) for each in records
+        ]
+        with self._change_papers() as db:
+            db.executemany("UPDATE papers SET record = ?, metadata_hash = ?, year = ? WHERE key = ?", rows)
 
     def stage(self, changes: Iterable[Change]) -> None:
         rows = [(change, serialize_change(change)) for change in changes]
         self.figures.put(change for change, _ in rows)
-        with self._transaction() as db:
+        with self._change_papers() as db:
             for change, row in rows:
                 db.execute("INSERT OR REPLACE INTO staged VALUES (?, ?, ?)", row)
                 if change.record is not None:
@@ -262,23 +245,13 @@ class Catalog:
         """How many chunks of a paper the catalog lists, ready or not."""
         return int(self._read(_COUNT, "SELECT count(*) AS number FROM chunks WHERE key = ?", (key,))[0][0])
 
-    def miscounted(self) -> set[str]:
-        rows = self._read(
-            PAPERS,
-            "SELECT key FROM papers WHERE state = 'ready' AND NOT ("
-            " chunk_count = (SELECT count(*) FROM chunks WHERE chunks.key = papers.key)"
-            " AND chunk_count = (SELECT coalesce(max(idx) + 1, 0) FROM chunks WHERE chunks.key = papers.key)"
-            " AND EXISTS (SELECT 1 FROM sections WHERE sections.key = papers.key))",
-        )
-        return {row[0] for row in rows}
-
     def strays(self) -> set[str]:
         keys = {name: TypedTable(name, ("key",), {"key": TEXT}) for name in _PARTS}
         found = (self._read(keys[name], f"SELECT key FROM {name} WHERE {_STRAY}") for name in _PARTS)
         return {key for rows in found for (key,) in rows}
 
     def drop_strays(self) -> None:
-        with self._transaction() as db:
+        with self._change_papers() as db:
             for table in _PARTS:
                 db.execute(f"DELETE FROM {table} WHERE {_STRAY}")
         self.figures.drop(self.figures.stray_images())
@@ -291,11 +264,58 @@ class Catalog:
     def commit(self, changes: Iterable[Change]) -> None:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""
         before: set[str] = set()
-        with self._transaction() as db:
+        with self._change_papers() as db:
             for change in changes:
                 before |= delete_figures(db, change.key)
-                for table in ("papers", "sections", "chunks", "notes", "staged", *CONTENTS):
+                for table in ("papers", "staged", *_PARTS):
                     db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
                 if change.record is not None:
                     insert_paper(db, change, change.record)
         self.figures.drop(before)
+
+    def read_chunks(self, ids: Iterable[str]) -> dict[str, StoredChunk]:
+        """The existing chunks, by id, without vectors."""
+        places = [[key, index] for key, of_key in _split_ids("content", ids).items() for index in of_key]
+        rows = self._read(
+            _TEXTS,
+            "SELECT t.* FROM json_each(?) asked JOIN chunk_texts t"
+            " ON t.key = json_extract(asked.value, '$[0]') AND t.idx = json_extract(asked.value, '$[1]')",
+            (dump_json(places),),
+        )
+        chunks = (Chunk(chunk_id(row[0], row[1]), *row) for row in rows)  # in the order of the columns
+        return {chunk.id: StoredChunk(chunk, text_hash(chunk.text)) for chunk in chunks}
+
+    def read_vectors(self, kind: VectorKind, ids: Iterable[str]) -> dict[str, Vector]:
+        """The existing vectors of a kind, by id."""
+        import numpy as np
+
+        places = _split_ids(kind, ids)
+        found: dict[str, Vector] = {}
+        among, value = self._among("key", places)
+        for key, size, blob in self._read(_VECTORS, f"SELECT key, size, {kind} FROM vectors WHERE {among}", (value,)):
+            if len(blob) % (4 * size):
+                raise VectorStoreError(
+                    f"catalog.sqlite: table vectors, column {kind}, row key={key!r}:"
+                    f" expected vectors of {size} numbers, not {len(blob)} bytes."
+                )
+            rows = np.frombuffer(blob, "<f4").reshape(-1, size)
+            found |= {name: rows[place] for place, name in places[key].items() if 0 <= place < len(rows)}
+        return found
+
+    def forget_texts(self, ids: Iterable[str]) -> None:
+        """Delete the texts of these chunks."""
+        places = [(key, index) for key, of_key in _split_ids("content", ids).items() for index in of_key]
+        with self._change_papers() as db:
+            db.executemany("DELETE FROM chunk_texts WHERE key = ? AND idx = ?", places)
+
+
+def _split_ids(kind: VectorKind, ids: Iterable[str]) -> Mapping[str, Mapping[int, str]]:
+    """The ids by key and place; those that name no place in a paper are in none."""
+    found: dict[str, dict[int, str]] = {}
+    for name in ids:
+        try:
+            key, place = (name, 0) if kind == "summaries" else split_chunk_id(name)
+        except ValueError:
+            key, place = name, -1
+        found.setdefault(key, {})[place] = name
+    return found

@@ -11,11 +11,12 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...documents.figures import PaperFigure, carry_descriptions, figure_records, image_hash, is_image_hash
 from ...documents.safe_files import replace_file
 from ...table_columns import TEXT, TypedTable, dump_json, shaped
+from ..paper_catalog import Figures, Rows
 from ..paper_change import STAGED, Change, PaperRecord
 from .folder_home import FolderHome
 
@@ -27,17 +28,14 @@ CREATE TABLE IF NOT EXISTS figures (
 _FIGURES: Final = TypedTable(
     "figures",
     ("key",),
-    {
-        "key": TEXT,
-        "figures": shaped("a list of figures", tuple[PaperFigure, ...]),
-    },
+    {"key": TEXT, "figures": shaped("a list of figures", tuple[PaperFigure, ...])},
 )
 _READY: Final = "FROM figures f JOIN papers p ON p.key = f.key WHERE p.state = 'ready'"
-Read = Callable[..., list[tuple[Any, ...]]]
+Read = Callable[..., Rows]
 Transaction = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 
-class CatalogFigures:
+class CatalogFigures(Figures):
     """Figures in the catalog's file; `read` and `transaction` are the catalog's."""
 
     def __init__(self, read: Read, transaction: Transaction, files: FigureFiles) -> None:
@@ -50,7 +48,7 @@ class CatalogFigures:
         return rows[0][1] if rows else ()
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        counts = ((key, [figure.kind for figure in figures]) for key, figures in self._ready())
+        counts = ((key, [figure.kind for figure in figures]) for key, figures in self._all())
         return {key: (kinds.count("figure"), kinds.count("table")) for key, kinds in counts}
 
     def image(self, name: str) -> bytes | None:
@@ -62,17 +60,7 @@ class CatalogFigures:
                 written = _dump_figures(carry_descriptions(stored, figures))
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
-    def described(self) -> dict[str, tuple[PaperFigure, ...]]:
-        return self._where(lambda figure: bool(figure.description))
-
-    def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
-        return self._where(lambda figure: figure.table_chunks is not None)
-
-    def _where(self, wanted: Callable[[PaperFigure], bool]) -> dict[str, tuple[PaperFigure, ...]]:
-        figures = ((key, tuple(filter(wanted, stored))) for key, stored in self._ready())
-        return {key: items for key, items in figures if items}
-
-    def _ready(self) -> list[tuple[Any, ...]]:
+    def _all(self) -> Rows:
         return self._read(_FIGURES, f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
 
     def put(self, changes: Iterable[Change]) -> None:
@@ -82,8 +70,8 @@ class CatalogFigures:
 
     def incomplete(self) -> set[str]:
         wanted = self._images()
-        sound = {name for name in {name for _, name in wanted} if self._files.get(name) is not None}
-        return {key for key, name in wanted if name not in sound}
+        lost = {name for name in {name for _, name in wanted} if self._files.get(name) is None}
+        return {key for key, name in wanted if name in lost}
 
     def stray_images(self) -> set[str]:
         return self._files.names() - self._referenced_images()

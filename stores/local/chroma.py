@@ -1,4 +1,4 @@
-"""Opens and closes a Chroma folder safely across processes, and reports what cannot be read.
+"""The vector store of a folder: Chroma, opened and closed safely across processes.
 
 Chroma is designed for a single process. Opening a folder reads the HNSW index from files that a writer may be
 replacing, together with the log of records not yet in them, and rewrites those files if the log is long: a reader
@@ -13,20 +13,25 @@ import itertools
 import shutil
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from filelock import FileLock
 
 from ...errors import InputError
-from ..search_records import VectorStoreError
+from ...models.embeddings.protocol import Vector
+from ..search_records import Scored, StoredChunk, VectorKind, VectorStoreError
+from .folder_home import FolderHome
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
     from chromadb.config import Settings
+
+    from .catalog import Catalog
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
 _NO_FUNCTION = ("legacy", "unknown")  # Chroma's names for no embedding function
@@ -177,3 +182,102 @@ def _unique_spelling(path: Path) -> str:
     closing and reopening would return the state from before another process wrote.
     """
     return str(path) + "".join("/." if bit == "1" else "/" for bit in f"{next(_openings):b}")
+
+
+_KINDS: Final[tuple[VectorKind, ...]] = get_args(VectorKind)
+
+
+class VectorStore(ChromaFolder):
+    """The three collections of a home: an id and a vector for each chunk, each summary, and each passage of a note.
+
+    Chroma is opened to write, to check it, and to search in a large library; everything else is read from the catalog,
+    so that a process need not import it.
+    """
+
+    def __init__(self, home: FolderHome, catalog: Catalog) -> None:
+        super().__init__(home.chroma, home.locks / "chroma.lock", _KINDS)
+        self._catalog = catalog
+
+    def put(self, vectors: Mapping[str, Vector], kind: VectorKind = "content") -> None:
+        """Write vectors, [d], by id; each page of them becomes visible to other processes all at once.
+
+        No vector is replaced in place, since that can make its neighbours unreachable (see
+        `stores/local/vector_search.py`).
+        """
+        import numpy as np
+
+        with self.held():
+            old = self._loaded_vectors(kind, list(vectors))
+            new = [
+                identifier
+                for identifier, vector in vectors.items()
+                # up to the rounding of Chroma's normalization
+                if identifier not in old or not np.allclose(vector, old[identifier], atol=1e-6)
+            ]
+            self._delete([identifier for identifier in new if identifier in old], kind)
+            collection = self.collection(kind)
+            for ids in self.pages(new):
+                collection.upsert(ids=ids, embeddings=[vectors[identifier] for identifier in ids])
+
+    def delete(self, ids: Sequence[str], kind: VectorKind = "content") -> None:
+        self._delete(ids, kind)
+        if ids and kind == "content":
+            self._catalog.forget_texts(ids)
+
+    def _delete(self, ids: Sequence[str], kind: VectorKind) -> None:
+        if ids:
+            with self.held():
+                collection = self.collection(kind)
+                for page in self.pages(ids):
+                    collection.delete(ids=page)
+
+    def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
+        found = self._catalog.read_chunks(ids)
+        if not vectors:
+            return found
+        rows = self.get_vectors(list(found))
+        return {name: replace(stored, vector=rows.get(name)) for name, stored in found.items()}
+
+    def get_vectors(self, ids: Sequence[str], kind: VectorKind = "content") -> dict[str, Vector]:
+        return self._catalog.read_vectors(kind, ids)
+
+    def nearest(self, kind: VectorKind, vector: Vector, k: int) -> Scored:
+        """Ids and cosines of the `k` nearest of a kind that are reachable in Chroma's graph, best first."""
+        # Without metadata, of which a thousand records take 100 ms.
+        result: Any = self.collection(kind).query(query_embeddings=[vector], n_results=k, include=["distances"])
+        rows = zip(result["ids"][0], result["distances"][0], strict=True)
+        return [(identifier, 1.0 - float(distance)) for identifier, distance in rows]
+
+    def _loaded_vectors(self, kind: VectorKind, ids: Sequence[str]) -> dict[str, Vector]:
+        import numpy as np
+
+        collection = self.collection(kind)
+        found: dict[str, Vector] = {}
+        for page in self.pages(ids):
+            result: Any = collection.get(ids=page, include=["embeddings"])
+            rows = np.asarray(result["embeddings"], dtype=np.float32)
+            found.update(zip(result["ids"], rows, strict=True))
+        return found
+
+    def read_through(self) -> None:
+        for kind in _KINDS:
+            for page in self.pages(sorted(self.stored_ids(kind))):
+                try:
+                    vectors = self._loaded_vectors(kind, page)
+                except VectorStoreError:
+                    # Chroma reads records from disk but vectors from the index loaded on opening: of a folder that was
+                    # opened between two writes, a record that the second one restored exists without a vector.
+                    self.close()
+                    vectors = self._loaded_vectors(kind, page)
+                empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
+                if empty:
+                    raise VectorStoreError(f"{self.path}: the vector of {empty[0]} is empty.")
+
+    def stored_ids(self, kind: VectorKind = "content") -> set[str]:
+        collection = self.collection(kind)
+        found: set[str] = set()
+        while True:
+            page = collection.get(limit=MAX_PAGE, offset=len(found), include=[])["ids"]
+            if not page:
+                return found
+            found.update(page)

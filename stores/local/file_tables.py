@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...errors import OtherFormatError
-from ...models.journal.journal_database import JOURNAL_TABLES, JournalFile
 from ...sqlite import (
-    CHECKPOINTS_REMEDY,
     REGISTER_REMEDY,
     TextConnection,
     naming_damage,
@@ -21,10 +18,7 @@ from ...sqlite import (
     write_ahead,
 )
 from ...table_columns import SQLITE, TypedTable
-from ..home_tables import CHECKPOINT_WRITES, RUN_TABLES, HomeTable
-from ..metadata_store import METADATA_REMEDY, METADATA_TABLES
 from ..tables import TABLES_VERSION
-from .folder_home import FolderHome
 
 
 class FileTables:
@@ -57,59 +51,25 @@ class FileTables:
             require_plain_schema(connection, self._path, self._remedy)
             with self._opening:
                 if not self._made:
-                    self._make(connection)
+                    version = connection.execute("PRAGMA user_version").fetchone()[0]
+                    if version > TABLES_VERSION:
+                        raise OtherFormatError(self._path, version, TABLES_VERSION)
+                    statements = "".join(table.create(SQLITE) for table in self._tables)
+                    connection.executescript(f"{statements}PRAGMA user_version = {TABLES_VERSION};")
                     self._made = True
             with connection:
                 yield connection
 
-    def _make(self, connection: sqlite3.Connection) -> None:
-        """Create the tables that are missing; raises `OtherFormatError` if they cannot be read."""
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > TABLES_VERSION:
-            raise OtherFormatError(self._path, version, TABLES_VERSION)
-        statements = "".join(table.create(SQLITE) for table in self._tables)
-        connection.executescript(f"{statements}PRAGMA user_version = {TABLES_VERSION};")
-
 
 def run_tables(path: Path) -> FileTables:
     """The registers of runs, conversations and written files in the file at `path`."""
+    from ..home_tables import RUN_TABLES
+
     return FileTables(path, RUN_TABLES)
 
 
 def metadata_tables(path: Path) -> FileTables:
     """The tables of metadata from services, in the file at `path`."""
+    from ..metadata_store import METADATA_REMEDY, METADATA_TABLES
+
     return FileTables(path, METADATA_TABLES, METADATA_REMEDY)
-
-
-class FileRecords:
-    """The rows of the tables in the SQLite files of a folder; a missing file is created when rows are put into it."""
-
-    def __init__(self, home: FolderHome) -> None:
-        self._journal_path = home.journal
-        journal, checkpoints = FileTables(home.journal, ()), FileTables(home.checkpoints, (), CHECKPOINTS_REMEDY)
-        self._files = (
-            dict.fromkeys((table.name for table in JOURNAL_TABLES), journal)
-            | dict.fromkeys((table.name for table in RUN_TABLES), run_tables(home.runs))
-            | dict.fromkeys((table.name for table in METADATA_TABLES), metadata_tables(home.metadata))
-            | {CHECKPOINT_WRITES.name: checkpoints}
-        )
-
-    def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
-        file = self._files[table.name]
-        if file.exist():
-            with file.transaction() as connection:
-                yield from map(tuple, connection.execute(_in_file(table).select()))
-
-    def put(self, table: HomeTable, rows: Sequence[tuple[Any, ...]]) -> None:
-        if table.name in {each.name for each in JOURNAL_TABLES}:
-            JournalFile(self._journal_path).connect().close()  # which creates the tables
-        with self._files[table.name].transaction() as connection:
-            connection.executemany(_in_file(table).insertion(), rows)
-
-
-def _in_file(table: HomeTable) -> HomeTable:
-    """The table with the names that LangGraph uses in SQLite files."""
-    if table is not CHECKPOINT_WRITES:
-        return table
-    columns = tuple("value" if column == "blob" else column for column in table.columns)
-    return replace(table, name="writes", columns=columns)

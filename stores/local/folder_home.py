@@ -6,12 +6,12 @@ import contextlib
 import os
 import stat
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ...errors import InputError
-from ..home import Home
+from ..home import Home, PathBelow
 
 HOME_NAME: Final = ".citeloom"
 REMOVE_IT: Final = "Remove it, or choose another home with --home or CITELOOM_HOME."
@@ -23,12 +23,18 @@ class UnsafeHomeError(InputError):
     """A home was not opened, because it belongs to another user or could redirect writes elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FolderHome(Home):
     """The paths in a folder; nothing is created before `prepare`. A private copy names its original in `copy_of`."""
 
-    root: Path = field()  # otherwise the protocol's property would become the default
-    copy_of: Path | None = None
+    chroma = PathBelow("chroma")  # the vector store
+    fulltext = PathBelow("fulltext")  # the full-text index
+    catalog = PathBelow("catalog.sqlite")  # papers, sections and the state of indexing
+    metadata = PathBelow("metadata.sqlite")  # what services know of the papers, retractions and corrections
+    journal = PathBelow("journal.sqlite")  # every completed model call
+    checkpoints = PathBelow("checkpoints.sqlite")  # the checkpoints of the graphs
+    runs = PathBelow("runs.sqlite")  # the registers of runs, conversations and written files
+    server = PathBelow("server.sqlite")  # the server's unfinished jobs, keys and sessions
 
     @property
     def name(self) -> Path:
@@ -47,65 +53,12 @@ class FolderHome(Home):
         return self.journal
 
     @property
-    def added(self) -> Path:
-        return self.root / "added"
-
-    @property
-    def zotero(self) -> Path:
-        return self.root / "zotero"
-
-    @property
-    def chroma(self) -> Path:
-        """Folder of the vector store."""
-        return self.root / "chroma"
-
-    @property
-    def fulltext(self) -> Path:
-        """Folder of the full-text index."""
-        return self.root / "fulltext"
-
-    @property
-    def catalog(self) -> Path:
-        """SQLite file with papers, sections and the state of indexing."""
-        return self.root / "catalog.sqlite"
-
-    @property
-    def journal(self) -> Path:
-        """SQLite file with every completed model call."""
-        return self.root / "journal.sqlite"
-
-    @property
-    def checkpoints(self) -> Path:
-        """SQLite file with the checkpoints of the graphs."""
-        return self.root / "checkpoints.sqlite"
-
-    @property
-    def runs(self) -> Path:
-        """SQLite file with the registers of runs, conversations and written files."""
-        return self.root / "runs.sqlite"
-
-    @property
-    def server(self) -> Path:
-        """SQLite file with the server's unfinished jobs, keys and sessions."""
-        return self.root / "server.sqlite"
-
-    @property
-    def metadata(self) -> Path:
-        """SQLite file with metadata about the papers from services, retractions and corrections."""
-        return self.root / "metadata.sqlite"
-
-    @property
     def figures(self) -> Path:
         """Folder with the images of the papers' figures; a private copy reads those of its original."""
         return (self.copy_of or self.root) / "figures"
 
     def exists(self) -> bool:
         return self.catalog.is_file()
-
-    def require_library(self) -> None:
-        self.require_place()
-        if not self.exists():
-            raise InputError(f"{self.root}: holds no library.", help="Create one: {citeloom} ingest PAPERS --bib FILE.")
 
     def require_place(self) -> None:
         there = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), self.root)
@@ -126,7 +79,13 @@ def make_folders(home: Home) -> None:
     made: list[Path] = []
     try:
         for folder in (home.root, home.locks):
-            _make(folder, made)
+            for missing in reversed([each for each in (folder, *folder.parents) if not each.is_dir()]):
+                try:
+                    missing.mkdir()
+                    made.append(missing)
+                except FileExistsError:
+                    if not missing.is_dir():  # else another process has just created it
+                        raise NotADirectoryError(20, f"{missing} is a file", str(missing)) from None
         with tempfile.NamedTemporaryFile(dir=home.root, prefix=".write-test-"):
             pass
     except OSError as error:
@@ -135,23 +94,6 @@ def make_folders(home: Home) -> None:
                 folder.rmdir()
         reason = error.strerror or type(error).__name__
         raise InputError(f"{home.root}: cannot be written ({reason}).", help=_REMEDY) from error
-
-
-def _make(folder: Path, made: list[Path]) -> None:
-    """Create a folder and its parents, recording each that was missing in `made`."""
-    missing = [folder]
-    while not missing[-1].exists() and missing[-1].parent != missing[-1]:
-        missing.append(missing[-1].parent)
-    for each in reversed(missing):
-        if each.is_dir():
-            continue
-        try:
-            each.mkdir()
-        except FileExistsError:
-            if not each.is_dir():
-                raise NotADirectoryError(20, f"{each} is a file", str(each)) from None
-        else:
-            made.append(each)
 
 
 def nearest_folder() -> Path:

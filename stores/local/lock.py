@@ -1,4 +1,4 @@
-"""File locks for the library's single writer and for runs.
+"""Lock files for the library's single writer and for runs.
 
 Two processes that write the same Chroma folder lose vectors without an error. The operating system releases a lock
 when its process ends for any reason; the holder's process id is stored next to it only for messages.
@@ -25,16 +25,23 @@ _LONGEST_PID: Final = 20
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-class WriterLock:
-    """The writer lock of a home; instances exclude each other even within a process."""
+class FolderLock:
+    """A lock in a home: the library's, or that of a run; instances exclude each other even within a process."""
 
-    def __init__(self, home: FolderHome) -> None:
-        self._path = home.locks / "library.lock"
-        self._pid = home.locks / "library.pid"
+    def __init__(self, home: FolderHome, name: str = "library") -> None:
+        stem = home.locks / sanitize_filename(name)
+        self._path = stem.with_name(f"{stem.name}.lock")
+        self._pid = stem.with_name(f"{stem.name}.pid")
+
+    def is_held(self) -> bool:
+        lock = self._lock()
+        if not try_acquire(lock):
+            return True
+        lock.release()
+        return False
 
     def holder(self) -> int | None:
-        with self.try_held() as free:
-            return None if free else self._written_pid()
+        return self._written_pid() if self.is_held() else None
 
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
@@ -42,30 +49,38 @@ class WriterLock:
         if not try_acquire(lock):
             yield False
             return
-        try:
-            _write_pid(self._pid)
+        with self._naming_holder(lock):
             yield True
-        finally:
-            self._release(lock)
 
     @contextlib.asynccontextmanager
-    async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
-        lock = self._lock()
-        await _acquire(lock, lambda: on_wait and on_wait(self._written_pid()))
-        try:
-            _write_pid(self._pid)
+    async def held(self, on_wait: Callable[[int | None], object] | None = None) -> AsyncIterator[None]:
+        lock, told = self._lock(), on_wait is None
+        while not try_acquire(lock):
+            if on_wait is not None and not told:
+                on_wait(self._written_pid())
+            told = True
+            await asyncio.sleep(_POLL_SECONDS)
+        with self._naming_holder(lock):
             yield
-        finally:
-            self._release(lock)
 
     def _lock(self) -> FileLock:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         # Not thread-local: a coroutine may finish on another thread than it started on.
         return FileLock(self._path, thread_local=False)
 
-    def _release(self, lock: FileLock) -> None:
-        self._pid.unlink(missing_ok=True)
-        lock.release()
+    @contextlib.contextmanager
+    def _naming_holder(self, lock: FileLock) -> Iterator[None]:
+        """Release an acquired lock after the block, during which this process is named beside it."""
+        try:
+            try:
+                descriptor = os.open(self._pid, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, 0o644)
+            except OSError as error:
+                raise _open_error(self._pid, error) from error
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(str(os.getpid()).encode())
+            yield
+        finally:
+            self._pid.unlink(missing_ok=True)
+            lock.release()
 
     def _written_pid(self) -> int | None:
         try:
@@ -85,56 +100,8 @@ def try_acquire(lock: FileLock) -> bool:
     return True
 
 
-async def _acquire(lock: FileLock, tell: Callable[[], object]) -> None:
-    """Wait for a lock; `tell` is called once if another process has it."""
-    waited = False
-    while not try_acquire(lock):
-        if not waited:
-            tell()
-        waited = True
-        await asyncio.sleep(_POLL_SECONDS)
-
-
-def _write_pid(path: Path) -> None:
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK, 0o644), "wb") as file:
-            file.write(str(os.getpid()).encode())
-    except OSError as error:
-        raise _open_error(path, error) from error
-
-
 def _open_error(path: Path, error: OSError) -> Exception:
     """The error for a lock file that cannot be opened: `UnsafeHomeError` for a link, else the OS error."""
     if error.errno not in (errno.ELOOP, errno.ENXIO):
         return error
     return UnsafeHomeError(f"{path}: is a link or not a plain file.", help=REMOVE_IT)
-
-
-@contextlib.asynccontextmanager
-async def run_lock(
-    home: FolderHome, thread_id: str, on_wait: Callable[[str], None] | None = None
-) -> AsyncIterator[None]:
-    """Lock a run for the block, so that two identical commands do not pay for the same calls in parallel.
-
-    `on_wait` is called once with a message if another process holds the run.
-    """
-    lock = FileLock(_run_lock_path(home, thread_id), thread_local=False)
-    message = f"Run {thread_id} is in progress in another process; waiting for it."
-    await _acquire(lock, lambda: on_wait and on_wait(message))
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def run_under_way(home: FolderHome, thread_id: str) -> bool:
-    """Whether a process currently holds the lock of a run."""
-    lock = FileLock(_run_lock_path(home, thread_id), thread_local=False)
-    if not try_acquire(lock):
-        return True
-    lock.release()
-    return False
-
-
-def _run_lock_path(home: FolderHome, thread_id: str) -> Path:
-    return home.locks / f"{sanitize_filename(thread_id)}.lock"

@@ -7,18 +7,19 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector, Vectors
+from ..paper_catalog import CurrentRecords, ReadOnce
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, VectorKind, cosines, ordered
+from ..search_records import ChunkScope, ScopedSearch, Scored, VectorKind, cosines, ordered
 
 if TYPE_CHECKING:
     from .catalog import Catalog
-    from .vectors import VectorStore
+    from .chroma import VectorStore
 
 
 # A scope of up to this many chunks is searched exactly by id, which takes the same time in a large library as in a
@@ -27,121 +28,92 @@ _EXACT_LIMIT: Final = 600
 _MARGIN: Final = 1.3  # results are not spread evenly over papers and categories
 
 
-class SearchScope(Protocol):
-    """The records that a search may return."""
-
-    def ids(self) -> Sequence[str]:
-        """The ids of all records in scope."""
-
-    def holds(self, identifier: str) -> bool:
-        """Whether a record is in scope; the store may hold records that belong to no ready paper."""
-
-
 @dataclass(frozen=True, slots=True)
-class _Listed:
-    """Search scope over these ids: summaries, or passages of notes."""
+class SearchScope:
+    """The records that a search may return: all ids, and whether one is among them.
 
-    names: AbstractSet[str]
+    The store may hold other records, which belong to no ready paper.
+    """
 
-    def ids(self) -> list[str]:
-        return list(self.names)
-
-    def holds(self, identifier: str) -> bool:
-        return identifier in self.names
+    ids: Callable[[], Sequence[str]]
+    holds: Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """Search scope over chunks: all chunks of the papers, or only those of the `wanted` categories (one byte each)."""
+def _chunk_scope(
+    records: Mapping[str, PaperRecord], keys: Collection[str], wanted: bytes, categories: Mapping[str, bytes]
+) -> tuple[SearchScope, int]:
+    """All chunks of these papers, or only those of the `wanted` categories (a byte each); also returns their number.
 
-    keys: Collection[str]
-    records: Mapping[str, PaperRecord]
-    wanted: bytes = b""
-    categories: Mapping[str, bytes] = field(default_factory=dict)  # one byte per chunk, by key
+    `categories` has a byte for each chunk of a paper, by key.
+    """
 
-    def size(self) -> int:
-        """The number of chunks in scope."""
-        if self.wanted:
-            return sum(self.categories[key].count(kind) for key in self.keys for kind in self.wanted)
-        return sum(self.records[key].chunk_count for key in self.keys)
-
-    def ids(self) -> list[str]:
+    def ids() -> list[str]:
         return [
             chunk_id(key, index)
-            for key in self.keys
-            for index in range(self.records[key].chunk_count)
-            if not self.wanted or self.categories[key][index] in self.wanted
+            for key in keys
+            for index in range(records[key].chunk_count)
+            if not wanted or categories[key][index] in wanted
         ]
 
-    def holds(self, identifier: str) -> bool:
+    def holds(identifier: str) -> bool:
         key, index = split_chunk_id(identifier)
-        if key not in self.keys or index >= self.records[key].chunk_count:
+        if key not in keys or index >= records[key].chunk_count:
             return False
-        return not self.wanted or self.categories[key][index] in self.wanted
+        return not wanted or categories[key][index] in wanted
+
+    if wanted:
+        size = sum(categories[key].count(kind) for key in keys for kind in wanted)
+    else:
+        size = sum(records[key].chunk_count for key in keys)
+    return SearchScope(ids, holds), size
 
 
 class Nearest(ScopedSearch):
     """Vector search over a library; caches the category of each chunk until the library changes."""
 
-    def __init__(self, records: PaperRecords, store: VectorStore, catalog: Catalog) -> None:
-        super().__init__(records)
+    def __init__(self, records: CurrentRecords, store: VectorStore, catalog: Catalog) -> None:
+        super().__init__(records, store.get_vectors)
         self._catalog = catalog
         kinds: tuple[VectorKind, ...] = ("content", "summaries", "notes")
         self._chunks, self._summaries, self._passages = (
             Reach(partial(store.nearest, kind), partial(store.get_vectors, kind=kind)) for kind in kinds
         )
-        self._lock = threading.Lock()
-        self._last_whole = _Scope((), {}), 0
-        self._read_for: Mapping[str, PaperRecord] | None = None
-        self._categories: Mapping[str, bytes] = {}
+        self._whole = ReadOnce[tuple[SearchScope, int]]()  # all chunks, and their number
+        self._categories = ReadOnce[Mapping[str, bytes]]()
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         return self._chunks.cosines(vector, ids, self._records())
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
         records = scope.records
-        whole, total = self._whole(records)
-        chosen = whole if scope.keys is None else _Scope(scope.keys, records)
-        if scope.categories is not None:
-            chosen = _Scope(chosen.keys, records, bytes(scope.categories), self._read_categories(records))
-        limited = chosen is not whole
-        size = chosen.size() if limited else total
-        if not size:
-            return []
-        if limited and size <= _EXACT_LIMIT:
-            return ordered(self._chunks.cosines(vector, chosen.ids(), records).items())[:k]
+        whole, total = self._whole.get(records, lambda: _chunk_scope(records, records.keys(), b"", {}))
+        chosen, size = whole, total
+        if scope.keys is not None or scope.categories is not None:
+
+            def read() -> Mapping[str, bytes]:
+                kinds = self._catalog.categories()
+                # A paper that another process has changed since the records were read is padded with no category.
+                return {key: kinds.get(key, b"").ljust(each.chunk_count, b"\xff") for key, each in records.items()}
+
+            categories = {} if scope.categories is None else self._categories.get(records, read)
+            keys = records.keys() if scope.keys is None else scope.keys
+            chosen, size = _chunk_scope(records, keys, bytes(scope.categories or ()), categories)
+            if size <= _EXACT_LIMIT:
+                return ordered(self._chunks.cosines(vector, chosen.ids(), records).items())[:k] if size else []
         k = min(k, size)
         asked = k if size == total else min(total, math.ceil(k * _MARGIN * total / size))
-        return self._chunks.search(vector, k, chosen, asked, records, whole)
-
-    def _whole(self, records: Mapping[str, PaperRecord]) -> tuple[_Scope, int]:
-        """The scope of all chunks and its size, cached while the records stay the same."""
-        whole, total = self._last_whole
-        if whole.records is not records:
-            whole = _Scope(records.keys(), records)
-            total = whole.size()
-            self._last_whole = whole, total
-        return whole, total
+        return self._chunks.search(vector, k, chosen, asked, records, whole) if size else []
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        summaries = _Listed(records.keys())
-        return self._summaries.search(vector, k, summaries, k, records, summaries)
+        return self._near_texts(self._summaries, vector, k, records.keys(), records)
 
     def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
         names = {chunk_id(key, place) for key, record in records.items() for place in range(record.passage_count)}
-        passages = _Listed(names)
-        return self._passages.search(vector, k, passages, k, records, passages)
+        return self._near_texts(self._passages, vector, k, names, records)
 
-    def _read_categories(self, records: Mapping[str, PaperRecord]) -> Mapping[str, bytes]:
-        with self._lock:
-            if self._read_for is not records:
-                kinds = self._catalog.categories()
-                # A paper that another process has changed since the records were read is padded with no category.
-                self._categories = {
-                    key: kinds.get(key, b"").ljust(record.chunk_count, b"\xff") for key, record in records.items()
-                }
-                self._read_for = records
-            return self._categories
+    def _near_texts(self, reach: Reach, vector: Vector, k: int, names: AbstractSet[str], state: object) -> Scored:
+        whole = SearchScope(lambda: list(names), names.__contains__)
+        return reach.search(vector, k, whole, k, state, whole)
 
 
 # Records, of 1.5 kB each in memory. Up to this size a search takes a few ms and does without Chroma, whose import takes

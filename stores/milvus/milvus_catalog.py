@@ -13,8 +13,13 @@ from typing import Any, Final
 
 from ..paper_change import STAGED, Change, deserialize_change, serialize_change
 from ..postgres.database import revise
-from ..postgres.postgres_catalog import PostgresCatalog, require_dimension
-from ..postgres.postgres_figures import drop_images, staged_images, write_images
+from ..postgres.postgres_catalog import (
+    PostgresCatalog,
+    drop_images,
+    require_dimension,
+    staged_images,
+    write_images,
+)
 from ..text_analysis import analyze
 from .word_weights import FIELDS, SECTION, TEXT, FieldSum, WordCounts
 
@@ -64,8 +69,22 @@ class MilvusCatalog(PostgresCatalog):
         return dict(self.rows("SELECT key, version FROM staged WHERE key = ANY(%s)", (sorted(keys),)))
 
     def commit(self, changes: Sequence[Change], versions: Mapping[str, int], words: WordCounts) -> None:
-        """Make staged changes visible, given the versions of their rows in Milvus and their words."""
-        _Commit(self._database, self._pool, versions, words).write(changes)
+        """Make staged changes visible in one transaction, given the versions of their rows in Milvus and their words.
+
+        Those that another process has committed while this one was disconnected are left out.
+        """
+        keys = [change.key for change in changes]
+        query = "DELETE FROM staged WHERE key = ANY(%s) AND version = ANY(%s) RETURNING key"
+        with self._connection() as connection, connection.transaction():
+            revise(connection)
+            still = sorted(row[0] for row in connection.execute(query, (keys, list(versions.values()))).fetchall())
+            add_counts(connection, _stored_words(connection, still), -1)
+            connection.execute("INSERT INTO outdated SELECT version FROM searched WHERE key = ANY(%s)", (still,))
+            connection.execute("DELETE FROM searched WHERE key = ANY(%s)", (still,))
+            added = self._replace(connection, [change for change in changes if change.key in still])
+            new = [(change.key, versions[change.key]) for change in added]
+            connection.cursor().executemany("INSERT INTO searched VALUES (%s, %s)", new)
+            add_counts(connection, words.of(key for key, _ in new), 1)
 
     def outdated(self) -> list[int]:
         """The versions whose rows should be deleted from Milvus."""
@@ -127,40 +146,6 @@ class MilvusCatalog(PostgresCatalog):
             self.set_meta(_MEANS, known)
         text, section = json.loads(known)
         return {TEXT: text, SECTION: section}
-
-
-class _Commit(PostgresCatalog):
-    """One transaction that replaces papers, their versions and the counts of their words."""
-
-    def __init__(self, database: Any, pool: Any, versions: Mapping[str, int], words: WordCounts) -> None:
-        super().__init__(database, pool)
-        self._versions = versions
-        self._words = words
-
-    def write(self, changes: Sequence[Change]) -> None:
-        """Write the changes that are still staged."""
-        self._write(changes)
-
-    def _begin(self, connection: Any, changes: Sequence[Change]) -> Sequence[Change]:
-        keys = [change.key for change in changes]
-        query = "DELETE FROM staged WHERE key = ANY(%s) AND version = ANY(%s) RETURNING key"
-        found = connection.execute(query, (keys, list(self._versions.values()))).fetchall()
-        still = {row[0] for row in found}
-        if still != set(keys):  # another process committed them while this one was disconnected
-            changes = [change for change in changes if change.key in still]
-        add_counts(connection, _stored_words(connection, sorted(still)), -1)
-        connection.execute("INSERT INTO outdated SELECT version FROM searched WHERE key = ANY(%s)", (sorted(still),))
-        connection.execute("DELETE FROM searched WHERE key = ANY(%s)", (sorted(still),))
-        return changes
-
-    def _write_words(self, cursor: Any, changes: Sequence[Change]) -> None:
-        cursor.executemany(
-            "INSERT INTO searched VALUES (%s, %s)", [(change.key, self._versions[change.key]) for change in changes]
-        )
-        add_counts(cursor, self._words.of(change.key for change in changes), 1)
-
-    def _index(self, connection: Any, dimension: int) -> None:
-        """Do nothing: Milvus has its own indexes."""
 
 
 def _means(sums: Mapping[int, FieldSum]) -> str:

@@ -77,7 +77,13 @@ class MilvusConnection:
         if client is not None and self._process == os.getpid():
             client.close()
             if self.url.file is not None:
-                _leave(str(self.url.file))
+                from milvus_lite import server_manager_instance
+
+                path = str(self.url.file)
+                with _files_lock:
+                    _files[path] -= 1
+                    if _files[path] <= 0:  # no library of this process uses it: another process may open it
+                        server_manager_instance.release_server(path)
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
@@ -133,7 +139,13 @@ class MilvusConnection:
         from pymilvus import MilvusClient
         from pymilvus.exceptions import MilvusException
 
-        _require_lite()
+        try:
+            import_module("milvus_lite")
+        except ImportError as error:
+            raise ConfigurationError(
+                f"A file of Milvus Lite needs more packages ({error.name or error} is missing).",
+                help="Install it: pip install 'pymilvus[milvus_lite]'; or name a Milvus server in CITELOOM_VECTORS.",
+            ) from error
         try:
             client = MilvusClient(path, timeout=_CONNECT_SECONDS, dedicated=True, grpc_options=_GRPC)
         except (MilvusException, OSError):
@@ -144,16 +156,6 @@ class MilvusConnection:
         with _files_lock:
             _files[path] += 1
         return client
-
-
-def _leave(path: str) -> None:
-    """Stop serving a file once no library of this process uses it, so that another process can open it."""
-    from milvus_lite import server_manager_instance
-
-    with _files_lock:
-        _files[path] -= 1
-        if _files[path] <= 0:
-            server_manager_instance.release_server(path)
 
 
 def _require_extra() -> None:
@@ -167,16 +169,6 @@ def _require_extra() -> None:
         ) from error
     for name in ("pymilvus", "milvus_lite"):  # they print errors that are also raised
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-
-
-def _require_lite() -> None:
-    try:
-        import_module("milvus_lite")
-    except ImportError as error:
-        raise ConfigurationError(
-            f"A file of Milvus Lite needs more packages ({error.name or error} is missing).",
-            help="Install it: pip install 'pymilvus[milvus_lite]'; or name a Milvus server in CITELOOM_VECTORS.",
-        ) from error
 
 
 def detail(found: Any, name: str) -> str:

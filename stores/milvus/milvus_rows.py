@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ...documents import Chunk
 from ...models.embeddings.protocol import Vector
 from ..search_records import VectorStoreError
 from .milvus_connection import READ_SECONDS, WRITE_SECONDS, MilvusConnection, MilvusError, detail
@@ -25,36 +27,22 @@ VECTOR, WORDS = "vector", "words"
 SUMMARY, PASSAGE = 0, 1
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedChunk:
-    """A chunk as indexed for search; `fingerprint` identifies its text."""
-
-    version: int
-    place: int
-    category: int
-    fingerprint: int
-    vector: Vector
-    words: Sparse
-
-    def as_row(self) -> dict[str, Any]:
-        """The fields of the collection."""
-        head = {"id": row_id(self.version, self.place), "paper": self.version, "category": self.category}
-        return {**head, "hash": self.fingerprint, VECTOR: self.vector, WORDS: self.words}
+Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedText:
-    """The summary of a paper, or a passage of its note."""
+def index_chunk(version: int, chunk: Chunk, text_hash: str, vector: Vector, words: Sparse) -> Row:
+    """The row by which a chunk is searched."""
+    place = {"id": row_id(version, chunk.index), "paper": version, "category": int(chunk.category)}
+    return {**place, "hash": fingerprint(text_hash), VECTOR: vector, WORDS: words}
 
-    version: int
-    passage: int | None
-    vector: Vector
 
-    def as_row(self) -> dict[str, Any]:
-        """The fields of the collection."""
-        place = 0 if self.passage is None else 1 + self.passage
-        kind = SUMMARY if self.passage is None else PASSAGE
-        return {"id": row_id(self.version, place), "paper": self.version, "kind": kind, VECTOR: self.vector}
+def index_texts(version: int, summary: Vector, passages: Iterable[Vector]) -> list[Row]:
+    """The rows by which the summary of a paper and the passages of its note are searched."""
+    kinds = [(SUMMARY, summary), *((PASSAGE, vector) for vector in passages)]
+    return [
+        {"id": row_id(version, place), "paper": version, "kind": kind, VECTOR: vector}
+        for place, (kind, vector) in enumerate(kinds)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,21 +113,21 @@ class MilvusRows:
                 if self._collection(kind) in missing:
                     _create(client, self._collection(kind), kind, dimension)
 
-    def put_chunks(self, rows: Sequence[IndexedChunk]) -> None:
+    def put_chunks(self, rows: Sequence[Row]) -> None:
         """Write rows, replacing those with the same ids."""
         self._put(CHUNKS, rows)
 
-    def put_papers(self, rows: Sequence[IndexedText]) -> None:
+    def put_papers(self, rows: Sequence[Row]) -> None:
         """Write rows, replacing those with the same ids."""
         self._put(PAPERS, rows)
 
-    def _put(self, kind: str, rows: Sequence[IndexedChunk] | Sequence[IndexedText]) -> None:
+    def _put(self, kind: str, rows: Sequence[Row]) -> None:
         client = self._connection.client()
 
         def put(start: int) -> None:
             with self._connection.named_errors():
-                data = [row.as_row() for row in rows[start : start + _ROWS_AT_ONCE]]
-                client.upsert(self._collection(kind), data, timeout=WRITE_SECONDS)
+                batch = list(rows[start : start + _ROWS_AT_ONCE])
+                client.upsert(self._collection(kind), batch, timeout=WRITE_SECONDS)
 
         with ThreadPoolExecutor(_WRITES_AT_ONCE) as pool:
             list(pool.map(put, range(0, len(rows), _ROWS_AT_ONCE)))  # re-raises errors of the writes
@@ -152,34 +140,13 @@ class MilvusRows:
                 for kind in (CHUNKS, PAPERS):
                     client.delete(self._collection(kind), filter=in_filter("paper", batch), timeout=WRITE_SECONDS)
 
-    def nearest(self, vector: Vector, limit: int, scope: str) -> list[Found]:
-        """Chunks near a vector, within a filter expression."""
-        return self._search(CHUNKS, VECTOR, vector, limit, scope)
-
-    def matching(self, words: Sparse, limit: int, scope: str) -> list[Found]:
-        """Chunks with words of a query, within a filter expression."""
-        return self._search(CHUNKS, WORDS, words, limit, scope)
-
-    def near_papers(self, vector: Vector, limit: int, *, passages: bool) -> list[Found]:
-        """Summaries, or passages of notes, near a vector."""
-        kind = PASSAGE if passages else SUMMARY
-        return self._search(PAPERS, VECTOR, vector, limit, f"kind == {kind}")
-
-    def _search_params(self, kind: str, limit: int) -> dict[str, int]:
-        """Parameters that set the recall of a vector search, for whatever index type is in use."""
-        if kind not in self._index_types:
-            client = self._connection.client()
-            with self._connection.named_errors():
-                found = client.describe_index(self._collection(kind), VECTOR, timeout=self._connection.read_seconds)
-            self._index_types[kind] = detail(found or {}, "index_type")
-        return search_params(self._index_types[kind], limit)
-
-    def _search(self, kind: str, field: str, query: Any, limit: int, scope: str) -> list[Found]:
+    def search(self, kind: str, field: str, query: Any, limit: int, scope: str) -> list[Found]:
+        """Rows near a vector, or with words of a query, within a filter expression."""
         client = self._connection.client()
 
         def search() -> list[Any]:
-            params = self._search_params(kind, limit) if field == VECTOR else {}
             with self._connection.named_errors():
+                params = self._search_params(client, kind, limit) if field == VECTOR else {}
                 found = client.search(
                     self._collection(kind),
                     [query],
@@ -201,9 +168,28 @@ class MilvusRows:
             hits = search()
         return [Found(*split_row_id(int(hit["id"])), float(hit["distance"])) for hit in hits]
 
+    def _search_params(self, client: MilvusClient, kind: str, limit: int) -> dict[str, int]:
+        """Parameters that set the recall of a vector search, for whatever index type is in use."""
+        if kind not in self._index_types:
+            found = client.describe_index(self._collection(kind), VECTOR, timeout=self._connection.read_seconds)
+            self._index_types[kind] = detail(found or {}, "index_type")
+        wide = min(32_768, max(128, 2 * limit))
+        if self._index_types[kind].startswith("HNSW"):
+            return {"ef": wide}
+        if self._index_types[kind] == "DISKANN":
+            return {"search_list": wide}
+        return {"nprobe": 64} if self._index_types[kind].startswith("IVF") else {}
+
     def _load(self) -> bool:
-        """Load released collections (always the case after opening a Milvus Lite file); returns whether any was."""
-        self.require()
+        """Load released collections (always the case after opening a Milvus Lite file); returns whether any was.
+
+        Raises `VectorStoreError` if collections are missing.
+        """
+        if missing := self.missing():
+            raise VectorStoreError(
+                f"{self._connection.url}: Milvus does not hold this library ({missing[0]} is missing).",
+                help="Run '{citeloom} doctor --repair': it is rebuilt from the database without embedding anything.",
+            )
         client = self._connection.client()
         with self._connection.named_errors():
             released = [name for name in map(self._collection, (CHUNKS, PAPERS)) if _load_state(client, name) != LOADED]
@@ -211,41 +197,27 @@ class MilvusRows:
                 client.load_collection(name, timeout=WRITE_SECONDS)
         return bool(released)
 
-    def require(self) -> None:
-        """Raise `VectorStoreError` if collections are missing."""
-        if missing := self.missing():
-            raise VectorStoreError(
-                f"{self._connection.url}: Milvus does not hold this library ({missing[0]} is missing).",
-                help="Run '{citeloom} doctor --repair': it is rebuilt from the database without embedding anything.",
-            )
-
     def stored(self, kind: str, versions: Sequence[int] | None = None) -> Iterator[tuple[int, int, int]]:
         """Version, place and fingerprint (0 for papers) of all rows, or of the rows of these versions.
 
         Raises `VectorStoreError` if there are no collections.
         """
         self._load()
-        for scope in [""] if versions is None else (in_filter("paper", batch) for batch in _batches(versions)):
-            yield from self._read_stored(kind, scope)
-
-    def _read_stored(self, kind: str, scope: str) -> Iterator[tuple[int, int, int]]:
         client = self._connection.client()
-        fields = ["id", "hash"] if kind == CHUNKS else ["id"]
-        with self._connection.named_errors():
-            pages = client.query_iterator(
-                self._collection(kind),
-                batch_size=_ROWS_AT_ONCE,
-                filter=scope,
-                output_fields=fields,
-                consistency_level="Strong",
-                timeout=self._connection.read_seconds,
-            )
-            try:
-                while page := pages.next():
-                    for row in page:
-                        yield *split_row_id(int(row["id"])), int(row.get("hash", 0))
-            finally:
-                pages.close()
+        for scope in [""] if versions is None else (in_filter("paper", batch) for batch in _batches(versions)):
+            with self._connection.named_errors():
+                pages = client.query_iterator(
+                    self._collection(kind),
+                    batch_size=_ROWS_AT_ONCE,
+                    filter=scope,
+                    output_fields=["id", "hash"] if kind == CHUNKS else ["id"],
+                    consistency_level="Strong",
+                    timeout=self._connection.read_seconds,
+                )
+                with closing(pages):
+                    while page := pages.next():
+                        for row in page:
+                            yield *split_row_id(int(row["id"])), int(row.get("hash", 0))
 
     def state(self) -> tuple[str, list[str]]:
         """The version of Milvus, the type of its vector index, and any problems with the collections."""
@@ -296,16 +268,6 @@ def _create(client: MilvusClient, collection: str, kind: str, dimension: int) ->
     client.create_collection(collection, schema=schema, consistency_level="Strong", timeout=WRITE_SECONDS)
     client.create_index(collection, indexes, timeout=WRITE_SECONDS, sync=False)  # an index without rows
     client.load_collection(collection, timeout=WRITE_SECONDS)
-
-
-def search_params(index_type: str, limit: int) -> dict[str, int]:
-    """The search parameter that determines recall, by index type."""
-    wide = min(32_768, max(128, 2 * limit))
-    if index_type.startswith("HNSW"):
-        return {"ef": wide}
-    if index_type == "DISKANN":
-        return {"search_list": wide}
-    return {"nprobe": 64} if index_type.startswith("IVF") else {}
 
 
 def in_filter(field: str, values: Iterable[int]) -> str:

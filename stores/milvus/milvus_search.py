@@ -11,27 +11,39 @@ import secrets
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from ...documents import Chunk, chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector
+from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
 from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import (
     ChunkScope,
     FullTextError,
-    PaperRecords,
     ScopedSearch,
     Scored,
     TextScope,
-    cosines,
     ordered,
 )
+from ..store_protocols import WordIndex, read_change
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusUnavailableError
-from .milvus_rows import CHUNKS, MOST_RESULTS, Found, MilvusRows, fingerprint, in_filter, row_id
-from .word_weights import TEXT, query_vector, stored_papers, write_papers
+from .milvus_rows import (
+    CHUNKS,
+    MOST_RESULTS,
+    PAPERS,
+    PASSAGE,
+    SUMMARY,
+    VECTOR,
+    WORDS,
+    Found,
+    MilvusRows,
+    fingerprint,
+    in_filter,
+    row_id,
+)
+from .word_weights import TEXT, query_vector, write_papers
 
 _MARGIN: Final = 8  # extra results to request
 _WIDENING: Final = 4
@@ -100,82 +112,82 @@ def _row_ids(ids: Collection[str], papers: Collection[str], versions: Versions) 
 def best(
     search: Callable[[int, str], Sequence[Found]],
     k: int,
-    filters: Iterator[str],
+    filters: Iterable[str],
     name: Callable[[Found], str | None],
     digits: int,
 ) -> Scored:
     """The `k` best named results of all filters, their scores rounded to `digits`; ties by name."""
-    found = [result for scope in filters for result in _best_in_scope(search, k, scope, name, digits)]
-    return ordered(found)[:k]
 
+    def search_scope(scope: str) -> Scored:
+        limit = min(k + _MARGIN, MOST_RESULTS)
+        while True:
+            found = search(limit, scope)
+            named = ordered((known, round(result.score, digits)) for result in found if (known := name(result)))
+            if len(found) < limit or limit == MOST_RESULTS:
+                return named[:k]
+            last = round(min(result.score for result in found), digits)
+            if len(named) >= k and named[k - 1][1] > last:  # no other row can score as high
+                return named[:k]
+            limit = min(limit * _WIDENING, MOST_RESULTS)
 
-def _best_in_scope(
-    search: Callable[[int, str], Sequence[Found]], k: int, scope: str, name: Callable[[Found], str | None], digits: int
-) -> Scored:
-    limit = min(k + _MARGIN, MOST_RESULTS)
-    while True:
-        found = search(limit, scope)
-        named = ordered(
-            (identifier, round(result.score, digits)) for result in found if (identifier := name(result)) is not None
-        )
-        if len(found) < limit or limit == MOST_RESULTS:
-            return named[:k]
-        last = round(min(result.score for result in found), digits)
-        if len(named) >= k and named[k - 1][1] > last:  # no other row can score as high
-            return named[:k]
-        limit = min(limit * _WIDENING, MOST_RESULTS)
+    return ordered(result for scope in filters for result in search_scope(scope))[:k]
 
 
 class MilvusNearest(ScopedSearch):
     """Vector search over a library."""
 
     def __init__(
-        self, records: PaperRecords, rows: Callable[[], MilvusRows], versions: CurrentVersions, vectors: PostgresVectors
+        self,
+        records: CurrentRecords,
+        rows: Callable[[], MilvusRows],
+        versions: CurrentVersions,
+        vectors: PostgresVectors,
     ) -> None:
-        super().__init__(records)
+        super().__init__(records, vectors.get_vectors)
         self._rows = rows
         self._versions = versions
-        self._vectors = vectors
-
-    def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        return cosines(self._vectors.get_vectors(ids), vector)
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
-        versions, rows = self._versions.now(), self._rows()
+        def filters(versions: Versions) -> Iterator[str]:
+            return scopes(versions, TextScope(scope.keys, scope.categories))
 
-        def name(found: Found) -> str | None:
-            key = versions.keys.get(found.version)
-            return chunk_id(key, found.place) if key is not None and key in scope.records else None
-
-        filters = scopes(versions, TextScope(scope.keys, scope.categories))
-        return best(lambda limit, expr: rows.nearest(vector, limit, expr), k, filters, name, COSINE_DIGITS)
+        return self._nearest(CHUNKS, vector, k, filters, chunk_id, scope.records)
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        versions, rows = self._versions.now(), self._rows()
-
-        def name(found: Found) -> str | None:
-            key = versions.keys.get(found.version)
-            return key if key in records else None
-
-        near = partial(rows.near_papers, vector, passages=False)
-        return best(lambda limit, _: near(limit), k, iter([""]), name, COSINE_DIGITS)
+        return self._nearest(PAPERS, vector, k, lambda _: [f"kind == {SUMMARY}"], lambda key, _: key, records)
 
     def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
+        def name(key: str, place: int) -> str | None:
+            return chunk_id(key, place - 1) if place <= records[key].passage_count else None
+
+        return self._nearest(PAPERS, vector, k, lambda _: [f"kind == {PASSAGE}"], name, records)
+
+    def _nearest(
+        self,
+        kind: str,
+        vector: Vector,
+        k: int,
+        filters: Callable[[Versions], Iterable[str]],
+        name: Callable[[str, int], str | None],
+        records: Mapping[str, PaperRecord],
+    ) -> Scored:
+        """The nearest rows of papers in `records`, by names made of the paper's key and the row's place in it."""
         versions, rows = self._versions.now(), self._rows()
 
-        def name(found: Found) -> str | None:
+        def name_row(found: Found) -> str | None:
             key = versions.keys.get(found.version)
-            note = records[key].note if key is not None and key in records else None
-            return chunk_id(key, found.place - 1) if key and note and found.place <= len(note.spans) else None
+            return name(key, found.place) if key is not None and key in records else None
 
-        near = partial(rows.near_papers, vector, passages=True)
-        return best(lambda limit, _: near(limit), k, iter([""]), name, COSINE_DIGITS)
+        def search(limit: int, scope: str) -> list[Found]:
+            return rows.search(kind, VECTOR, vector, limit, scope)
+
+        return best(search, k, filters(versions), name_row, COSINE_DIGITS)
 
 
 _PAPERS_AT_ONCE: Final = 50
 
 
-class MilvusWords:
+class MilvusWords(WordIndex):
     """The words of all chunks; thread-safe."""
 
     def __init__(
@@ -189,9 +201,6 @@ class MilvusWords:
         self._vectors = vectors
         self._rows = rows
         self._versions = versions
-
-    def close(self) -> None:
-        """Do nothing: every call sees what other processes wrote."""
 
     def exists(self) -> bool:
         """Whether the library's rows were ever written to Milvus; only a search or `state` tells if they still are."""
@@ -215,27 +224,24 @@ class MilvusWords:
         for start in range(0, len(every), _PAPERS_AT_ONCE):
             keys = every[start : start + _PAPERS_AT_ONCE]
             self._catalog.number(keys)
-            papers = stored_papers(keys, records, self._versions.now().by_key, self._vectors)
-            self._catalog.add_words(write_papers(papers, self._rows(), self._catalog.means))
+            stored = filter(None, (read_change(records[key], self._vectors) for key in keys))
+            versions = self._versions.now().by_key
+            self._catalog.add_words(write_papers(stored, versions, self._rows(), self._catalog.means))
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        try:
-            return self._entries(keys)
-        except MilvusUnavailableError as error:
-            raise FullTextError(error.message, help=error.help) from error
-
-    def _entries(self, keys: Collection[str] | None) -> dict[str, str]:
         versions = self._versions.now()
         wanted = None if keys is None else sorted(versions.by_key[key] for key in versions.by_key.keys() & keys)
-        listed = {
-            row.id: row.text_hash for row in self._catalog.chunk_rows(keys=None if keys is None else sorted(keys))
-        }
+        rows = self._catalog.chunk_rows(keys=None if keys is None else sorted(keys))
+        listed = {row.id: row.text_hash for row in rows}
         entries = {}
-        for version, place, found in self._rows().stored(CHUNKS, wanted):
-            if version in versions.keys:
-                name = chunk_id(versions.keys[version], place)
-                same = name in listed and fingerprint(listed[name]) == found
-                entries[name] = listed[name] if same else f"{found:x}"
+        try:
+            for version, place, found in self._rows().stored(CHUNKS, wanted):
+                if version in versions.keys:
+                    name = chunk_id(versions.keys[version], place)
+                    same = name in listed and fingerprint(listed[name]) == found
+                    entries[name] = listed[name] if same else f"{found:x}"
+        except MilvusUnavailableError as error:
+            raise FullTextError(error.message, help=error.help) from error
         return entries
 
     def search(self, terms: Sequence[str], k: int, scope: TextScope) -> Scored:
@@ -248,9 +254,10 @@ class MilvusWords:
             key = versions.keys.get(found.version)
             return None if key is None else chunk_id(key, found.place)
 
-        return best(
-            lambda limit, expr: rows.matching(query, limit, expr), k, scopes(versions, scope), name, WORD_DIGITS
-        )
+        def search(limit: int, within: str) -> list[Found]:
+            return rows.search(CHUNKS, WORDS, query, limit, within)
+
+        return best(search, k, scopes(versions, scope), name, WORD_DIGITS)
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
         counts, total = self._catalog.counts(set(terms)), max(1, self._catalog.sums()[TEXT].chunks)

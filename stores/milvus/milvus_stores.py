@@ -15,34 +15,36 @@ from ...errors import CiteloomError
 from ...plurals import counted
 from ...settings.addresses import VectorsUrl
 from ..metadata_store import MetadataStore
+from ..paper_catalog import CurrentRecords
 from ..paper_change import Change
 from ..postgres.database import Database, DatabaseTables, SeenRevision
 from ..postgres.database_state import database_state
 from ..postgres.postgres_vectors import PostgresVectors
-from ..search_records import PaperRecords, VectorStoreError
+from ..search_records import VectorStoreError
+from ..store_protocols import LibraryStores, read_change
 from ..text_analysis import FULLTEXT_VERSION
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusConnection
 from .milvus_rows import CHUNKS, PAPERS, MilvusRows, fingerprint
 from .milvus_search import CurrentVersions, MilvusNearest, MilvusWords
-from .word_weights import TEXT, changed_papers, stored_papers, write_papers
+from .word_weights import TEXT, write_papers
 
 _DRIFT: Final = 1.25  # change of the mean text length from which weights are recalculated
 _LEAST_WEIGHED: Final = 1000  # chunks; fewer give no reliable mean
 
 
-class MilvusStores:
+class MilvusStores(LibraryStores):
     """Catalog, texts and vectors in PostgreSQL; their search in Milvus, connected on first use."""
 
     def __init__(self, database: Database, url: VectorsUrl) -> None:
         pool = database.pool()
-        self.catalog = MilvusCatalog(database, pool)
-        self.vectors = PostgresVectors(database, pool, SeenRevision())
+        self.catalog: MilvusCatalog = MilvusCatalog(database, pool)
+        self.vectors: PostgresVectors = PostgresVectors(database, pool, SeenRevision())
         self.metadata = MetadataStore(DatabaseTables(database, pool))
         self._connection = MilvusConnection(url)
         self._versions = CurrentVersions(self.catalog)
         self._known: MilvusRows | None = None
-        self.words = MilvusWords(self.catalog, self.vectors, self._rows, self._versions)
+        self.words: MilvusWords = MilvusWords(self.catalog, self.vectors, self._rows, self._versions)
 
     def _rows(self) -> MilvusRows:
         if self._known is None:
@@ -52,16 +54,13 @@ class MilvusStores:
             self._known = MilvusRows(self._connection, name)
         return self._known
 
-    def last_seen_revision(self) -> None:
-        """Always None, since a search queries two engines."""
-
-    def search(self, records: PaperRecords) -> MilvusNearest:
+    def search(self, records: CurrentRecords) -> MilvusNearest:
         return MilvusNearest(records, self._rows, self._versions, self.vectors)
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Write staged changes to Milvus, commit them, and delete the rows that they replace; idempotent."""
         versions = self.catalog.staged_versions([change.key for change in changes])
-        words = write_papers(changed_papers(changes, versions), self._rows(), self.catalog.means)
+        words = write_papers(changes, versions, self._rows(), self.catalog.means)
         self.catalog.commit(changes, versions, words)
         self._drop_outdated()
 
@@ -110,12 +109,13 @@ class MilvusStores:
         rows.delete(sorted(lost.strange | {self._versions.now().by_key[key] for key in lost.differing}))
         self.catalog.number(lost.unnumbered)
         keys = sorted(lost.differing | lost.unnumbered)
-        write_papers(stored_papers(keys, records, self._versions.now().by_key, self.vectors), rows, self.catalog.means)
+        stored = filter(None, (read_change(records[key], self.vectors) for key in keys))
+        write_papers(stored, self._versions.now().by_key, rows, self.catalog.means)
         return keys
 
     def close(self) -> None:
         self._connection.close()
-        self.catalog.close()
+        super().close()
 
 
 _SHOWN = 5

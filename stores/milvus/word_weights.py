@@ -10,17 +10,15 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from ...documents import Chunk, chunk_id, text_hash
-from ...models.embeddings.protocol import Vector
-from ..paper_change import Change, PaperRecord
-from ..postgres.postgres_vectors import PostgresVectors
+from ...documents import Chunk, text_hash
+from ..paper_change import Change
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
-from .milvus_rows import IndexedChunk, IndexedText, MilvusRows, Sparse, fingerprint
+from .milvus_rows import MilvusRows, Sparse, index_chunk, index_texts
 
 FIELDS = TEXT, SECTION = 0, 1
 _FIELD_WEIGHTS: Final = {TEXT: 1.0, SECTION: SECTION_WEIGHT}
@@ -109,81 +107,34 @@ class WordCounts:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedPaper:
-    """A version of a paper with everything that is indexed: chunks with text hashes and vectors, summary, notes."""
-
-    key: str
-    version: int
-    chunks: Sequence[tuple[Chunk, str, Vector]]
-    summary: Vector
-    notes: Sequence[Vector]
-
-
-def changed_papers(changes: Iterable[Change], versions: Mapping[str, int]) -> list[IndexedPaper]:
-    """The papers added by these changes."""
-    return [
-        IndexedPaper(
-            change.key,
-            versions[change.key],
-            [(chunk, text_hash(chunk.text), row) for chunk, row in zip(change.chunks, change.vectors, strict=True)],
-            change.summary_vector,
-            list(change.note_vectors),
-        )
-        for change in changes
-        if change.record is not None and change.key in versions
-    ]
-
-
-def stored_papers(
-    keys: Iterable[str], records: Mapping[str, PaperRecord], versions: Mapping[str, int], vectors: PostgresVectors
-) -> list[IndexedPaper]:
-    """Papers as PostgreSQL holds them; missing parts are omitted."""
-    summaries = vectors.get_vectors(list(keys), "summaries")
-    papers: list[IndexedPaper] = []
-    for key, summary in sorted(summaries.items()):
-        record = records[key]
-        stored = vectors.get_chunks([chunk_id(key, index) for index in range(record.chunk_count)], vectors=True)
-        chunks = [
-            (each.chunk, each.text_hash, each.vector) for _, each in sorted(stored.items()) if each.vector is not None
-        ]
-        notes = vectors.get_vectors([chunk_id(key, place) for place in range(record.passage_count)], "notes")
-        papers.append(IndexedPaper(key, versions[key], chunks, summary, [row for _, row in sorted(notes.items())]))
-    return papers
-
-
 def write_papers(
-    papers: Sequence[IndexedPaper],
+    changes: Iterable[Change],
+    versions: Mapping[str, int],
     rows: MilvusRows,
     means_of: Callable[[Mapping[int, FieldSum]], Mapping[int, float]],
 ) -> WordCounts:
-    """Write the rows of papers, replacing equal ones, and count their words; `means_of` gives the mean lengths."""
+    """Write the rows of the papers that changes add, replacing equal ones, and count their words.
+
+    A change without a version is left out; `means_of` gives the mean lengths.
+    """
+    added = [change for change in changes if change.record is not None and change.key in versions]
     words = WordCounts()
-    analyzed = [
-        [{field: Counter(analyze(text)) for field, text in field_texts(chunk).items()} for chunk, _, _ in paper.chunks]
-        for paper in papers
-    ]
-    for paper, terms in zip(papers, analyzed, strict=True):
-        for each in terms:
-            words.add(paper.key, each)
-    if not papers:
+    terms: dict[str, dict[int, Counter[str]]] = {}  # by chunk
+    for change in added:
+        for chunk in change.chunks:
+            terms[chunk.id] = {field: Counter(analyze(text)) for field, text in field_texts(chunk).items()}
+            words.add(change.key, terms[chunk.id])
+    if not added:
         return words
     means = means_of(words.sums())
-    rows.create(len(papers[0].summary))
+    rows.create(len(added[0].summary_vector))
     rows.put_chunks(
         [
-            IndexedChunk(
-                paper.version, chunk.index, int(chunk.category), fingerprint(name), row, chunk_vector(each, means)
-            )
-            for paper, terms in zip(papers, analyzed, strict=True)
-            for (chunk, name, row), each in zip(paper.chunks, terms, strict=True)
+            index_chunk(versions[change.key], chunk, text_hash(chunk.text), row, chunk_vector(terms[chunk.id], means))
+            for change in added
+            for chunk, row in zip(change.chunks, change.vectors, strict=True)
         ]
     )
-    rows.put_papers(
-        [
-            IndexedText(paper.version, passage, row)
-            for paper in papers
-            for passage, row in [(None, paper.summary), *enumerate(paper.notes)]
-        ]
-    )
+    texts = (index_texts(versions[change.key], change.summary_vector, change.note_vectors) for change in added)
+    rows.put_papers([row for of_paper in texts for row in of_paper])
     return words

@@ -20,7 +20,6 @@ from .database import Database, application_name
 _POLL_SECONDS: Final = 0.2
 # Locks of different libraries in one database differ by the schema.
 _KEY: Final = "hashtextextended(current_schema() || ':' || %s, 0)"
-_WRITER: Final = "writer"
 _HOLDER: Final = f"""
 SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
@@ -39,52 +38,55 @@ def free(connection: Any, name: str) -> bool:
     return bool(connection.execute(f"SELECT pg_advisory_unlock({_KEY})", (name,)).fetchone()[0])
 
 
-class DatabaseWriterLock:
-    """The lock of a library's single writer."""
+class DatabaseLock:
+    """A lock of a library: its writer's, or that of a run."""
 
-    def __init__(self, url: DatabaseUrl) -> None:
+    def __init__(self, url: DatabaseUrl, name: str) -> None:
         self._database = Database(url)
+        self._name = name
+
+    def is_held(self) -> bool:
+        return self._holding_application() is not None
 
     def holder(self) -> int | None:
+        """The process that holds the lock; 0 if it runs on another computer."""
+        application = self._holding_application()
+        if application is None:
+            return None
+        own, host, *_ = [*application.removeprefix("citeloom ").split(" "), ""]
+        here = application_name().split(" ")[2]
+        return int(own) if own.isdigit() and host == here else 0
+
+    def _holding_application(self) -> str | None:
         with self._database.transaction() as connection:
-            row = connection.execute(_HOLDER, (_WRITER,)).fetchone()
-        return None if row is None else _parse_process(str(row[0]))
+            row = connection.execute(_HOLDER, (self._name,)).fetchone()
+        return None if row is None else str(row[0])
 
     @contextlib.contextmanager
     def try_held(self) -> Iterator[bool]:
         with contextlib.closing(self._database.connect(autocommit=True)) as connection:
             with self._database.named_errors():
-                held = taken(connection, _WRITER)
+                held = taken(connection, self._name)
             try:
                 yield held
             finally:
                 with contextlib.suppress(CiteloomError), self._database.named_errors():
-                    free(connection, _WRITER)  # the server learns of a closed connection only later
+                    free(connection, self._name)  # the server learns of a closed connection only later
 
     @contextlib.asynccontextmanager
-    async def held(self, on_wait: Callable[[int | None], None] | None = None) -> AsyncIterator[None]:
-        async def tell() -> None:
-            if on_wait is not None:
-                on_wait(await asyncio.to_thread(self.holder) or None)
-
-        async with _hold(self._database, _WRITER, tell):
+    async def held(self, on_wait: Callable[[int | None], object] | None = None) -> AsyncIterator[None]:
+        connection, told = await self._database.connect_async(), on_wait is None
+        try:
+            with self._database.named_errors():
+                take = f"SELECT pg_try_advisory_lock({_KEY})"
+                while await (await connection.execute(take, (self._name,))).fetchone() != (True,):
+                    if on_wait is not None and not told:
+                        on_wait(await asyncio.to_thread(self.holder) or None)
+                    told = True
+                    await asyncio.sleep(_POLL_SECONDS)
             yield
-
-
-@contextlib.asynccontextmanager
-async def _hold(database: Database, name: str, tell: Callable[[], Any]) -> AsyncIterator[None]:
-    connection = await database.connect_async()
-    try:
-        waited = False
-        with database.named_errors():
-            while not await _try(connection, name):
-                if not waited:
-                    await tell()
-                waited = True
-                await asyncio.sleep(_POLL_SECONDS)
-        yield
-    finally:
-        await asyncio.shield(_release(connection))
+        finally:
+            await asyncio.shield(_release(connection))
 
 
 async def _release(connection: Any) -> None:
@@ -94,39 +96,6 @@ async def _release(connection: Any) -> None:
     with contextlib.suppress(Error):  # the connection is lost, and its locks with it
         await connection.execute("SELECT pg_advisory_unlock_all()")
     await connection.close()
-
-
-async def _try(connection: Any, name: str) -> bool:
-    cursor = await connection.execute(f"SELECT pg_try_advisory_lock({_KEY})", (name,))
-    return bool((await cursor.fetchone())[0])
-
-
-@contextlib.asynccontextmanager
-async def database_run_lock(
-    url: DatabaseUrl, thread_id: str, on_wait: Callable[[str], None] | None = None
-) -> AsyncIterator[None]:
-    """Lock a run for the block, against all computers that use the database."""
-
-    async def tell() -> None:
-        if on_wait is not None:
-            on_wait(f"Run {thread_id} is in progress in another process; waiting for it.")
-
-    async with _hold(Database(url), f"run:{thread_id}", tell):
-        yield
-
-
-def is_run_locked(url: DatabaseUrl, thread_id: str) -> bool:
-    """Whether a process currently holds the lock of a run."""
-    database = Database(url)
-    with database.transaction() as connection:
-        return connection.execute(_HOLDER, (f"run:{thread_id}",)).fetchone() is not None
-
-
-def _parse_process(application: str) -> int:
-    """The process id in a connection's name; 0 if it runs on another computer."""
-    own, host, *_ = [*application.removeprefix("citeloom ").split(" "), ""]
-    here = application_name().split(" ")[2]
-    return int(own) if own.isdigit() and host == here else 0
 
 
 class DatabaseCallLocks:

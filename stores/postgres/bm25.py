@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ...documents import Chunk, chunk_id, text_hash
 from ...table_columns import BLOB, TEXT, TypedTable, integer
 from ..search_records import TextScope
+from ..store_protocols import WordIndex
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
 from .database import Database, DatabaseError, PooledTables, SeenRevision, revise
 
@@ -93,22 +94,18 @@ class _Papers:
         return (1 + K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
 
 
-class PostgresWords(PooledTables):
+class PostgresWords(PooledTables, WordIndex):
     """The words of all chunks; thread-safe."""
+
+    _binary = True
 
     def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
         super().__init__(database, pool)
         self._seen = seen
         self._papers: _Papers | None = None
 
-    def close(self) -> None:
-        """Do nothing: every call sees what other processes wrote."""
-
     def exists(self) -> bool:
         return True
-
-    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        return self.rows(query, values, binary=True)
 
     def create(self) -> None:
         with self._connection() as connection, connection.transaction():
@@ -130,7 +127,7 @@ class PostgresWords(PooledTables):
             write_postings(connection.cursor(), papers)
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        rows = self._rows(
+        rows = self.rows(
             "SELECT key, hashes FROM word_totals WHERE %(keys)s::text[] IS NULL OR key = ANY(%(keys)s)",
             {"keys": None if keys is None else sorted(keys)},
         )
@@ -143,7 +140,7 @@ class PostgresWords(PooledTables):
         papers = self._papers or self._read_papers()
         for _ in range(_TRIES):
             numbers = _paper_numbers(scope, papers)
-            rows = self._rows(SEARCH, {"terms": wanted, "papers": numbers})
+            rows = self.rows(SEARCH, {"terms": wanted, "papers": numbers})
             self._seen.update(rows[0][0])
             if rows[0][0] == papers.revision:
                 break
@@ -163,7 +160,7 @@ class PostgresWords(PooledTables):
         return _best(scores, _in_scope(np.flatnonzero(scores), scope, papers), papers, k)
 
     def _read_papers(self) -> _Papers:
-        rows = self._rows(_PAPERS)
+        rows = self.rows(_PAPERS)
         with self._database.named_errors():
             _WORD_TOTALS.decode(list(_WORD_TOTALS.columns), [row for row in rows if row[1] is not None])
         self._papers = _Papers(rows)
@@ -173,8 +170,8 @@ class PostgresWords(PooledTables):
         query = (
             "SELECT term, sum(octet_length(entries)) FROM postings WHERE field = %s AND term = ANY(%s) GROUP BY term"
         )
-        found = {term: int(size) // _ENTRY.itemsize for term, size in self._rows(query, (_TEXT, list(terms)))}
-        (total,) = self._rows("SELECT coalesce(sum(octet_length(categories)), 0) FROM word_totals")[0]
+        found = {term: int(size) // _ENTRY.itemsize for term, size in self.rows(query, (_TEXT, list(terms)))}
+        (total,) = self.rows("SELECT coalesce(sum(octet_length(categories)), 0) FROM word_totals")[0]
         most = max(1, int(total))
         return {term: 1 - min(most, found.get(term, 0)) / (most + 1) for term in terms}
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
 from ...errors import ConfigurationError, InputError, PausedError
@@ -19,7 +19,7 @@ from ...program import install_hint
 from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
 from ...table_columns import TypedTable, WrongValueError, strip_nul
-from ..home_tables import HomeTable
+from ..tables import select_all
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
@@ -232,13 +232,8 @@ def has_table(connection: Any, name: str) -> bool:
 
 
 def application_name(server: str = "") -> str:
-    """The name of this process's connections: its id and host, plus a suffix if it is a server."""
-    return f"citeloom {os.getpid()} {socket.gethostname()}"[:50] + (f" {connection_suffix(server)}" if server else "")
-
-
-def connection_suffix(server: str) -> str:
-    """The suffix of the names of all connections of a server."""
-    return f"#{server}"
+    """The name of this process's connections: its id and host, plus #ID if it is a server."""
+    return f"citeloom {os.getpid()} {socket.gethostname()}"[:50] + (f" #{server}" if server else "")
 
 
 @cache
@@ -276,6 +271,8 @@ def _text_context() -> Any:
 class PooledTables:
     """Tables of a library that are read through a pool of connections; thread-safe."""
 
+    _binary: ClassVar[bool] = False  # how rows are sent
+
     def __init__(self, database: Database, pool: Any) -> None:
         self._database = database
         self._pool = pool
@@ -284,14 +281,15 @@ class PooledTables:
         """An autocommit connection."""
         return self._database.leased(self._pool)
 
-    def rows(self, query: str, values: object = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         """The rows of a query."""
         with self._connection() as connection:
-            return list(connection.execute(query, values, binary=binary).fetchall())
+            return list(connection.execute(query, values, binary=self._binary).fetchall())
 
-    def _read(self, table: TypedTable, query: str, values: object = ()) -> list[tuple[Any, ...]]:
+    def _read(self, table: TypedTable, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The decoded rows of a query, whose parameters may be written as `?`."""
         with self._connection() as connection:
-            return table.read(connection.execute(query, values))
+            return table.read(connection.execute(query.replace("?", "%s"), values))
 
 
 def revise(connection: Any) -> None:
@@ -363,16 +361,16 @@ class DatabaseRecords:
         self._database = database
         self._tables = DatabaseTables(database)
 
-    def rows(self, table: HomeTable) -> Generator[tuple[Any, ...]]:
+    def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
         with self._database.transaction() as connection, connection.cursor(name="rows") as cursor:
             cursor.itersize = _AT_ONCE
-            cursor.execute(table.select().encode())
+            cursor.execute(select_all(table).encode())
             yield from cursor
 
-    def put(self, table: HomeTable, rows: Sequence[tuple[Any, ...]]) -> None:
+    def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
         with self._tables.transaction() as connection:
-            connection.executemany(table.insertion(), rows)
-            if table.numbered:
+            connection.executemany(table.insert("update"), rows)
+            if table.number in table.columns:
                 (key,) = table.key
                 newest = f"(SELECT max({key}) FROM {table.name})"
                 connection.execute(f"SELECT setval(pg_get_serial_sequence('{table.name}', '{key}'), {newest})")

@@ -17,8 +17,9 @@ from ...errors import OtherFormatError
 from ...models.journal.journal_database import JOURNAL_TABLES
 from ...settings.addresses import DatabaseUrl
 from ...table_columns import POSTGRESQL
-from ..home_tables import GRID_TABLES, RUN_TABLES, SERVER_TABLES
+from ..home_tables import GRID_TABLES, RUN_TABLES
 from ..metadata_store import METADATA_TABLES
+from ..server_jobs import SERVER_TABLES
 from ..tables import TABLES_VERSION
 from .advisory_locks import free, taken
 from .database import Database, DatabaseError, has_table
@@ -45,12 +46,6 @@ def prepare(url: DatabaseUrl) -> None:
                 with _lock_tables(connection, url):
                     _migrate(connection, url)
         _prepared.add(url)
-
-
-def forget_prepared() -> None:
-    """Forget which databases were prepared, so that each is checked again."""
-    with _preparing:
-        _prepared.clear()
 
 
 def _read_version(connection: Any) -> int:

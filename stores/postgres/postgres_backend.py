@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
 from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
 from ..backends import Backend, Checkpoints
+from ..home import DatabaseHome
 from ..metadata_store import MetadataStore
+from ..paper_catalog import CurrentRecords
 from ..paper_change import Change
 from ..run_register import PLOT_SET, PLOTS_KEPT
-from ..search_records import PaperRecords
-from ..server_jobs import forget_job
 from ..store_protocols import LibraryStores
-from ..uploads import UPLOAD, PostgresUploads
-from .advisory_locks import DatabaseWriterLock, database_run_lock, is_run_locked
+from ..uploads import UPLOAD, SharedUploads
+from .advisory_locks import DatabaseLock
 from .bm25 import PostgresWords
 from .database import Database, DatabaseRecords, DatabaseTables, SeenRevision
-from .database_home import DatabaseHome
 from .database_state import database_state
 from .migrations import prepare
 from .postgres_catalog import PostgresCatalog
@@ -27,14 +26,14 @@ from .postgres_vectors import PostgresNearest, PostgresVectors
 from .server_registry import DatabaseServerRegistry
 
 
-class PostgresStores:
+class PostgresStores(LibraryStores):
     """Catalog, vectors and words in one database, with a common pool of connections."""
 
     def __init__(self, database: Database) -> None:
         pool = database.pool()
         self._seen = SeenRevision()
-        self.catalog = PostgresCatalog(database, pool)
-        self.vectors = PostgresVectors(database, pool, self._seen)
+        self.catalog: PostgresCatalog = PostgresCatalog(database, pool)
+        self.vectors: PostgresVectors = PostgresVectors(database, pool, self._seen)
         self.words = PostgresWords(database, pool, self._seen)
         self.metadata = MetadataStore(DatabaseTables(database, pool))
 
@@ -42,7 +41,7 @@ class PostgresStores:
         """A search is one statement, which reads the revision as well."""
         return self._seen.number, 0
 
-    def search(self, records: PaperRecords) -> PostgresNearest:
+    def search(self, records: CurrentRecords) -> PostgresNearest:
         return PostgresNearest(records, self.vectors)
 
     def state(self) -> list[tuple[bool, str, str]]:
@@ -52,16 +51,11 @@ class PostgresStores:
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Do nothing: a staged change is committed as a whole."""
 
-    def restore(self) -> list[str]:
-        """Do nothing: everything is in one database."""
-        return []
-
-    def close(self) -> None:
-        self.catalog.close()
-
 
 class PostgresBackend(Backend):
     """A home in a database, whose tables are created or brought up to date on first use."""
+
+    has_several_servers = True
 
     def __init__(self, home: DatabaseHome) -> None:
         self._home = home
@@ -97,14 +91,13 @@ class PostgresBackend(Backend):
     def run_tables(self) -> DatabaseTables:
         return DatabaseTables(Database(self._url))
 
-    def plots(self) -> PostgresUploads:
-        return PostgresUploads(Database(self._url).transaction, self._home.plots, PLOT_SET, PLOTS_KEPT)
+    server_tables = run_tables
 
-    def uploads(self) -> PostgresUploads:
-        return PostgresUploads(Database(self._url).transaction, self._home.papers, UPLOAD)
+    def plots(self) -> SharedUploads:
+        return SharedUploads(Database(self._url).transaction, self._home.plots, PLOT_SET, PLOTS_KEPT)
 
-    def forget_job(self, job_id: str) -> None:
-        forget_job(self.run_tables(), job_id, shared=True)
+    def uploads(self) -> SharedUploads:
+        return SharedUploads(Database(self._url).transaction, self._home.papers, UPLOAD)
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         from .postgres_checkpoints import open_database_checkpoints
@@ -114,16 +107,11 @@ class PostgresBackend(Backend):
     def records(self) -> DatabaseRecords:
         return DatabaseRecords(Database(self._url))
 
-    def writer_lock(self) -> DatabaseWriterLock:
-        return DatabaseWriterLock(self._url)
+    def writer_lock(self) -> DatabaseLock:
+        return DatabaseLock(self._url, "writer")
 
-    def run_lock(
-        self, thread_id: str, on_wait: Callable[[str], None] | None = None
-    ) -> AbstractAsyncContextManager[None]:
-        return database_run_lock(self._url, thread_id, on_wait)
-
-    def run_under_way(self, thread_id: str) -> bool:
-        return is_run_locked(self._url, thread_id)
+    def lock_of_run(self, thread_id: str) -> DatabaseLock:
+        return DatabaseLock(self._url, f"run:{thread_id}")
 
     def created_at(self) -> float:
         with Database(self._url).transaction() as connection:

@@ -1,4 +1,4 @@
-"""The catalog in PostgreSQL; a change to papers is one transaction over catalog, texts, vectors and words.
+"""The catalog in PostgreSQL; a change to papers is one transaction over catalog, texts, vectors, words and figures.
 
 So nothing is ever staged: a change of a killed process is rolled back by the server, and readers see the papers before
 or after it.
@@ -6,33 +6,25 @@ or after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
-from ...documents import Section, chunk_id, text_hash
+from ...documents import text_hash
+from ...documents.figures import PaperFigure, carry_descriptions
 from ...errors import InputError
-from ...table_columns import TypedTable, dump_json, integer
-from ..paper_change import (
-    CHUNKS,
-    FACTS,
-    PAPERS,
-    SECTIONS,
-    Change,
-    ChunkRow,
-    PaperRecord,
-    build_record,
-    chunk_row,
-    section_rows,
-)
+from ...table_columns import TEXT, TypedTable, dump_json, integer
+from ..paper_catalog import Figures, PaperCatalog
+from ..paper_change import FIGURE, SECTIONS, Change, PaperRecord, chunk_row, section_rows
 from .bm25 import write_postings
-from .database import Database, PooledTables, revise
-from .postgres_figures import PostgresFigures, drop_images, images_of, write_figures
+from .database import Database, PooledTables, SharedSql, revise
 from .postgres_vectors import EXACT_LIMIT
 
 ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-_SECTIONS: Final = "key, idx, title, parent, level, category, start, stop, searchable"
-SECTION_ROW: Final = f"INSERT INTO sections ({_SECTIONS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+SECTION_ROW: Final = SECTIONS.insert().replace("?", "%s")
 _CHUNKS: Final = (
     "key, idx, text, section, parent, category, level, page, start, stop, tokens, page_breaks, text_hash, embedding"
 )
@@ -43,12 +35,101 @@ INDEXABLE: Final = 2000
 INDEX: Final = "chunks_by_vector"
 
 
-class PostgresCatalog(PooledTables):
-    """Papers, sections and chunks; thread-safe."""
+_STAGED_IMAGE: Final = """
+item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
+WHERE item->>'image_hash' IS NOT NULL"""
+
+_FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
+
+
+class PostgresFigures(PooledTables, Figures):
+    """Figures and images of a library; thread-safe."""
+
+    def of(self, key: str) -> tuple[PaperFigure, ...]:
+        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
+        return tuple(figure for _, _, figure in rows)
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        rows = self.rows(
+            "SELECT p.key, count(*) FILTER (WHERE kind = 'figure'), count(*) FILTER (WHERE kind = 'table')"
+            " FROM papers p LEFT JOIN figures USING (key) WHERE figures_version <> '' GROUP BY p.key ORDER BY p.key"
+        )
+        return {key: (figures, tables) for key, figures, tables in rows}
+
+    def image(self, name: str) -> bytes | None:
+        rows = self.rows("SELECT content FROM images WHERE hash = %s", (name,))
+        return bytes(rows[0][0]) if rows else None
+
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        with self._connection() as connection, connection.transaction():
+            revise(connection)
+            query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
+            rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
+            for item in carry_descriptions([figure for _, _, figure in rows], figures):
+                connection.execute(
+                    "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
+                    (dump_json(asdict(item)), key, item.number),
+                )
+
+    def _all(self) -> Iterable[tuple[str, list[PaperFigure]]]:
+        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures ORDER BY key, idx")
+        for key, of_paper in groupby(rows, key=itemgetter(0)):
+            yield key, [figure for _, _, figure in of_paper]
+
+
+def images_of(connection: Any, keys: Sequence[str]) -> list[str]:
+    """The images of these papers, before they are changed."""
+    rows = connection.execute("SELECT image FROM figures WHERE key = ANY(%s) AND image IS NOT NULL", (list(keys),))
+    return sorted({name for (name,) in rows.fetchall()})
+
+
+def staged_images(connection: Any, keys: Sequence[str]) -> list[str]:
+    """The images to which the staged changes of these papers refer."""
+    rows = connection.execute(f"SELECT DISTINCT {_STAGED_IMAGE} AND s.key = ANY(%s)", (list(keys),))
+    return [name for (name,) in rows.fetchall()]
+
+
+def write_images(cursor: Any, changes: Sequence[Change]) -> None:
+    """Write the images of papers that are about to be staged or inserted."""
+    images = {name: content for change in changes for name, content in change.images.items()}
+    if images:
+        cursor.executemany("INSERT INTO images VALUES (%s, %s) ON CONFLICT DO NOTHING", list(images.items()))
+
+
+def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
+    """Write figures and images of papers that were just inserted."""
+    write_images(cursor, changes)
+    rows = [
+        (change.key, figure.number, figure.kind, dump_json(asdict(figure)), figure.image_hash)
+        for change in changes
+        for figure in change.figures
+    ]
+    if rows:
+        cursor.executemany("INSERT INTO figures (key, idx, kind, record, image) VALUES (%s, %s, %s, %s, %s)", rows)
+
+
+def drop_images(connection: Any, names: Sequence[str]) -> None:
+    """Delete the given images that no figure, current or staged, refers to any longer."""
+    if not names:
+        return
+    connection.execute(
+        "DELETE FROM images WHERE hash = ANY(%s) AND NOT EXISTS (SELECT 1 FROM figures WHERE image = images.hash)"
+        f" AND hash NOT IN (SELECT {_STAGED_IMAGE})",
+        (list(names),),
+    )
+
+
+class PostgresCatalog(PooledTables, PaperCatalog):
+    """Papers, sections and chunks."""
+
+    _RECORDS = (
+        "SELECT key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note, figures_version"
+        " FROM papers"
+    )
 
     def __init__(self, database: Database, pool: Any) -> None:
         super().__init__(database, pool)
-        self.figures = PostgresFigures(database, pool)
+        self.figures: PostgresFigures = PostgresFigures(database, pool)
 
     def close(self) -> None:
         self._pool.close()
@@ -57,25 +138,21 @@ class PostgresCatalog(PooledTables):
         """The number of the library's revision: it changes whenever papers change."""
         return self._read(_REVISION, "SELECT number FROM revision")[0][0], 0
 
-    def meta(self, name: str) -> str | None:
-        rows = self._read(FACTS, "SELECT name, value FROM facts WHERE name = %s", (name,))
-        return rows[0][1] if rows else None
-
-    def set_meta(self, name: str, value: str) -> None:
+    def _write(self, statement: str, values: Sequence[object]) -> None:
         with self._connection() as connection:
-            connection.execute(
-                "INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (name, value),
-            )
+            connection.execute(statement.replace("?", "%s"), values)
 
-    def records(self) -> dict[str, PaperRecord]:
-        query = (
-            "SELECT key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note, figures_version"
-            " FROM papers ORDER BY key"
-        )
-        with self._database.named_errors():
-            found = [build_record(row) for row in self._read(PAPERS, query)]
-        return {record.paper.key: record for record in found}
+    @contextmanager
+    def _change_papers(self) -> Iterator[SharedSql]:
+        with self._connection() as connection, connection.transaction():
+            revise(connection)
+            yield SharedSql(connection)
+
+    def _naming_damage(self) -> AbstractContextManager[None]:
+        return self._database.named_errors()
+
+    def _among(self, column: str, values: Iterable[object]) -> tuple[str, object]:
+        return f"{column} = ANY(?)", list(values)
 
     def unfinished(self) -> list[str]:
         """None: a change is committed as a whole."""
@@ -85,96 +162,41 @@ class PostgresCatalog(PooledTables):
         """Raise KeyError: a change is committed as a whole."""
         raise KeyError(key)
 
-    def sections(self, key: str) -> list[Section]:
-        rows = self._read(SECTIONS, f"SELECT {_SECTIONS} FROM sections WHERE key = %s ORDER BY idx", (key,))
-        return [Section(*row) for _, *row in rows]
-
-    def chunk_rows(
-        self, *, keys: Sequence[str] | None = None, categories: Sequence[int] | None = None
-    ) -> list[ChunkRow]:
-        chosen = [int(category) for category in categories] if categories is not None else None
-        rows = self._read(
-            CHUNKS,
-            "SELECT key, idx, category, tokens, text_hash FROM chunks"
-            " WHERE (%(keys)s::text[] IS NULL OR key = ANY(%(keys)s))"
-            " AND (%(categories)s::int[] IS NULL OR category = ANY(%(categories)s)) ORDER BY key, idx",
-            {"keys": None if keys is None else list(keys), "categories": chosen},
-        )
-        return [ChunkRow(*row) for row in rows]
-
-    def ids_by_text(self, hashes: Iterable[str]) -> dict[str, str]:
-        query = "SELECT text_hash, key, idx FROM chunks WHERE text_hash = ANY(%s)"
-        rows = self._read(CHUNKS, query, (sorted(set(hashes)),))
-        return {text: chunk_id(key, index) for text, key, index in rows}
-
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
         rows = [(dump_json(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
-        with self._connection() as connection, connection.transaction():
-            revise(connection)
-            connection.cursor().executemany("UPDATE papers SET record = %s, metadata_hash = %s WHERE key = %s", rows)
-
-    def mark_stale(self, keys: Iterable[str]) -> None:
-        with self._connection() as connection, connection.transaction():
-            revise(connection)
-            connection.execute("UPDATE papers SET chunking = 'stale' WHERE key = ANY(%s)", (list(keys),))
-
-    def miscounted(self) -> set[str]:
-        rows = self.rows(
-            "SELECT key FROM papers WHERE chunk_count <> (SELECT count(*) FROM chunks WHERE chunks.key = papers.key)"
-            " OR chunk_count <> (SELECT coalesce(max(idx) + 1, 0) FROM chunks WHERE chunks.key = papers.key)"
-            " OR NOT EXISTS (SELECT 1 FROM sections WHERE sections.key = papers.key)"
-        )
-        return {row[0] for row in rows}
-
-    def strays(self) -> set[str]:
-        """None: foreign keys delete the parts of a paper with it."""
-        return set()
-
-    def drop_strays(self) -> None:
-        """Do nothing: there are none."""
+        with self._change_papers() as connection:
+            connection.executemany("UPDATE papers SET record = ?, metadata_hash = ? WHERE key = ?", rows)
 
     def stage(self, changes: Iterable[Change]) -> None:
         """Write changes to catalog, texts, vectors and words in one transaction."""
-        self._write(list(changes))
-
-    def _write(self, changes: Sequence[Change]) -> None:
         with self._connection() as connection, connection.transaction():
             revise(connection)
-            changes = self._begin(connection, changes)
-            keys = [change.key for change in changes]
-            images = images_of(connection, keys)
-            connection.execute("DELETE FROM papers WHERE key = ANY(%s)", (keys,))
-            if put := [(change, change.record) for change in changes if change.record is not None]:
-                self._put(connection, put)
-            drop_images(connection, images)
+            added = self._replace(connection, list(changes))
+            write_postings(connection.cursor(), {change.key: change.chunks for change in added})
+            (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
+            for dimension in {len(change.summary_vector) for change in added}:
+                if total > EXACT_LIMIT and dimension <= INDEXABLE:
+                    expression = f"(embedding::vector({dimension})) vector_cosine_ops"
+                    connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
 
-    def _begin(self, connection: Any, changes: Sequence[Change]) -> Sequence[Change]:
-        """The changes to write, within an open transaction."""
-        return changes
-
-    def _put(self, connection: Any, put: Sequence[tuple[Change, PaperRecord]]) -> None:
-        cursor = connection.cursor()
-        cursor.executemany(ROW, [paper_row(change, record) for change, record in put])
-        cursor.executemany(SECTION_ROW, [row for change, _ in put for row in section_rows(change)])
-        copy_rows(cursor, (row for change, _ in put for row in chunk_rows_of(change)))
-        if passages := [(change.key, place, row) for change, _ in put for place, row in enumerate(change.note_vectors)]:
-            cursor.executemany("INSERT INTO passages VALUES (%s, %s, %s)", passages)
-        written = [change for change, _ in put]
-        self._write_words(cursor, written)
-        write_figures(cursor, written)
-        for dimension in {len(change.summary_vector) for change in written}:
-            require_dimension(connection, dimension, self._database)
-            self._index(connection, dimension)
-
-    def _write_words(self, cursor: Any, changes: Sequence[Change]) -> None:
-        write_postings(cursor, {change.key: change.chunks for change in changes})
-
-    def _index(self, connection: Any, dimension: int) -> None:
-        """Build the vector index once there are too many vectors for exact search."""
-        (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
-        if total > EXACT_LIMIT and dimension <= INDEXABLE:
-            expression = f"(embedding::vector({dimension})) vector_cosine_ops"
-            connection.execute(f"CREATE INDEX IF NOT EXISTS {INDEX} ON chunks USING hnsw ({expression})")
+    def _replace(self, connection: Any, changes: Sequence[Change]) -> list[Change]:
+        """Delete the papers of changes and write those that are not removed, without their words; returns those."""
+        keys = [change.key for change in changes]
+        images = images_of(connection, keys)
+        connection.execute("DELETE FROM papers WHERE key = ANY(%s)", (keys,))
+        added = [change for change in changes if change.record is not None]
+        if added:
+            cursor = connection.cursor()
+            for dimension in {len(change.summary_vector) for change in added}:
+                require_dimension(connection, dimension, self._database)
+            cursor.executemany(ROW, [paper_row(change, change.record) for change in added if change.record is not None])
+            cursor.executemany(SECTION_ROW, [row for change in added for row in section_rows(change)])
+            copy_rows(cursor, (row for change in added for row in chunk_rows_of(change)))
+            if passages := [(change.key, *place) for change in added for place in enumerate(change.note_vectors)]:
+                cursor.executemany("INSERT INTO passages VALUES (%s, %s, %s)", passages)
+            write_figures(cursor, added)
+        drop_images(connection, images)
+        return added
 
 
 def require_dimension(connection: Any, dimension: int, database: Database) -> None:

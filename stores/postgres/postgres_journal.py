@@ -92,21 +92,14 @@ class LibraryJournalDatabase:
     passing: tuple[type[Exception], ...] = (ConnectionLostError,)
 
     def __init__(self, url: DatabaseUrl) -> None:
-        self._url = url
-
-    @property
-    def name(self) -> str:
-        return str(self._url)
-
-    @property
-    def place(self) -> DatabaseUrl:
-        return self._url
+        self.place = url
+        self.name = str(url)
 
     def connect(self) -> LibraryJournalConnection:
-        return LibraryJournalConnection(Database(self._url))
+        return LibraryJournalConnection(Database(self.place))
 
     def call_locks(self) -> DatabaseCallLocks:
-        return DatabaseCallLocks(self._url)
+        return DatabaseCallLocks(self.place)
 
     def stored_bytes(self, connection: JournalConnection) -> int:
         (size,) = connection.execute(f"SELECT sum(pg_total_relation_size(name)) FROM {_TABLES}").fetchone()

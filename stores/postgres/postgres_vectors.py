@@ -16,8 +16,10 @@ from ...documents import Category, Chunk, chunk_id, split_chunk_id
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
+from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, PaperRecords, ScopedSearch, Scored, StoredChunk, VectorKind, cosines, ordered
+from ..search_records import ChunkScope, ScopedSearch, Scored, StoredChunk, VectorKind, ordered
+from ..store_protocols import ChunkVectors
 from .database import Database, PooledTables, SeenRevision
 
 _CHUNK: Final = (
@@ -48,21 +50,17 @@ _WIDENING: Final = 4  # results requested from the index per result wanted
 _MOST_SCANNED: Final = 200_000
 
 
-class PostgresVectors(PooledTables):
+class PostgresVectors(PooledTables, ChunkVectors):
     """Chunks, summaries and passages of notes; thread-safe."""
+
+    _binary = True
 
     def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
         super().__init__(database, pool)
         self._seen = seen
 
-    def close(self) -> None:
-        """Do nothing: every call sees what other processes wrote."""
-
-    def _rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        return self.rows(query, values, binary=True)
-
     def _of_ids(self, columns: str, table: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
-        return self._rows(_by_ids(columns, table), split_ids(ids))
+        return self.rows(_by_ids(columns, table), split_ids(ids))
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         rows = self._of_ids(f"{_CHUNK}, {'c.embedding' if vectors else 'NULL'}", "chunks", ids)
@@ -78,12 +76,12 @@ class PostgresVectors(PooledTables):
             rows = self._of_ids("c.key, c.idx, c.embedding", _TABLES[kind], ids)
             return {chunk_id(key, index): np.asarray(_vector(row), np.float32) for key, index, row in rows}
         query = "SELECT key, summary_vector FROM papers WHERE key = ANY(%s) AND summary_vector IS NOT NULL"
-        return {key: np.asarray(_vector(row), np.float32) for key, row in self._rows(query, (list(ids),))}
+        return {key: np.asarray(_vector(row), np.float32) for key, row in self.rows(query, (list(ids),))}
 
     def stored_ids(self, kind: VectorKind = "content") -> set[str]:
         if kind == "summaries":
-            return {row[0] for row in self._rows("SELECT key FROM papers WHERE summary_vector IS NOT NULL")}
-        return {chunk_id(*row) for row in self._rows(f"SELECT key, idx FROM {_TABLES[kind]}")}
+            return {row[0] for row in self.rows("SELECT key FROM papers WHERE summary_vector IS NOT NULL")}
+        return {chunk_id(*row) for row in self.rows(f"SELECT key, idx FROM {_TABLES[kind]}")}
 
     def delete(self, ids: Sequence[str], kind: VectorKind = "content") -> None:
         with self._connection() as connection:
@@ -97,7 +95,7 @@ class PostgresVectors(PooledTables):
             )
 
     def read_through(self) -> None:
-        self._rows("SELECT sum(vector_dims(embedding)) FROM chunks")
+        self.rows("SELECT sum(vector_dims(embedding)) FROM chunks")
 
     def set_aside(self) -> Path:
         """Raise `InputError`: a damaged database is restored from a backup."""
@@ -107,11 +105,11 @@ class PostgresVectors(PooledTables):
         self, vector: Vector, k: int, keys: Sequence[str] | None, categories: Sequence[int] | None
     ) -> list[tuple[str, float]]:
         """Ids and cosines of the nearest chunks, by exact search."""
-        return self._score_rows(self._rows(EXACT, {"vector": vector, "k": k, "keys": keys, "categories": categories}))
+        return self._score_rows(self.rows(EXACT, {"vector": vector, "k": k, "keys": keys, "categories": categories}))
 
     def _score_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, float]]:
         """Ids and cosines of the rows of a search, and the revision that it saw."""
-        self._seen.update((rows or self._rows(f"SELECT {_REVISION}"))[0][0])
+        self._seen.update((rows or self.rows(f"SELECT {_REVISION}"))[0][0])
         return [(chunk_id(key, index), score) for _, key, index, score in rows]
 
     def indexed(
@@ -133,7 +131,7 @@ class PostgresVectors(PooledTables):
 
     def near_summaries(self, vector: Vector, k: int) -> Scored:
         """Keys and cosines of the nearest summaries."""
-        return self._rows(
+        return self.rows(
             "SELECT key, 1 - (summary_vector <=> %(vector)s) FROM papers WHERE summary_vector IS NOT NULL"
             " ORDER BY summary_vector <=> %(vector)s, key LIMIT %(k)s",
             {"vector": vector, "k": k},
@@ -141,7 +139,7 @@ class PostgresVectors(PooledTables):
 
     def near_passages(self, vector: Vector, k: int) -> Scored:
         """Ids and cosines of the nearest passages of notes."""
-        rows = self._rows(
+        rows = self.rows(
             f"SELECT key, idx, 1 - (embedding <=> %(vector)s) FROM passages"
             f" ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s",
             {"vector": vector, "k": k},
@@ -154,12 +152,9 @@ class PostgresNearest(ScopedSearch):
 
     _one_state = True
 
-    def __init__(self, records: PaperRecords, vectors: PostgresVectors) -> None:
-        super().__init__(records)
+    def __init__(self, records: CurrentRecords, vectors: PostgresVectors) -> None:
+        super().__init__(records, vectors.get_vectors)
         self._vectors = vectors
-
-    def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
-        return cosines(self._vectors.get_vectors(ids), vector)
 
     def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
         wanted = None if scope.keys is None else sorted(scope.keys)

@@ -22,14 +22,12 @@ from typing import Any, Final
 
 from ...errors import CiteloomError
 from ...settings.addresses import DatabaseUrl
-from ..backends import Listener
-from ..server_jobs import RegisteredJobs, RequestKeys
-from ..server_sessions import RecentEndings, SignInSessions
+from ..backends import Listener, ServerRegistry
+from ..home import DatabaseHome
 from ..tables import TableConnection
-from ..uploads import UPLOAD, PostgresUploads
+from ..uploads import UPLOAD, SharedUploads
 from .advisory_locks import DatabaseCallLocks
-from .database import Database, DatabaseTables, LeaseLostError, SharedSql, connection_suffix
-from .database_home import DatabaseHome
+from .database import Database, DatabaseTables, LeaseLostError, SharedSql
 
 LEASE: Final = 15  # seconds
 DISCONNECTED_TIMEOUT: Final = 3  # seconds
@@ -57,7 +55,7 @@ def channel_of(url: DatabaseUrl) -> str:
     return f"citeloom_{hashlib.sha256(url.mark.encode()).hexdigest()[:16]}"
 
 
-class DatabaseServerRegistry:
+class DatabaseServerRegistry(ServerRegistry):
     """A server's row, and the thread that renews it."""
 
     def __init__(self, home: DatabaseHome) -> None:
@@ -65,17 +63,13 @@ class DatabaseServerRegistry:
         self._id = secrets.token_hex(6)
         with Database(home.url).transaction() as connection:
             connection.execute("INSERT INTO servers (id) VALUES (%s)", (self._id,))
-        self.home = home.as_server(self._id)
-        self._database = Database(self.home.url)
+        own_home = home.as_server(self._id)
+        self._database = Database(own_home.url)
         self._channel = channel_of(home.url)
         self._pool = self._database.pool(_CONNECTIONS, vectors=False)
-        tables = DatabaseTables(self._database, self._pool)
-        self.jobs = RegisteredJobs(tables, self._id, self._notify)
-        self.keys = RequestKeys(tables, self._id)
-        self.sessions = SignInSessions(tables)
-        self.endings = RecentEndings(tables)
-        self.locks = DatabaseCallLocks(self.home.url)
-        self.uploads = PostgresUploads(partial(self._database.leased, self._pool), self.home.papers, UPLOAD)
+        super().__init__(own_home, DatabaseTables(self._database, self._pool), self._id, self._notify)
+        self.locks = DatabaseCallLocks(own_home.url)
+        self.uploads = SharedUploads(partial(self._database.leased, self._pool), home.papers, UPLOAD)
         self._leaving = threading.Event()
         self._thread: threading.Thread | None = None
         self._heartbeats = 0
@@ -127,7 +121,7 @@ class DatabaseServerRegistry:
     def _send_heartbeat(self, connection: Any, listener: Listener) -> None:
         renewed = connection.execute(_RENEW, (self._id,)).fetchone()
         if renewed is None:
-            raise LeaseLostError(f"{self.home.url}: this server was evicted, since it did not answer.")
+            raise LeaseLostError(f"{self._database.url}: this server was evicted, since it did not answer.")
         shared = SharedSql(connection)
         if stopped := self.jobs.stop_requests(shared):
             listener.stop(stopped)
@@ -150,7 +144,7 @@ def _evict_server(connection: Any, server: str) -> None:
         return
     until = time.monotonic() + TERMINATION_TIMEOUT
     end_all = f"SELECT pg_terminate_backend(a.pid) {_ACTIVITY} %s"
-    while connection.execute(end_all, (f"%{connection_suffix(server)}",)).fetchall():
+    while connection.execute(end_all, (f"%#{server}",)).fetchall():
         if time.monotonic() > until:
             _log.warning("Connections of a dead server do not end; its work is not resumed yet.")
             return

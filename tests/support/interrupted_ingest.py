@@ -22,8 +22,8 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import parse_home
 from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
+from citeloom.stores.local.chroma import VectorStore
 from citeloom.stores.local.fulltext import FullText
-from citeloom.stores.local.vectors import VectorStore
 from citeloom.stores.postgres import postgres_catalog
 from tests.support.word_embedding import WordEmbedding
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from citeloom.stores.home_tables import SERVER_TABLES
 from citeloom.stores.local.file_tables import FileTables
-from citeloom.stores.server_jobs import SERVERS, JobOrder, RegisteredJobs, unfinished_jobs
+from citeloom.stores.server_jobs import SERVER_TABLES, SERVERS, JobOrder, RegisteredJobs
 
 
 def leave_job(home: Path, order: JobOrder) -> None:
@@ -16,12 +15,8 @@ def leave_job(home: Path, order: JobOrder) -> None:
 
 def left_jobs(home: Path) -> set[str]:
     """The ids of jobs that have not ended."""
-    return unfinished_jobs(_tables(home))
+    return _register(home).unfinished()
 
 
 def _register(home: Path) -> RegisteredJobs:
-    return RegisteredJobs(_tables(home), "gone")
-
-
-def _tables(home: Path) -> FileTables:
-    return FileTables(home / "server.sqlite", (SERVERS, *SERVER_TABLES))
+    return RegisteredJobs(FileTables(home / "server.sqlite", (SERVERS, *SERVER_TABLES)), "gone")

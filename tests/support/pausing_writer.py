@@ -20,9 +20,9 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.catalog import Catalog
+from citeloom.stores.local.chroma import VectorStore
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.fulltext import FullText
-from citeloom.stores.local.vectors import VectorStore
 from tests.support.word_embedding import WordEmbedding
 
 UNTOUCHED = ("grace2021", "hedy2019")

@@ -16,7 +16,7 @@ from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local import chroma
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.local.lock import WriterLock
+from citeloom.stores.local.lock import FolderLock
 from tests.support.made_papers import carry_out, change, similar
 from tests.support.word_embedding import WordEmbedding
 
@@ -29,7 +29,7 @@ def main(home: Home, sync: int) -> None:
     library = Library.open(home, WordEmbedding())
     library.finish_staged()
     random = np.random.default_rng(1)
-    with WriterLock(home).try_held():
+    with FolderLock(home).try_held():
         carry_out(library, [change(key, similar(random, 50), "first") for key in KEYS])
         sys.stdout.write("written\n")
         sys.stdout.flush()

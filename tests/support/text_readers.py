@@ -167,7 +167,7 @@ def _papers(text: str) -> list[Paper]:
 
 def _given(text: str) -> object:
     given = Document(text, metadata={"key": "a2020", "author": text, "title": text, "doi": text})
-    return langchain_documents.read_documents(langchain_documents.Given("a2020", (given,)), _bibliography(""))
+    return langchain_documents.read_documents("a2020", [given], _bibliography(""))
 
 
 def _render(style: Any) -> Reader:

@@ -93,13 +93,17 @@ def test_from_python_without_a_loop(home: Path, tmp_path: Path) -> None:
         assert (first["number"], first["outcome"], first["question"]) == (1, "passages", QUESTION)
         second = talk.ask(FOLLOWING)
         assert second["question"] != FOLLOWING and second["asked"] == FOLLOWING
+        thanked = talk.ask("Thank you, that was helpful!")
+        assert (thanked["outcome"], thanked["question"]) == ("nothing", "Thank you, that was helpful!")
+        assert "nothing was searched" in thanked["text"]
+        assert talk.ask("And of its limits?")["question"] == "And of temperature scaling's limits?"
         alone = talk.ask("Where is the sensor worn?", alone=True)
         assert alone["question"] == "Where is the sensor worn?"
         talk.export(tmp_path / "talk.md")
         thread = talk.thread_id
     with open_library(home) as library:
         again = Conversation(library, thread[:9])
-        assert [turn["number"] for turn in again.turns] == [1, 2, 3]
+        assert [turn["number"] for turn in again.turns] == [1, 2, 3, 4, 5]
         assert again.turns[0]["text"] == first["text"]
         with pytest.raises(CiteloomError):
             Conversation(library, "chat-none")

@@ -66,7 +66,10 @@ def test_an_edited_paper_and_a_docx_that_was_edited_since(
         exported = export(library, file, ["tex", "html"])
         checked = verify(library, exported["files"]["html"])
     assert "This is how I would end it." in Path(exported["files"]["tex"]).read_text("utf-8")
-    assert checked["mismatches"] == [] and checked["checked"]["quotes"] > 0
+    assert checked["mismatches"] == []
+    record = json.loads((tmp_path / "paper.json").read_text("utf-8"))
+    assert checked["checked"]["quotes"] == checked["checked"]["keys"] == len(record["citations"]) > 0
+    assert checked["checked"]["findings"] == len(record["evidence"])
     (tmp_path / "paper.docx").write_bytes(b"mine")
     again = citeloom("export", file, "--format", "docx", "--home", home)
     assert again.code == 0 and (tmp_path / "paper.docx").read_bytes() == b"mine" and "paper.2.docx" in again.out

@@ -74,6 +74,20 @@ def test_a_question_of_another_field_is_not_answered_and_that_is_no_error(citelo
     assert "Next: rephrase the question" in done.err
     record = citeloom("research", ELSEWHERE, "--home", home, "--json").json
     assert record["answered"] is False and record["citations"] == record["references"] == []
+    assert f"- {record['coverage']['passages']['read']} passages of " in record["text"]
+
+
+def test_a_question_in_a_language_that_no_model_knows_is_told_so(citeloom: Citeloom, home: Path) -> None:
+    done = citeloom("research", "Wie viele Startwerte braucht ein Verbund kleiner Netze?", "--home", home)
+    assert done.code == 0 and "seems to be in German" in done.out and "EMBEDDING_MODEL" in done.out
+    assert "seems to be in" not in citeloom("research", ELSEWHERE, "--home", home).out
+
+
+def test_the_sentences_that_answer_a_question_are_listed_first(citeloom: Citeloom, home: Path) -> None:
+    record = citeloom("research", "How many seeds does an ensemble need?", "--home", home, "--json").json
+    first, second = (" ".join(item["quote"].split()) for item in record["citations"][:2])
+    assert "Twenty seeds are a reasonable default" in first
+    assert "five seeds, pooled, then one temperature" in second
 
 
 def test_files_are_written_where_a_folder_is_named(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ def test_a_number_of_the_experiment_is_compared_with_the_experiment_of_the_run(
     done = citeloom("verify", written, "--home", home)
     assert done.code == 0 and "all hold" in done.err and "Not checked" not in done.err
     assert f"and {len(record['numbers'])} numbers were checked" in done.err
+    assert done.err.count(f"{len(record['citations'])} citations with key and quote") == 1
+    assert f"{len(record['evidence'])} findings, cited or not" in done.err
     place, trace = next((n, item) for n, item in enumerate(record["numbers"]) if "path" in (item["found"] or {}))
     old, begin = trace["text"], trace["start"]
     new = "9" * len(old)

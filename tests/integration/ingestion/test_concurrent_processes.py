@@ -25,9 +25,9 @@ from tests.support.word_embedding import WordEmbedding
 HOLD = """
 import sys
 from citeloom.stores.home import Home
-from citeloom.stores.local.lock import WriterLock
+from citeloom.stores.local.lock import FolderLock
 from pathlib import Path
-with WriterLock(FolderHome(Path(sys.argv[1])).prepare()).try_held() as held:
+with FolderLock(FolderHome(Path(sys.argv[1])).prepare()).try_held() as held:
     print(held, flush=True)
     sys.stdin.readline()
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.documents import sandbox
-from citeloom.ingestion.ingest import ingest, remove
+from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.stores.library import Library
 
 
@@ -42,7 +42,7 @@ def test_a_broken_entry_is_converted_again(pdf: Path, library: Library) -> None:
 
 def test_it_leaves_with_its_paper(pdf: Path, library: Library) -> None:
     asyncio.run(ingest(library, [pdf]))
-    asyncio.run(remove(library, "tree"))
+    asyncio.run(remove_all(library, ["tree"]))
     assert entries(library) == []
     asyncio.run(ingest(library, [pdf.parent]))
     pdf.rename(pdf.with_suffix(".old"))

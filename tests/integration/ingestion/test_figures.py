@@ -18,7 +18,7 @@ from PIL import Image
 from citeloom.documents import sandbox
 from citeloom.documents.figures import PaperFigure
 from citeloom.ingestion.doctor import examine, repair, repair_library
-from citeloom.ingestion.ingest import ingest, remove
+from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.ingestion.ingest_events import IngestReport
 from citeloom.stores.library import Library
 from citeloom.stores.text_analysis import analyze
@@ -227,9 +227,9 @@ def test_images_leave_with_their_paper(library: Library, folder: Path) -> None:
         (folder / name).write_text(markdown("loom.png"), encoding="utf-8")
     taken_in(library, folder)
     assert len(list(library.home.figures.iterdir())) == 1
-    asyncio.run(remove(library, "a"))
+    asyncio.run(remove_all(library, ["a"]))
     assert len(list(library.home.figures.iterdir())) == 1
-    asyncio.run(remove(library, "b"))
+    asyncio.run(remove_all(library, ["b"]))
     assert list(library.home.figures.iterdir()) == []
 
 

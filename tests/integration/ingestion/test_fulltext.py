@@ -12,7 +12,7 @@ import pytest
 from citeloom.documents import Category
 from citeloom.errors import WRONG_INPUT
 from citeloom.ingestion.doctor import examine, repair
-from citeloom.ingestion.ingest import ingest, remove
+from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.fulltext import FullText
@@ -84,7 +84,7 @@ async def test_edits_and_removals_reach_the_words(library: Library, papers: Path
     assert not found(library, "mill")
     await ingest(library, [papers])
     assert found(library, "mill") and found(library, "outcome", keys=["ada2020"])
-    await remove(library, "ada2020")
+    await remove_all(library, ["ada2020"])
     assert not found(library, "mill") and {name.split(":")[0] for name in library.fulltext.entries()} == {"grace2021"}
     assert problems(library) == []
 
@@ -158,5 +158,5 @@ async def test_what_another_process_wrote_or_removed_is_seen(
     assert found(reader, "loom") and not found(reader, "compiler")
     await ingest(writer, [papers])
     assert found(reader, "compiler")
-    await remove(writer, "ada2020")
+    await remove_all(writer, ["ada2020"])
     assert not found(reader, "loom") and found(reader, "compiler")

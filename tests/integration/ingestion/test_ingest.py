@@ -12,7 +12,7 @@ import pytest
 from citeloom.documents import Category, text_hash
 from citeloom.errors import InputError
 from citeloom.ingestion.doctor import examine
-from citeloom.ingestion.ingest import ingest, remove
+from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.ingestion.ingest_events import Embedded, Planned, Stored
 from citeloom.stores.library import Library
 from citeloom.stores.vector_cache import VectorCache
@@ -212,7 +212,7 @@ async def test_a_deleted_file_stays_until_pruned(library: Library, papers: Path)
 
 async def test_a_removed_paper_leaves_every_store(library: Library, papers: Path) -> None:
     await ingest(library, [papers])
-    await remove(library, "ada2020")
+    await remove_all(library, ["ada2020"])
     assert len(library.store.stored_ids()) == library.chunk_count("grace2021")
     assert library.store.stored_ids("summaries") == {"grace2021"}
     with pytest.raises(InputError, match="no paper 'ada2020'"):
@@ -225,7 +225,7 @@ async def test_vectors_are_kept_between_libraries(
 ) -> None:
     cache = VectorCache(tmp_path / "cache" / "vectors.sqlite")
     await ingest(library, [papers], cache=cache)
-    await remove(library, "ada2020")
+    await remove_all(library, ["ada2020"])
     before = len(embedded(library))
     report = await ingest(library, [papers], cache=cache)
     cache.close()

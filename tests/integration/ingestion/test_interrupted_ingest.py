@@ -19,7 +19,7 @@ from citeloom.ingestion.ingest_events import Waiting
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.local.lock import WriterLock
+from citeloom.stores.local.lock import FolderLock
 from citeloom.stores.text_analysis import analyze
 from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
@@ -154,7 +154,7 @@ async def test_a_second_writer_waits_and_says_for_whom(
         assert process.stdout is not None and process.stdin is not None
         assert process.stdout.readline() == "Stored\n"
         library = open_library()
-        assert WriterLock(home).holder() == process.pid
+        assert FolderLock(home).holder() == process.pid
         assert any(f"process {process.pid}" in finding.message for finding in examine(library))
         assert len(library.papers()) == 1
         waited: list[int | None] = []
@@ -169,7 +169,7 @@ async def test_a_second_writer_waits_and_says_for_whom(
         assert process.wait() == 0
     assert waited == [process.pid]
     assert (report.unchanged, report.chunks_embedded) == (("ada2020", "grace2021"), 0)
-    assert WriterLock(home).holder() is None
+    assert FolderLock(home).holder() is None
 
 
 async def test_a_reader_sees_what_another_process_wrote(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.ingestion.doctor import examine, rebuild, repair
-from citeloom.ingestion.ingest import ingest, remove
+from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.text_analysis import analyze
@@ -149,7 +149,7 @@ async def test_a_note_follows_a_renamed_paper_and_leaves_with_a_removed_one(
     (papers / "grace2021.notes.md").write_text(NOTE, encoding="utf-8")
     await ingest(library, [papers])
     assert library.store.stored_ids("notes") == {"grace2021:00000"}
-    await remove(library, "grace2021")
+    await remove_all(library, ["grace2021"])
     assert library.store.stored_ids("notes") == set() and problems(library) == []
 
 

@@ -94,7 +94,7 @@ def test_without_a_model_each_section_says_something_of_its_own(
     assert record["title"] == experiment["paper_concept"]["title"]
     assert all(len(section["text"].split()) > 20 for section in record["sections"])
     assert record["text"].index("## Abstract") < record["text"].index("## Introduction")
-    quoted = re.findall(r"“([^”]+)”", record["text"])
+    quoted = re.findall(r"(?m)^- “([^”]+)”", record["text"])  # not the titles of their sections, in the same marks
     assert quoted and len(set(quoted)) == len(quoted), "the same words of a source are brought twice"
     assert not [finding for finding in record["findings"] if finding["rule"] == "repeated-sentence"]
 

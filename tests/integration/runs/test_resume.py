@@ -19,7 +19,7 @@ from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.local.file_tables import run_tables
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.local.lock import run_lock
+from citeloom.stores.local.lock import FolderLock
 from citeloom.stores.run_register import RunRegister
 from tests.support.openai_server import FakeOpenAI, Raw
 
@@ -141,7 +141,7 @@ async def test_a_run_in_progress_is_not_deleted(
     with open_session(settings, FolderHome(home)) as session:
         first = await run_request(request_, session)
         thread_id = first.record["thread_id"]
-        async with run_lock(session.home, thread_id):
+        async with FolderLock(session.home, thread_id).held():
             with pytest.raises(RunUnderWayError, match=thread_id):
                 await delete_run(session.home, thread_id)
         assert (await run_request(request_, session)).finished_earlier

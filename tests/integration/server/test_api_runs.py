@@ -11,7 +11,7 @@ import pytest
 from citeloom.api.stored_runs import run_summary
 from citeloom.stores.local.file_tables import run_tables
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.local.lock import run_lock
+from citeloom.stores.local.lock import FolderLock
 from citeloom.stores.run_register import RunRegister
 from tests.support.event_streams import Gate
 from tests.support.librarian import Librarian
@@ -155,7 +155,7 @@ async def test_a_run_of_another_process_is_named_as_such(served: Served, home: P
     register.mark(run_id, "running")
     with register._tables.transaction() as connection:
         connection.execute("UPDATE runs SET result = NULL")
-    async with run_lock(FolderHome(home), run_id):
+    async with FolderLock(FolderHome(home), run_id).held():
         assert run_summary(register.get(run_id), FolderHome(home))["status"] == "running"
         events = served.api.get(f"/runs/{run_id}/events")
         assert events.status_code == 409 and "another process" in events.json()["detail"]

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from citeloom.server.server_options import COOKIE
-from citeloom.stores.server_sessions import MAX_AGE
+from citeloom.stores.server_jobs import MAX_AGE
 from tests.support.served_app import Served, served_app
 
 pytestmark = pytest.mark.attack

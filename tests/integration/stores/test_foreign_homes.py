@@ -18,8 +18,8 @@ from citeloom.errors import WRONG_INPUT
 from citeloom.stores.home import Home, find_home
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome, UnsafeHomeError
-from citeloom.stores.local.local_backend import LocalStores
-from citeloom.stores.local.lock import WriterLock, run_lock, run_under_way
+from citeloom.stores.local.local_stores import LocalStores
+from citeloom.stores.local.lock import FolderLock
 from citeloom.stores.search_records import VectorStoreError
 from tests.support.word_embedding import WordEmbedding
 
@@ -188,7 +188,7 @@ def test_what_a_killed_writer_left_is_no_attack(home: Home) -> None:
 
 @pytest.mark.parametrize("name", ["library.pid", "library.lock"])
 def test_a_lock_follows_no_link_that_was_made_since(name: str, home: Home, precious: Path) -> None:
-    lock = WriterLock(home.prepare())
+    lock = FolderLock(home.prepare())
     link(home, f"locks/{name}", precious)
     with pytest.raises(UnsafeHomeError, match=name), lock.try_held():
         pytest.fail("held by a link")
@@ -199,15 +199,15 @@ async def test_the_lock_of_a_run_follows_no_link(home: Home, precious: Path) -> 
     home.prepare()
     link(home, "locks/discussion-0000.lock", precious)
     with pytest.raises(UnsafeHomeError):
-        run_under_way(home, "discussion-0000")
+        FolderLock(home, "discussion-0000").is_held()
     with pytest.raises(UnsafeHomeError):
-        async with run_lock(home, "discussion-0000"):
+        async with FolderLock(home, "discussion-0000").held():
             pytest.fail("held by a link")
     assert untouched(precious)
 
 
 def test_a_pid_file_may_say_anything(home: Home) -> None:
-    lock = WriterLock(home.prepare())
+    lock = FolderLock(home.prepare())
     for written in (b"9" * 10_000_000, b"\xff", b"", b"-1e9"):
         with lock.try_held() as held:
             assert held

@@ -9,7 +9,7 @@ import pytest
 
 from citeloom.documents.paper_names import zotero_link
 from citeloom.ingestion.doctor import rebuild
-from citeloom.ingestion.ingest import ingest, remove
+from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.stores.library import Library
 from citeloom.zotero import syncing as sync_module
 from tests.integration.zotero.conftest import Sync
@@ -379,7 +379,7 @@ async def test_an_exported_entry_does_not_make_a_paper_zoteros(
 ) -> None:
     await sync()
     entry = library.paper("lovelace2020looms").bibtex
-    await remove(library, "lovelace2020looms")
+    await remove_all(library, ["lovelace2020looms"])
     (library.home.zotero / "sync.json").unlink()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "lovelace2020looms.md").write_text(page_of("mine"), encoding="utf-8")

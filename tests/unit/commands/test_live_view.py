@@ -22,7 +22,7 @@ def test_the_view_tells_stage_searches_evidence_calls_tokens_and_cost() -> None:
     out.print(live)
     drawn = out.file.getvalue()  # type: ignore[attr-defined]
     assert "searched [1/3]: 5 passages for: [x]" in drawn
-    assert "searches: 1 · passages: 5 · 12 calls + 3 reused · 42,000 tokens · cost 0.2500" in drawn
+    assert "searches: 1 · findings: 5 · 12 calls + 3 reused · 42,000 tokens · cost 0.2500" in drawn
 
 
 def test_lines_of_a_run_without_a_model_say_nothing_of_calls() -> None:

@@ -13,7 +13,7 @@ PAPERS = {key: Paper(key, f"On {key}", year=2020) for key in ("looms", "mills", 
 
 def search(**route: Any) -> QuestionSearch:
     record: Any = {"track": "survey", "papers": [], "categories": [], "kind": "inventory", "start": [], **route}
-    return QuestionSearch(record, [], 0, limited=False)
+    return QuestionSearch(record, [], limited=False)
 
 
 SCREENED = {"cards": 57, "opened": ["looms", "mills", "gone"], "near": {"yarn": "a review"}}

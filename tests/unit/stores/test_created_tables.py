@@ -7,9 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from citeloom.stores.home_tables import RUN_TABLES, SERVER_TABLES
+from citeloom.stores.home_tables import RUN_TABLES
 from citeloom.stores.metadata_store import METADATA_TABLES
 from citeloom.stores.run_register import RUNS
+from citeloom.stores.server_jobs import SERVER_TABLES
 from citeloom.table_columns import POSTGRESQL, SQLITE, TypedTable
 
 TABLES = (*RUN_TABLES, *SERVER_TABLES, *METADATA_TABLES)

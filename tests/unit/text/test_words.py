@@ -10,7 +10,7 @@ import pytest
 import snowballstemmer
 from hypothesis import given, strategies as st
 
-from citeloom.text.words import plain_wording, stem, unescape_html
+from citeloom.text.words import foreign_language, plain_wording, stem, unescape_html
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,24 @@ def test_plain_wording_stays_as_it_is(text: str) -> None:
 
 def test_a_number_of_any_length_that_names_no_character_is_a_replacement_character() -> None:
     assert unescape_html(f"&#8211;&#0065; &#{'1' * 5_000}; &amp;") == "–A \ufffd &"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Wie viele Startwerte braucht ein Ensemble?", "German"),
+        ("Welche Methoden erkennen strukturelle Varianten?", "German"),
+        ("Combien de graines faut-il pour un ensemble ?", "French"),
+        ("¿Cuántas semillas necesita un conjunto?", "Spanish"),
+        ("Quanti semi servono per un insieme?", "Italian"),
+        ("温度校准之后", "another language than English"),
+        ("How many seeds does an ensemble need?", ""),
+        ("What is the role of de novo mutations?", ""),
+        ("CRISPR de novo assembly", ""),
+    ],
+)
+def test_a_language_other_than_english_is_told_by_its_frequent_words(text: str, language: str) -> None:
+    assert foreign_language(text) == language
 
 
 def test_words_are_stemmed_by_several_threads_at_once() -> None:

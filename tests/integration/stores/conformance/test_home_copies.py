@@ -15,14 +15,13 @@ from citeloom.documents.publication_status import Notice
 from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion import home_copy
-from citeloom.ingestion.home_copy import CopyError, copy_home
+from citeloom.ingestion.home_copy import HOME_TABLES, CopyError, copy_home
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.budget import Budget, BudgetLimits
 from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
 from citeloom.stores.backends import backend_of
 from citeloom.stores.evidence_table_register import StoredCell, StoredPaper
 from citeloom.stores.home import Home
-from citeloom.stores.home_tables import HOME_TABLES
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.metadata_store import ServiceAnswer

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from citeloom.stores.backends import Backend, ServerRegistry, backend_of
-from citeloom.stores.home import Home
-from citeloom.stores.postgres.database_home import DatabaseHome
+from citeloom.stores.home import DatabaseHome, Home
 from citeloom.stores.server_jobs import EventBatch, JobOrder, KeyUse
 
 ORDER = JobOrder("run-1", "run", {"limits": {"max_calls": 3}})
@@ -75,7 +74,7 @@ def test_sessions_are_known_to_every_server_and_bounded_in_number(
 ) -> None:
     first = backend.join_servers()
     second = backend.join_servers() if first.jobs.shared else first
-    monkeypatch.setattr("citeloom.stores.server_sessions._MAX_SESSIONS", 3)
+    monkeypatch.setattr("citeloom.stores.server_jobs._MAX_SESSIONS", 3)
     for number in range(5):
         first.sessions.begin(f"session-{number}", "token")
     assert [second.sessions.is_active(f"session-{number}", "token") for number in range(5)] == [False] * 2 + [True] * 3

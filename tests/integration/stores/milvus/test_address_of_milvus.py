@@ -30,7 +30,7 @@ from citeloom.settings.addresses import parse_vectors
 from tests.support.word_embedding import WordEmbedding
 
 library = Library.open(find_home(parse_home(sys.argv[1]), vectors=parse_vectors(sys.argv[2])), WordEmbedding())
-rows = library._stores._rows()
+rows = library.stores._rows()
 before = rows.missing()
 child = os.fork()
 if child == 0:
@@ -75,7 +75,7 @@ async def test_doctor_says_that_milvus_cannot_be_reached(url: str, milvus: Milvu
     await ingest(library, [papers])
     library.close()
     elsewhere = Library.open(with_milvus(url, UNREACHABLE), WordEmbedding())
-    found = [message for good, topic, message in elsewhere.state() if not good and topic == "Milvus"]
+    found = [message for good, topic, message in elsewhere.stores.state() if not good and topic == "Milvus"]
     assert len(found) == 1 and "Connection refused" in found[0] and "CITELOOM_VECTORS" in found[0]
     assert "s3cr3t" not in found[0] and "ada" not in found[0]
     with pytest.raises(MilvusUnavailableError, match=r"127\.0\.0\.1:9"):

@@ -114,7 +114,7 @@ def test_tables_of_a_newer_version_are_not_touched(url: str) -> None:
     home = find_home(parse_home(url)).prepare()
     with psycopg.connect(url) as connection:
         connection.execute("INSERT INTO schema_versions VALUES (9999)")
-    migrations.forget_prepared()
+    migrations._prepared.clear()
     with pytest.raises(OtherFormatError):
         home.prepare()
 
@@ -126,7 +126,7 @@ def test_tables_of_an_earlier_version_get_what_they_lack_and_keep_what_they_hold
         for table in GRID_TABLES:
             connection.execute(f"DROP TABLE {table.name}")
         connection.execute("UPDATE schema_versions SET number = 1")
-    migrations.forget_prepared()
+    migrations._prepared.clear()
     backend = backend_of(home.prepare())
     backend.evidence_tables().save("table-1", "Which looms?", {"columns": [], "papers": []})
     assert [table.question for table in backend.evidence_tables().all()] == ["Which looms?"]

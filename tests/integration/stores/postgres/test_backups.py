@@ -49,7 +49,7 @@ async def test_a_backup_restores_everything(url: str, postgres: str, papers: Pat
         connection.execute(f"ALTER SCHEMA {schema} RENAME TO {schema}_lost")
     try:
         run(restore, "--quiet", "--set=ON_ERROR_STOP=1", f"--file={backup}", postgres)
-        migrations.forget_prepared()
+        migrations._prepared.clear()
         restored = Library.open(find_home(parse_home(url)), WordEmbedding())
         assert restored.version() == version
         assert restored.nearest_ids(np.asarray(WordEmbedding().vector("looms")), 5) == hits

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from citeloom.roles.extractive.follow_ups import ExtractiveRewriter, complete_question, condense_question
+from citeloom.roles.extractive.follow_ups import (
+    ExtractiveRewriter,
+    complete_question,
+    condense_question,
+    is_remark,
+)
 from citeloom.roles.protocols import Turn
 from citeloom.text.question_subject import subject_words
 
@@ -100,6 +105,22 @@ def test_pronouns_stay_with_the_subject_and_questions_do_not_grow() -> None:
         "How are graph neural networks trained?",
         "How are graph neural networks trained in biology?",
     ]
+
+
+@pytest.mark.parametrize(
+    "said", ["Thank you!", "Thanks, that was very helpful.", "Ok", "Hello", "Great, thanks a lot!", "Got it", "no"]
+)
+def test_a_remark_asks_for_nothing_and_later_questions_pass_over_it(said: str) -> None:
+    asked = Turn("How are priors of edges estimated?", "")
+    assert is_remark(said) and condense_question(said, [asked]) == said
+    assert condense_question("And in 2020?", [asked, Turn(said, "")]) == condense_question("And in 2020?", [asked])
+
+
+@pytest.mark.parametrize(
+    "said", ["Ok, why?", "And in 2020?", "Is it good?", "Great, and mice", "Explain", "Hi, which genes"]
+)
+def test_what_asks_for_something_is_no_remark(said: str) -> None:
+    assert not is_remark(said)
 
 
 async def test_a_first_question_and_one_in_another_script_are_left_alone() -> None:

@@ -11,16 +11,18 @@ import pytest
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
 from citeloom.models.embeddings.bundled_models import Reranker
-from citeloom.roles.extractive.extractive_readers import Nearness, Relevance, SentenceVectors
 from citeloom.roles.extractive.passage_details import blank_details
 from citeloom.roles.extractive.passage_lists import (
+    LISTED_BEFORE,
     NOTHING_NEAR,
+    OF_SUBJECT,
     ExtractiveAnswerer,
     ExtractiveWriter,
     NearPassage,
     place_passages,
 )
-from citeloom.roles.protocols import AnswerBrief, Draft, Need, NeedCoverage, SectionBrief, Source
+from citeloom.roles.extractive.passage_scores import PassageScores
+from citeloom.roles.protocols import AnswerBrief, Draft, EarlierSection, Need, NeedCoverage, SectionBrief, Source
 from tests.support.word_embedding import WordEmbedding
 
 EXPERIMENT = Experiment.model_validate(
@@ -43,20 +45,17 @@ FITTING = "Temperature scaling lowers the calibration error of small networks wh
 OFF_TOPIC = "Soil moisture probes drift by several percent over one season when they are buried in heavy clay"
 
 
-VECTORS = SentenceVectors(WordEmbedding())
-
-
-class AsRead(Nearness):
+class AsRead(PassageScores):
     """As near as the reader said, so that no cross-encoder is loaded."""
 
-    async def of_sources(self, need: Need, subject: str, sources: Sequence[Source]) -> list[float]:
-        return [10 * item.evidence.llm_score for item in sources]
+    async def near_statements(self, needs: Sequence[tuple[Need, Sequence[Source]]], subject: str) -> list[Any]:
+        return [[10 * item.evidence.llm_score - 3 for item in sources] for _, sources in needs]
 
-    async def of_answers(self, question: str, sources: Sequence[Source]) -> list[float]:
+    async def answers(self, question: str, sources: Sequence[Source]) -> list[float]:
         return [item.evidence.llm_score for item in sources]
 
 
-NEARNESS = AsRead(VECTORS, Relevance(WordEmbedding(), Reranker()))
+SCORES = AsRead(WordEmbedding(), Reranker())
 
 
 def source(number: int, sentence: str, *, key: str, authors: tuple[str, ...] = ("Ada Varga", "Per Lind")) -> Source:
@@ -74,10 +73,16 @@ def near(text: str, *sources: Source) -> NeedCoverage:
     return NeedCoverage(Need("N1", text, (text,)), tuple(item.evidence.id for item in sources), 1, 1, (), "open")
 
 
-def write(kind: SectionKind, *needs: NeedCoverage, sources: tuple[Source, ...] = (), **fields: Any) -> Draft:
-    writer = ExtractiveWriter(VECTORS, NEARNESS)
+def write(
+    kind: SectionKind,
+    *needs: NeedCoverage,
+    sources: tuple[Source, ...] = (),
+    earlier: tuple[EarlierSection, ...] | None = None,
+    **fields: Any,
+) -> Draft:
+    writer = ExtractiveWriter(SCORES)
     experiment = EXPERIMENT.model_copy(update=fields)
-    return asyncio.run(writer.write(SectionBrief(kind, experiment, sources, (), 0, 300, needs=needs)))
+    return asyncio.run(writer.write(SectionBrief(kind, experiment, sources, (), 0, 300, earlier=earlier, needs=needs)))
 
 
 def blocks(draft: Draft) -> list[str]:
@@ -101,7 +106,7 @@ def test_a_passage_names_the_sentence_of_the_paragraph_that_it_is_near_to() -> N
     given = source(1, FITTING, key="varga2021")
     reasoning = "Soil dried in the sun. Temperature scaling lowered the calibration error."
     draft = write("discussion", near(reasoning, given), sources=(given,), reasoning=reasoning)
-    assert "near to “Temperature scaling lowered the calibration error.”" in draft.text
+    assert "[E1], in “Results”; near to sentence 2\n" in f"{draft.text}\n"
 
 
 def test_what_no_passage_is_near_to_is_listed_at_the_end() -> None:
@@ -130,27 +135,49 @@ def test_at_most_three_passages_of_two_per_paper_are_listed_for_a_statement() ->
 
 def test_a_passage_stands_once_under_the_statement_that_it_is_nearest_to() -> None:
     given = source(1, FITTING, key="varga2021")
-    placed = place_passages([NearPassage("N1", given, 1.0), NearPassage("N2", given, 3.0)], {"N1", "N2"}, "")
+    placed, _ = place_passages([NearPassage("N1", given, 1.0), NearPassage("N2", given, 3.0)], {"N1", "N2"}, "")
     assert list(placed) == ["N2"]
     again = source(2, FITTING, key="varga2021")
-    placed = place_passages([NearPassage("N1", given, 3.0), NearPassage("N2", again, 1.0)], {"N1", "N2"}, "")
+    placed, _ = place_passages([NearPassage("N1", given, 3.0), NearPassage("N2", again, 1.0)], {"N1", "N2"}, "")
     assert list(placed) == ["N1"]
 
 
-def test_a_passage_that_an_earlier_section_of_the_paper_lists_is_not_repeated_beside_others() -> None:
-    before, fresh = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="varga2021")
+def test_what_an_earlier_section_of_the_paper_says_is_not_repeated() -> None:
+    before, fresh = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="lind2022")
     near = [NearPassage("N1", before, 3.5), NearPassage("N1", fresh, 2.5)]
-    assert [item.source for item in place_passages(near, {"N1"}, "")["N1"]] == [before, fresh]
-    assert [item.source for item in place_passages(near, {"N1"}, "It was so [E1].")["N1"]] == [fresh]
+    placed, again = place_passages(near, {"N1"}, "")
+    assert ([item.source for item in placed["N1"]], again) == ([before, fresh], [])
+    placed, again = place_passages(near, {"N1"}, "It was so [E1].")
+    assert ([item.source for item in placed["N1"]], [item.source for item in again]) == ([fresh], [before])
 
 
-def test_what_is_less_near_only_adds_papers_to_a_section_that_has_few() -> None:
+def test_a_later_section_names_what_is_listed_and_what_nothing_is_near_to_once() -> None:
+    given = source(1, FITTING, key="varga2021")
+    first = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
+    needs = (
+        near(EXPERIMENT.reasoning, given),
+        replace(near(EXPERIMENT.summary), need=Need("N2", EXPERIMENT.summary, ("q",))),
+    )
+    second = write("conclusion", *needs, sources=(given,), earlier=(EarlierSection("discussion", first.text),))
+    assert f"{LISTED_BEFORE.format('conclusion')} [E1]" in second.text and FITTING not in second.text
+    third = write("abstract", *needs, sources=(given,), earlier=(EarlierSection("conclusion", second.text),))
+    assert NOTHING_NEAR in second.text and NOTHING_NEAR not in third.text
+
+
+def test_a_section_with_few_papers_lists_the_best_passages_of_others_for_whatever_need() -> None:
     keys = ["varga2021", "lind2022", "okafor2022", "tanaka2023", "moreau2025"]
     given = [source(number, f"{FITTING} {number}", key=key) for number, key in enumerate(keys, 1)]
-    near = [NearPassage("N1", given[0], 2.0)]
+    near = [NearPassage("N1", given[0], 2.0), NearPassage("N1", given[4], -1.0)]
     near += [NearPassage("N2", item, 0.5 - 0.1 * place) for place, item in enumerate(given)]
-    placed = place_passages(near, {"N1"}, "")
-    assert [item.source.paper.key for item in placed["N2"]] == keys[1:4]
+    placed, _ = place_passages(near, {"N1"}, "")
+    assert [item.source.paper.key for item in placed["N2"]] == keys[1:4] and placed["N1"][0].source == given[0]
+
+
+def test_passages_near_to_the_subject_stand_in_one_list_after_the_statements() -> None:
+    given, other = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="lind2022")
+    subject = replace(near("Sensors drift.", other), need=Need("N2", "Sensors drift.", ("Sensors drift.",)))
+    draft = write("discussion", near(EXPERIMENT.reasoning, given), subject, sources=(given, other))
+    assert blocks(draft)[-2:] == [OF_SUBJECT, f"- “{OFF_TOPIC}” [E2], in “Results”"]
 
 
 @pytest.mark.parametrize("verdict", ["partially_supported", "Partially supported", "refuted", "inconclusive"])
@@ -222,7 +249,7 @@ def test_our_words_beside_a_passage_are_blanks_for_the_numbers_and_the_rest_stay
 
 def answer(*needs: NeedCoverage, sources: tuple[Source, ...] = ()) -> str:
     brief = AnswerBrief("Does scaling lower the error, and at what cost?", sources, (), 0, 300, needs=needs)
-    return asyncio.run(ExtractiveAnswerer(NEARNESS).write(brief)).text
+    return asyncio.run(ExtractiveAnswerer(SCORES).write(brief)).text
 
 
 def test_a_question_gets_its_passages_by_need_and_what_was_searched() -> None:

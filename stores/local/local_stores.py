@@ -1,0 +1,114 @@
+"""The stores of a library in a folder, and the rows of all its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...documents import chunk_id
+from ...models.embeddings.protocol import Vector
+from ...sqlite import CHECKPOINTS_REMEDY
+from ...table_columns import TypedTable
+from ..metadata_store import METADATA_TABLES, MetadataStore
+from ..paper_catalog import CurrentRecords
+from ..paper_change import Change
+from ..search_records import VectorKind
+from ..store_protocols import LibraryStores
+from ..tables import select_all
+from .catalog import Catalog
+from .catalog_figures import FigureFiles
+from .chroma import VectorStore
+from .file_tables import FileTables, metadata_tables, run_tables
+from .folder_home import FolderHome
+from .fulltext import FullText
+
+if TYPE_CHECKING:
+    from .vector_search import Nearest
+
+
+class LocalStores(LibraryStores):
+    """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
+
+    def __init__(self, home: FolderHome) -> None:
+        self.catalog: Catalog = Catalog(home.catalog, FigureFiles(home))
+        self.vectors: VectorStore = VectorStore(home, self.catalog)
+        self.words: FullText = FullText(home)
+        self.metadata = MetadataStore(metadata_tables(home.metadata))
+
+    def search(self, records: CurrentRecords) -> Nearest:
+        from .vector_search import Nearest  # with numpy
+
+        return Nearest(records, self.vectors, self.catalog)
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        # In parallel, since each spends much of its time waiting for the disk.
+        with ThreadPoolExecutor(1, thread_name_prefix="fulltext") as executor:
+            words = executor.submit(self.words.put, {change.key: change.chunks for change in changes})
+            _write_vectors(changes, self.catalog, self.vectors)
+            words.result()
+        self.catalog.commit(changes)
+
+    def close(self) -> None:
+        self.vectors.close()
+        self.words.close()
+        super().close()
+
+
+def _write_vectors(changes: Sequence[Change], catalog: Catalog, store: VectorStore) -> None:
+    """Write the vectors of these papers, and delete those that the changes no longer contain."""
+    vectors: dict[VectorKind, dict[str, Vector]] = {"content": {}, "summaries": {}, "notes": {}}
+    stale: dict[VectorKind, list[str]] = {"content": [], "summaries": [], "notes": []}
+    for change in changes:
+        key = change.key
+        vectors["content"] |= {c.id: row for c, row in zip(change.chunks, change.vectors, strict=True)}
+        vectors["notes"] |= {chunk_id(key, place): row for place, row in enumerate(change.note_vectors)}
+        stale["content"] += [chunk_id(key, index) for index in range(len(change.chunks), catalog.indexed_count(key))]
+        stale["notes"] += [chunk_id(key, place) for place in range(len(change.passages), catalog.noted_count(key))]
+        if change.record is None:
+            stale["summaries"].append(key)
+        else:
+            vectors["summaries"][key] = change.summary_vector
+    for kind, rows in vectors.items():
+        store.put(rows, kind)
+    for kind, ids in stale.items():
+        store.delete(ids, kind)
+
+
+class FileRecords:
+    """The rows of the tables in the SQLite files of a folder; a missing file is created when rows are put into it."""
+
+    def __init__(self, home: FolderHome) -> None:
+        from ...models.journal.journal_database import JOURNAL_TABLES, JournalFile
+        from ..home_tables import CHECKPOINT_WRITES, RUN_TABLES
+
+        self._journal = JournalFile(home.journal)
+        journal, checkpoints = FileTables(home.journal, ()), FileTables(home.checkpoints, (), CHECKPOINTS_REMEDY)
+        self._journal_tables = dict.fromkeys((table.name for table in JOURNAL_TABLES), journal)
+        self._files = (
+            self._journal_tables
+            | dict.fromkeys((table.name for table in RUN_TABLES), run_tables(home.runs))
+            | dict.fromkeys((table.name for table in METADATA_TABLES), metadata_tables(home.metadata))
+            | {CHECKPOINT_WRITES.name: checkpoints}
+        )
+
+    def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
+        file = self._files[table.name]
+        if file.exist():
+            with file.transaction() as connection:
+                yield from map(tuple, connection.execute(select_all(_in_file(table))))
+
+    def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
+        if table.name in self._journal_tables:
+            self._journal.connect().close()  # which creates the tables
+        with self._files[table.name].transaction() as connection:
+            connection.executemany(_in_file(table).insert("update"), rows)
+
+
+def _in_file(table: TypedTable) -> TypedTable:
+    """The table with the names that LangGraph uses in SQLite files."""
+    if table.name != "checkpoint_writes":
+        return table
+    columns = {"value" if name == "blob" else name: column for name, column in table.columns.items()}
+    return replace(table, name="writes", columns=columns)
