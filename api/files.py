@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..documents import Paper
 from ..documents.exported_text import SUFFIXES, read_exported
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..experiment import Experiment, parse_experiment
+from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..runs.edited_text import export_edited, section_of_paper
 from ..stores.backends import backend_of
@@ -82,11 +83,18 @@ verify = requires_open(blocking(averify))
 
 
 def _verify(session: Session, file: Path) -> dict[str, Any]:
-    record = _read(_record_of(_existing(file)))
+    if not file.exists():
+        raise InputError(
+            f"{file}: no such file.", help="Give a file of a section, paper or answer that has its .json beside it."
+        )
+    record, experiment = _read(_record_of(file)), None
     exported = read_exported(file) if file.suffix in SUFFIXES else None
-    shelf = _LibraryReader(session.library)
+    with suppress(UnknownRunError):  # the library may not have the run any more
+        run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
+        if isinstance(given := run.request.get("experiment"), dict):
+            experiment = parse_experiment(given)
     text, labels = (exported.text, exported.labels) if exported else (None, ())
-    found = verify_record(record, shelf, text, labels, _experiment_of(session, record))
+    found = verify_record(record, _LibraryReader(session.library), text, labels, experiment)
     return {
         "file": str(file),
         "checked": {
@@ -98,16 +106,6 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
         "mismatches": [{"field": place, "problem": why} for place, why in found.mismatches],
         "lacks": found.lacks,
     }
-
-
-def _experiment_of(session: Session, record: Mapping[str, Any]) -> Experiment | None:
-    """The experiment that the run was given, if the library still has the run."""
-    try:
-        run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
-    except UnknownRunError:
-        return None
-    given = run.request.get("experiment")
-    return parse_experiment(given) if isinstance(given, dict) else None
 
 
 def _read_origin(file: Path) -> tuple[str, str]:
@@ -148,14 +146,6 @@ def _read(file: Path) -> dict[str, Any]:
             f"{file}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
         )
     return dict(record)
-
-
-def _existing(file: Path) -> Path:
-    if not file.exists():
-        raise InputError(
-            f"{file}: no such file.", help="Give a file of a section, paper or answer that has its .json beside it."
-        )
-    return file
 
 
 class _LibraryReader:

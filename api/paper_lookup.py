@@ -149,69 +149,64 @@ async def aadd_papers(
                 options.on_open(service_hosts(session.settings), len(identifiers))
             with bill_to(run, session.budget(run)) if run else nullcontext():
                 for identifier in identifiers:
-                    records.append(await _AddOne(session, services, options).run(identifier, known, pattern))
+                    records.append(await _add_one(session, services, options, identifier, known, pattern))
                     options.on_record(records[-1])
     return records
 
 
-@dataclass(frozen=True, slots=True)
-class _AddOne:
-    library: Session
-    services: Services
-    options: Adding
-
-    async def run(self, identifier: Identifier, known: KnownPapers, pattern: KeyPattern) -> dict[str, Any]:
-        """Add one paper; an error goes into its record, so the others are still added."""
-        try:
-            found = await look_up(self.services, identifier, known, pattern)
-            if found.duplicate and not self._lacks_file(found):
+async def _add_one(
+    session: Session,
+    services: Services,
+    options: Adding,
+    identifier: Identifier,
+    known: KnownPapers,
+    pattern: KeyPattern,
+) -> dict[str, Any]:
+    """Add one paper; an error goes into its record, so the others are still added."""
+    try:
+        found = await look_up(services, identifier, known, pattern)
+        if found.duplicate:
+            source, abstract = session.library.paper(found.duplicate).source, f"{found.duplicate}.md"
+            lacks_file = Path(source) == (session.home.added / abstract).resolve()
+            if not (options.wants_file and lacks_file):
                 return _record(identifier, "duplicate", found, key=found.duplicate)
-            if found.similar and not self.options.anyway and not found.duplicate:
-                why = f"{found.similar} has the same title and authors; --anyway adds this version too"
-                return _record(identifier, "similar", found, why=why)
-            return await self._added(found)
+        elif found.similar and not options.anyway:
+            why = f"{found.similar} has the same title and authors; --anyway adds this version too"
+            return _record(identifier, "similar", found, why=why)
+        return await _index(session, services, options, found)
+    except CiteloomError as error:
+        return _record(identifier, "refused", why=f"{error.message} {error.help}".strip())
+
+
+async def _index(session: Session, services: Services, options: Adding, found: NewPaper) -> dict[str, Any]:
+    """Keep a paper's entry, and index its free PDF or its abstract."""
+    home, settings = session.home, session.settings
+    why, pdf = "", None
+    if found.pdfs and not options.offline and options.agreed(found):
+        try:
+            pdf = await fetch_pdf(services, found)
         except CiteloomError as error:
-            return _record(identifier, "refused", why=f"{error.message} {error.help}".strip())
-
-    def _lacks_file(self, found: NewPaper) -> bool:
-        """Whether a PDF is wanted and only the abstract is there."""
-        paper = self.library.library.paper(found.duplicate)
-        abstract = self.library.home.added / f"{found.duplicate}.md"
-        return self.options.wants_file and Path(paper.source) == abstract.resolve()
-
-    async def _added(self, found: NewPaper) -> dict[str, Any]:
-        home = self.library.home
-        why, pdf = "", None
-        if found.pdfs and not self.options.offline and self.options.agreed(found):
-            try:
-                pdf = await fetch_pdf(self.services, found)
-            except CiteloomError as error:
-                why = f"{error.message} {error.help}".strip()
-        await asyncio.to_thread(keep_entry, home, found, self.options.bib)
-        file = await asyncio.to_thread(keep_file, home, found, pdf)
-        if file is None:
-            return _record(found.identifier, "entry", found, why=why)
-        refused = await self._ingest(file)
-        if pdf is not None:  # the full paper replaces its abstract; a refused file is not kept
-            await asyncio.to_thread((file if refused else file.with_suffix(".md")).unlink, missing_ok=True)
-        if refused:
-            return _record(found.identifier, "refused", found, why=f"{file}: {refused}")
-        return _record(found.identifier, "added" if file.suffix == ".pdf" else "abstract", found, why=why, file=file)
-
-    async def _ingest(self, file: Path) -> str:
-        """Index one file; returns why it was refused."""
-        settings = self.library.settings
-        report = await ingest_papers(
-            self.library.library,
-            [file],
-            bib=own_bib(self.library.home),
-            on_event=self.options.on_event,
-            chunk_tokens=settings.chunk_tokens,
-            chunk_overlap=settings.chunk_overlap,
-            pdf=PdfReading.of(settings),
-        )
-        self.options.on_report(report.as_dict())
-        return "; ".join(refusal.reason for refusal in report.refused)
+            why = f"{error.message} {error.help}".strip()
+    await asyncio.to_thread(keep_entry, home, found, options.bib)
+    file = await asyncio.to_thread(keep_file, home, found, pdf)
+    if file is None:
+        return _record(found.identifier, "entry", found, why=why)
+    report = await ingest_papers(
+        session.library,
+        [file],
+        bib=own_bib(home),
+        on_event=options.on_event,
+        chunk_tokens=settings.chunk_tokens,
+        chunk_overlap=settings.chunk_overlap,
+        pdf=PdfReading.of(settings),
+    )
+    options.on_report(report.as_dict())
+    refused = "; ".join(refusal.reason for refusal in report.refused)
+    if pdf is not None:  # the full paper replaces its abstract; a refused file is not kept
+        await asyncio.to_thread((file if refused else file.with_suffix(".md")).unlink, missing_ok=True)
+    if refused:
+        return _record(found.identifier, "refused", found, why=f"{file}: {refused}")
+    return _record(found.identifier, "added" if file.suffix == ".pdf" else "abstract", found, why=why, file=file)
 
 
 def _record(

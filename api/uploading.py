@@ -16,7 +16,6 @@ from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session
 from ..ingestion.ingest import ingest_sources
 from ..ingestion.ingest_events import IngestEvent, IngestReport as IngestReport
-from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ENDINGS, ConvertedFiles, PdfReading
@@ -25,6 +24,7 @@ from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.uploads import UPLOAD, Uploads as Uploads
+from .blocking import threaded
 
 PAPER_SUFFIXES = tuple(ENDINGS)
 UPLOAD_ID = UPLOAD
@@ -86,7 +86,10 @@ def _select_new(
         if same is not None and not (replaces and same == key):
             known[same] = source.paper
         elif key in records and not replaces and records[key].paper.content_hash != source.paper.content_hash:
-            both = _join_with_stored(source, records[key].paper, session)
+            # A text and a PDF of one paper are merged.
+            stored, converted = records[key].paper, ConvertedFiles(session.home.converted)
+            read = read_as(Path(stored.source), stored, converted, PdfReading.of(session.settings))
+            both = None if isinstance(read, Refusal) else merge_text_with_pdf(read[0], source)
             if both is None:
                 refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
             else:
@@ -94,13 +97,6 @@ def _select_new(
         else:
             found.append(source)
     return replace(sources, found=tuple(found), refused=tuple(refused)), known
-
-
-def _join_with_stored(source: SourcePaper, paper: Paper, session: Session) -> SourcePaper | None:
-    """Merge an uploaded text or PDF with the library's file if they are the same paper; else None."""
-    converted = ConvertedFiles(session.home.converted)
-    read = read_as(Path(paper.source), paper, converted, PdfReading.of(session.settings))
-    return None if isinstance(read, Refusal) else merge_text_with_pdf(read[0], source)
 
 
 async def _update_entries(
@@ -133,14 +129,16 @@ async def _describe_new(
     return [f"{item.key}, {item.figure} is not described: {item.reason}." for item in report.refused]
 
 
-async def apaper_sources(session: Session) -> dict[str, str]:
+@threaded
+def apaper_sources(session: Session) -> dict[str, str]:
     """Return the file of each paper by its key."""
-    return {paper.key: paper.source for paper in await asyncio.to_thread(session.library.papers)}
+    return {paper.key: paper.source for paper in session.library.papers()}
 
 
-async def aremove_orphans(session: Session, uploads: Uploads, among: Collection[str]) -> None:
+@threaded
+def aremove_orphans(session: Session, uploads: Uploads, among: Collection[str]) -> None:
     """Delete the files of these uploads that belong to no paper."""
-    await asyncio.to_thread(remove_orphans, session.library, uploads, among)
+    remove_orphans(session.library, uploads, among)
 
 
 def stored_bytes(session: Session, *, without: Collection[str] = ()) -> int:

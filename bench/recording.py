@@ -14,7 +14,7 @@ from typing import Any
 from citeloom.documents.chunking import Window
 from citeloom.graph.graphs import build_research_graph
 from citeloom.graph.session import Session
-from citeloom.roles.chat.prompt_format import present_fresh
+from citeloom.roles.chat.prompt_format import FRESH_TOKENS, present_findings
 from citeloom.roles.extractive.extractive_roles import extractive_roles
 from citeloom.roles.protocols import (
     AnswerBrief,
@@ -24,9 +24,9 @@ from citeloom.roles.protocols import (
     NeedsPlanner,
     PaperCard,
     Purpose,
-    Roles,
     ScreenedPapers,
 )
+from citeloom.roles.run_roles import Roles
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import RoleName
 from citeloom.stores.library import Library
@@ -176,4 +176,4 @@ def shown_to_reader(purpose: Purpose, windows: Sequence[Window]) -> list[Passage
 
 def shown_to_writer(brief: AnswerBrief) -> list[Passage]:
     """The sources as shown in the writer's prompt, with their context."""
-    return [Passage("", present_fresh(brief).text)]
+    return [Passage("", present_findings(brief.needs, brief.sources, FRESH_TOKENS).text)]

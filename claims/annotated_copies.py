@@ -90,7 +90,9 @@ def _commented(archive: zipfile.ZipFile, result: CheckResult) -> dict[str, bytes
     changed = {"word/document.xml": _with_insertions(document, inserted)}
     if not made:
         return changed
-    changed[_COMMENTS] = _comments_part(comments, made)
+    head = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
+    whole = comments or f'{head}<w:comments xmlns:w="{_NAMESPACE}"></w:comments>'.encode()
+    changed[_COMMENTS] = _before(whole, b"</w:comments>", "".join(made).encode())
     if not comments:
         relations, types = "word/_rels/document.xml.rels", "[Content_Types].xml"
         link = f'<Relationship Id="rIdCiteloom" Type="{_RELATION}" Target="comments.xml"/>'
@@ -106,13 +108,6 @@ def _comment(number: int, lines: Sequence[str]) -> str:
         f'<w:p><w:r><w:t xml:space="preserve">{escape(_CONTROL.sub(" ", line))}</w:t></w:r></w:p>' for line in lines
     )
     return f'<w:comment w:id="{number}" w:author="{_AUTHOR}" w:initials="CL" w:date="{now}">{body}</w:comment>'
-
-
-def _comments_part(comments: bytes, made: Sequence[str]) -> bytes:
-    if comments:
-        return _before(comments, b"</w:comments>", "".join(made).encode())
-    head = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
-    return f'{head}<w:comments xmlns:w="{_NAMESPACE}">{"".join(made)}</w:comments>'.encode()
 
 
 def _before(content: bytes, closing: bytes, added: bytes) -> bytes:

@@ -176,22 +176,30 @@ def _parts(text: str) -> list[tuple[int, int]]:
 def choose_sentences(claim: str, passages: Sequence[ClaimPassage], tokens: int = CLAIM_TOKENS) -> list[ClaimPassage]:
     """The passages, nearest first, with the sentences that share most words with the claim, within `tokens`."""
     wanted = _words(claim)
-    units = [[_marked(passage, unit) for unit in _units(passage.chunk.text)] for passage in passages]
+    units = [
+        [
+            (
+                PassageSentence(passage.chunk.id, start, end, f"{text} [cites {', '.join(cited)}]" if cited else text),
+                _words(text),
+            )
+            for start, end, text, cited in _units(passage.chunk.text)
+        ]
+        for passage in passages
+    ]
     frequency = Counter(word for of_passage in units for _, words in of_passage for word in words)
     total = sum(map(len, units)) or 1
     weights = {word: log(1 + total / frequency[word]) for word in wanted if frequency[word]}
     share = max(_LEAST_TOKENS, tokens // max(1, len(passages)))
+    everything = sum(weights.values()) or 1.0
+    best_shares = [
+        max((sum(weights.get(word, 0.0) for word in words) / everything for _, words in of_passage), default=0.0)
+        for of_passage in units
+    ]
     chosen = [
-        (_best_share(of_passage, weights) + passage.cosine, _with_sentences(passage, of_passage, weights, share))
-        for passage, of_passage in zip(passages, units, strict=True)
+        (best + passage.cosine, _with_sentences(passage, of_passage, weights, share))
+        for best, passage, of_passage in zip(best_shares, passages, units, strict=True)
     ]
     return [passage for _, passage in sorted(chosen, key=lambda item: -item[0])]
-
-
-def _best_share(units: Sequence[tuple[PassageSentence, frozenset[str]]], weights: Mapping[str, float]) -> float:
-    """The largest share of the claim's words, by weight, that one sentence has."""
-    total = sum(weights.values()) or 1.0
-    return max((sum(weights.get(word, 0.0) for word in words) / total for _, words in units), default=0.0)
 
 
 def _with_sentences(
@@ -215,14 +223,6 @@ def _with_sentences(
             tokens -= cost
     shown = tuple(units[place][0] for place in sorted(chosen))
     return replace(passage, sentences=shown, nearest=(best.start, best.end))
-
-
-def _marked(
-    passage: ClaimPassage, unit: tuple[int, int, str, tuple[str, ...]]
-) -> tuple[PassageSentence, frozenset[str]]:
-    start, end, text, cited = unit
-    shown = f"{text} [cites {', '.join(cited)}]" if cited else text
-    return PassageSentence(passage.chunk.id, start, end, shown), _words(text)
 
 
 @lru_cache(maxsize=4096)

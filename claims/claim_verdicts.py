@@ -176,7 +176,15 @@ async def judge_claims(
     keys = [memory.claim_key(claim) for claim in claims]
     known = await memory.recall(keys)
     verdicts = {key: _VERDICTS.validate_python(record) for key, record in known.items()}
-    missing = {key: claim for key, claim in zip(keys, claims, strict=True) if key not in verdicts and claim.passages}
+    whole: list[list[tuple[str, JudgedClaim]]] = []
+    changed: dict[str, JudgedClaim] = {}
+    # After a kill the same batches are asked again, since the journal may hold their answers; after edits, the rest.
+    for batch in _batches({key: claim for key, claim in zip(keys, claims, strict=True) if claim.passages}):
+        missing = [item for item in batch if item[0] not in verdicts]
+        if len(missing) == len(batch):
+            whole.append(batch)
+        else:
+            changed.update(missing)
 
     async def ask(batch: Sequence[tuple[str, JudgedClaim]]) -> None:
         try:
@@ -190,7 +198,7 @@ async def judge_claims(
             {key: [asdict(item) for item in of] for key, of in made.items() if of[0].label != "unjudged"}
         )
 
-    await gather_all(ask(batch) for batch in _batches(missing))
+    await gather_all(ask(batch) for batch in (*whole, *_batches(changed)))
     given = [(claim, verdicts.get(key)) for key, claim in zip(keys, claims, strict=True)]
     return [
         replace(claim, verdicts=made if made is not None and len(made) == len(claim.passages) else None)

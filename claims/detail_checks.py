@@ -225,19 +225,13 @@ def _given(text: str) -> tuple[Number, ...]:
 
 def name_faults(
     sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
-) -> list[FaultRecord]:
+) -> Iterator[FaultRecord]:
     """Authors and years that a sentence names beside a citation, which are not those of the cited work.
 
     `text` is the prose of the whole text, `known` are all entries of its list.
     """
     if not cited or not sentence.marks:
-        return []
-    return list(_name_faults(sentence, text, cited, known))
-
-
-def _name_faults(
-    sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
-) -> Iterator[FaultRecord]:
+        return
     words = text[sentence.start : min(sentence.end, sentence.start + _LONGEST_SENTENCE)]
     _, narrative = name_patterns()
     sources = [NamedSource.of(paper) for paper in cited]
@@ -247,7 +241,9 @@ def _name_faults(
         if not match["others"] or any(mark.start < end and start < mark.end for mark in sentence.marks):
             continue
         authors = split_authors(match["authors"])
-        if only_dates(match["authors"], match["others"]) or not _next_mark(sentence, end):
+        if only_dates(match["authors"], match["others"]) or not any(
+            0 <= mark.start - end <= _BESIDE for mark in sentence.marks
+        ):
             continue
         if any(source.is_named(authors, True, year_of(match)) for source in sources if source.family_names):
             continue
@@ -256,11 +252,6 @@ def _name_faults(
         hint = " Another entry of the list has this name." if any(o.is_named(authors, True, "") for o in others) else ""
         names = _SPACES.sub(" ", match[0])
         yield fault("name-differs", f"{names} is named, but the citation beside it is of other authors.{hint}")
-
-
-def _next_mark(sentence: ManuscriptSentence, end: int) -> bool:
-    """Whether a citation follows a name closely enough to be that of its work."""
-    return any(0 <= mark.start - end <= _BESIDE for mark in sentence.marks)
 
 
 _BESIDE: Final = 3  # characters

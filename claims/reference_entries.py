@@ -288,17 +288,14 @@ def _service_differences(entry: Paper, paper: Paper | None, store: MetadataStore
     known = differing(entry, paper) if paper is not None else {}
     found: dict[str, FaultRecord] = {}
     for item in differing_fields(entry, store.statements(find_doi(entry.doi))):
-        near = item.field == "year" and _is_near(item.own, item.said)
+        one, other = item.own, item.said
+        near = isinstance(one, int) and isinstance(other, int) and abs(one - other) <= _YEARS_APART
         if item.field in ("title", "authors", "year") and item.field not in known and not near:
             said = ", ".join(map(str, item.said)) if isinstance(item.said, list) else str(item.said)
             own = ", ".join(map(str, item.own)) if isinstance(item.own, list) else str(item.own)
             message = f'{item.field}: the entry says "{_cut(own)}", {item.service} "{_cut(said)}".'
             found.setdefault(item.field, fault("entry-differs", message))
     return list(found.values())
-
-
-def _is_near(one: object, other: object) -> bool:
-    return isinstance(one, int) and isinstance(other, int) and abs(one - other) <= _YEARS_APART
 
 
 def _twins(entries: Sequence[Paper], references: ReferenceList) -> Iterator[tuple[str, str]]:

@@ -163,7 +163,8 @@ class ManuscriptCheck:
         papers = {paper.key: paper for paper in await asyncio.to_thread(self.checker.library.papers)}
         checks = [_SentenceCheck(sentence, self._works(sentence)) for sentence in sentences]
         cited = [check for check in checks if check.works]
-        self.checker.progress.on_notice(_work_ahead(len(checks), len(cited), self.checker.judge is not None))
+        how = "with their nearest passages; no model judges them" if self.checker.judge is None else "to be judged"
+        self.checker.progress.on_notice(f"{counted(len(checks), 'sentence')}, {len(cited)} with citations {how}.")
         if self.parts & {"claims", "numbers"}:
             texts = await asyncio.to_thread(self._read_papers, cited)
             await gather_all(self._find_passages(check, texts) for check in cited)
@@ -375,6 +376,7 @@ class ManuscriptCheck:
         sentence = check.sentence
         cited = bool(check.works)
         judged = "claims" in self.parts
+        once = {(work.entry or work.written): work for work in reversed(check.works)}
         return {
             "position": sentence.position,
             "claim": sentence.shown,
@@ -383,15 +385,10 @@ class ManuscriptCheck:
             "kind": "cited" if cited else check.kind or "other",
             "label": check.label if cited and judged else "unjudged",
             "reason": check.reason if cited and judged else "",
-            "sources": [_source(check, work) for work in _once(check.works)] if judged else [],
+            "sources": [_source(check, work) for work in reversed(once.values())] if judged else [],
             "elsewhere": check.elsewhere,
             "faults": check.faults,
         }
-
-
-def _work_ahead(sentences: int, cited: int, judged: bool) -> str:
-    how = "to be judged" if judged else "with their nearest passages; no model judges them"
-    return f"{counted(sentences, 'sentence')}, {cited} with citations {how}."
 
 
 def _paper_markers(check: _SentenceCheck, ids: Mapping[str, str]) -> list[str]:
@@ -404,10 +401,6 @@ def _paper_markers(check: _SentenceCheck, ids: Mapping[str, str]) -> list[str]:
         )
         for number in range(len(check.sentence.marks))
     ]
-
-
-def _once(works: Sequence[_CitedWorkAt]) -> list[_CitedWorkAt]:
-    return list({(work.entry or work.written): work for work in reversed(works)}.values())[::-1]
 
 
 def _source(check: _SentenceCheck, work: _CitedWorkAt) -> SourceRecord:

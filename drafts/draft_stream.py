@@ -54,11 +54,13 @@ class DraftEventStream:
         self._style = style
         self._emit = emit
         self._before = before
+        self._begin()
+
+    def _begin(self) -> None:
         self._text = self._paragraph = ""
         self._shown = self._looked_at = self._emitted = 0
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[str, int] = {key: number for number, key in enumerate(self._before, 1)}
         self._cited: set[str] = set()
-        self._begin()
 
     def piece(self, text: str) -> None:
         """See `TextListener`."""
@@ -80,12 +82,6 @@ class DraftEventStream:
             self.restart()
         self._text = text
         self._show(len(text), last=True)
-
-    def _begin(self) -> None:
-        self._text = self._paragraph = ""
-        self._shown = self._looked_at = self._emitted = 0
-        self._numbers = {key: number for number, key in enumerate(self._before, 1)}
-        self._cited = set()
 
     def _is_open(self, end: int) -> bool:
         """Whether the text has an open bracket at `end` once its markup is interpreted."""

@@ -7,7 +7,7 @@ belongs to every window: it says where, on whom and how the study was done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..documents import Chunk, Evidence, Paper, chunk_id, same_section, split_chunk_id
@@ -89,14 +89,14 @@ def _window_of(
 
 
 def _not_shown(paper: Paper, chunks: Sequence[Chunk], shown: Sequence[_Placed]) -> list[_Placed]:
-    return [placed for placed in _units_of(paper, chunks) if not _overlaps(placed, shown)]
-
-
-def _units_of(paper: Paper, chunks: Sequence[Chunk]) -> Iterator[_Placed]:
     """The readable units of chunks of a paper, in order; a sentence that two chunks share comes whole."""
     ordered = sorted(chunks, key=lambda chunk: chunk.index)
-    for unit in Window(paper, tuple(ordered), hits=(), cosines=()).sentences():
-        yield unit.chunk.start + unit.start, PassageSentence(unit.chunk.id, unit.start, unit.end, unit.text, False)
+    units = Window(paper, tuple(ordered), hits=(), cosines=()).sentences()
+    placed = [
+        (unit.chunk.start + unit.start, PassageSentence(unit.chunk.id, unit.start, unit.end, unit.text, False))
+        for unit in units
+    ]
+    return [item for item in placed if not _overlaps(item, shown)]
 
 
 def _in_order(shown: Sequence[_Placed]) -> tuple[PassageSentence, ...]:

@@ -73,7 +73,11 @@ def paper_record(
         for figure in record["figures"]
     }
     shown = [figures[number] for number in sorted(figures)]
-    warnings = [*_section_warnings(sections), *references.warnings]
+    raised: dict[str, list[str]] = {}  # each warning once, with the sections that raised it
+    for record in sections:
+        for warning in record["warnings"]:
+            raised.setdefault(warning, []).append(section_title(record["section"]))
+    warnings = [f"{', '.join(titles)}: {warning}" for warning, titles in raised.items()] + list(references.warnings)
     suspicious: list[dict[str, Any]] = []
     for flag in (flag for record in sections for flag in record["suspicious"]):
         if flag not in suspicious:
@@ -130,15 +134,6 @@ def _place_sections(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
             body, start = record["text"], 0
         yield _Placed(record, heading, body, length + len(heading) + 2 - start)
         length += len(heading) + 2 + len(body) + 2 if body else 0  # a section may be empty
-
-
-def _section_warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
-    """All warnings without duplicates, each with the sections that raised it."""
-    of: dict[str, list[str]] = {}
-    for record in sections:
-        for warning in record["warnings"]:
-            of.setdefault(warning, []).append(section_title(record["section"]))
-    return [f"{', '.join(titles)}: {warning}" for warning, titles in of.items()]
 
 
 def _markdown(

@@ -72,8 +72,12 @@ class Failing:
     idle: tuple[str, ...] = ()
 
 
-def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Failing]:
-    """The sentences to repair, in order; if there are any, also those that could be improved."""
+def failing_sentences(attempt: Attempt, sources: Sequence[Source], before: Attempt | None = None) -> list[Failing]:
+    """The sentences to repair, in order; if there are any, also those that could be improved.
+
+    What could be improved and stood in the attempt `before` already was asked for, and its repair was no better.
+    """
+    tried = {item.text for item in sentences(before["draft"]["text"])} if before and "edits" in before else set()
     text, findings = attempt["draft"]["text"], attempt["findings"]
     by_id = {source.evidence.id: source for source in sources}
     placed = sentences(text)
@@ -82,8 +86,9 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source]) -> list[Faili
     leads = _list_introductions(text, placed)
     found: list[Failing] = []
     for place, sentence in enumerate(placed):
-        reported = [item for item in here[place] if item["severity"] != "note" or item["rule"] in SHOWN_IN_REPAIR]
-        idle = _idle_markers(here[place])
+        shows = SHOWN_IN_REPAIR if sentence.text not in tried else ()
+        reported = [item for item in here[place] if item["severity"] != "note" or item["rule"] in shows]
+        idle = tuple(identifier for item in here[place] if item["rule"] == IDLE for identifier in item["ids"])
         if not idle and not (fails and reported):
             continue
         lead = leads[place]
@@ -234,20 +239,15 @@ def _edits_to_revert(
         if place is not None and now >= weight:
             back.add(place)
         elif place is None and now > weight:
-            back |= _edits_in_paragraph(text, sentence, edits)
+            start = max((match.end() for match in BLANK_LINE.finditer(text, 0, sentence.start)), default=0)
+            following = BLANK_LINE.search(text, sentence.end)
+            end = following.start() if following else len(text)
+            paragraph = {number for number, edit in enumerate(edits) if start <= edit["start"] < end}
+            back |= paragraph or set(range(len(edits)))
     if _whole_draft_rules(findings) - _whole_draft_rules(before):
         removals = {place for place, edit in enumerate(edits) if not edit["text"]}
         back |= removals or set(range(len(edits)))
     return back
-
-
-def _edits_in_paragraph(text: str, sentence: CitedSentence, edits: Sequence[EditRecord]) -> set[int]:
-    """Indices of the edits in the same paragraph as a sentence; all edits when there are none."""
-    start = max((match.end() for match in BLANK_LINE.finditer(text, 0, sentence.start)), default=0)
-    following = BLANK_LINE.search(text, sentence.end)
-    end = following.start() if following else len(text)
-    near = {place for place, edit in enumerate(edits) if start <= edit["start"] < end}
-    return near or set(range(len(edits)))
 
 
 def _whole_draft_rules(findings: Sequence[FindingRecord]) -> set[str]:
@@ -262,33 +262,21 @@ def _weight(findings: Sequence[FindingRecord]) -> Weight:
     return severities.count("error"), severities.count("warning"), notes
 
 
-def _idle_markers(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
-    return tuple(identifier for item in findings if item["rule"] == IDLE for identifier in item["ids"])
-
-
 def _list_introductions(text: str, placed: Sequence[CitedSentence]) -> list[CitedSentence | None]:
     """For each sentence the one that introduces its list, such as "They differ in three ways [E1]:"."""
     leads: list[CitedSentence | None] = []
     above = 0  # the sentence that starts the line of the previous one
     for place, sentence in enumerate(placed):
-        if not place or not _is_item(text, sentence):
+        begin = line_start(text, sentence.start)
+        item = _ITEM.match(text, begin)
+        if not place or item is None:
             leads.append(None)
         elif _COLON.search(placed[place - 1].text):
             leads.append(placed[place - 1])
         else:  # an item may have further sentences after the one that starts its line
             leads.append(leads[above])
-        above = place if _begins_line(text, sentence) else above
+        above = place if sentence.start <= (item.end() if item else begin) else above
     return leads
-
-
-def _is_item(text: str, sentence: CitedSentence) -> bool:
-    return bool(_ITEM.match(text, line_start(text, sentence.start)))
-
-
-def _begins_line(text: str, sentence: CitedSentence) -> bool:
-    begin = line_start(text, sentence.start)
-    item = _ITEM.match(text, begin)
-    return sentence.start <= (item.end() if item else begin)
 
 
 def _neighbours(text: str, placed: Sequence[CitedSentence], place: int, lead: CitedSentence | None) -> tuple[str, str]:
@@ -327,17 +315,17 @@ def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[
     found = tuple(by_id[identifier] for identifier in ids if identifier in by_id)
     words = _words(sentence.text)
     others = [source for name, source in by_id.items() if name not in ids or not found]
-    shared = {source.evidence.id: len(words & _words(_carried(source))) for source in others}
+    # The statement of a finding and the words that carry it.
+    carried = {
+        source.evidence.id: " ".join([source.evidence.summary, *(span.quote for span in source.evidence.spans)])
+        for source in others
+    }
+    shared = {name: len(words & _words(text)) for name, text in carried.items()}
     ranked = sorted(others, key=lambda source: -shared[source.evidence.id])
     if not found:
         return tuple(ranked[:_OFFERED])
     bearing = [source for source in ranked[:_BEARING] if shared[source.evidence.id] >= max(1, _BEARS * len(words))]
     return (*found, *bearing)
-
-
-def _carried(source: Source) -> str:
-    """The statement of a finding and the words that carry it."""
-    return " ".join([source.evidence.summary, *(span.quote for span in source.evidence.spans)])
 
 
 def _clean_answer(answer: str | None, old: str) -> str | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Literal
+from dataclasses import asdict, replace
+from typing import Any, Literal, cast
 
 from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
@@ -16,11 +16,7 @@ from .sentence_edits import EditRecord, Failing
 
 
 class VerdictRecord(TypedDict):
-    """The judge's verdict on a sentence, with its markers, for one piece of the evidence that it cites.
-
-    The label is that of the sentence, judged against all its evidence together; `start` and `end` are in the evidence's
-    own chunk, `spans` are the chunk, start and end of all deciding words.
-    """
+    """The fields of a judge's verdict on a sentence, with its markers, for one piece of the evidence that it cites."""
 
     sentence: str
     evidence_id: str
@@ -29,37 +25,24 @@ class VerdictRecord(TypedDict):
     start: int | None
     end: int | None
     adds: Literal["", "idle", "contradicts"]
-    spans: list[tuple[str, int, int]]
+    spans: list[dict[str, Any]]
 
 
 def verdict_record(key: PairKey, verdict: Verdict) -> VerdictRecord:
     """The verdict as a state record."""
     sentence, evidence_id = key
-    return {
-        "sentence": sentence,
-        "evidence_id": evidence_id,
-        "label": verdict.label,
-        "reason": verdict.reason,
-        "start": verdict.start,
-        "end": verdict.end,
-        "adds": verdict.adds,
-        "spans": [(span.chunk_id, span.start, span.end) for span in verdict.spans],
-    }
+    fields = {**asdict(verdict), "spans": [asdict(span) for span in verdict.spans]}
+    return cast(VerdictRecord, {"sentence": sentence, "evidence_id": evidence_id, **fields})
 
 
 def verdicts_from(records: Iterable[VerdictRecord]) -> dict[PairKey, Verdict]:
     """The verdicts of state records, by sentence and evidence."""
-    return {
-        (record["sentence"], record["evidence_id"]): Verdict(
-            record["label"],
-            record["reason"],
-            record["start"],
-            record["end"],
-            record["adds"],
-            tuple(DecidingSpan(*span) for span in record["spans"]),
-        )
-        for record in records
-    }
+    found: dict[PairKey, Verdict] = {}
+    for record in records:
+        fields: dict[str, Any] = {**record, "spans": tuple(DecidingSpan(**span) for span in record["spans"])}
+        key = fields.pop("sentence"), fields.pop("evidence_id")
+        found[key] = Verdict(**fields)
+    return found
 
 
 async def judge_text(

@@ -6,8 +6,8 @@ Texts behind evidence are found in the library even if a paper was edited after 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NotRequired
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
@@ -37,6 +37,13 @@ class QueryRecord(TypedDict):
     proposed: NotRequired[int]
     shown: NotRequired[int]
     unreadable: NotRequired[int]
+
+
+def new_query(
+    query: str, origin: Literal["default", "need", "custom"], needs: Sequence[str], scope: dict[str, Any]
+) -> QueryRecord:
+    """The record of a search that has no evidence yet."""
+    return {"query": query, "origin": origin, "needs": list(needs), "scope": scope, "evidence_ids": []}
 
 
 def searches_of(queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -73,7 +80,7 @@ class DraftRecord(TypedDict):
     text: str
     truncated: bool
     declined: NotRequired[bool]
-    quotes: list[tuple[str, int, int]]
+    quotes: list[dict[str, Any]]
     notes: list[str]
 
 
@@ -113,24 +120,14 @@ class WrittenDraft:
 
 def draft_from(record: DraftRecord) -> Draft:
     """The draft of a state record."""
-    return Draft(
-        record["text"],
-        truncated=record["truncated"],
-        declined=record.get("declined", False),
-        quotes=tuple(QuoteSpan(*span) for span in record["quotes"]),
-        notes=tuple(record["notes"]),
-    )
+    fields: dict[str, Any] = {**record, "notes": tuple(record["notes"])}
+    return Draft(**{**fields, "quotes": tuple(QuoteSpan(**span) for span in record["quotes"])})
 
 
 def draft_record(draft: Draft) -> DraftRecord:
     """The draft as a state record."""
-    return {
-        "text": draft.text,
-        "truncated": draft.truncated,
-        "declined": draft.declined,
-        "quotes": [(span.evidence_id, span.start, span.end) for span in draft.quotes],
-        "notes": list(draft.notes),
-    }
+    lists = {"quotes": [asdict(span) for span in draft.quotes], "notes": list(draft.notes)}
+    return cast(DraftRecord, {**asdict(draft), **lists})
 
 
 def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:

@@ -113,7 +113,9 @@ def _accept(reading: CellReading, column: TableColumn) -> TableCell | None:
         return cell
     wanted = _outermost(given_numbers(reading.value))
     by_formula = len(wanted) == 1 and _stand_in(reading.formula, printed | _FACTORS)
-    if by_formula and _yields(reading.formula, wanted[0]):
+    result = evaluate_formula(reading.formula) if by_formula else None
+    # It has to yield the number, rounded as it is printed.
+    if result is not None and abs(result - wanted[0].value) <= wanted[0].unit / 2:
         return replace(cell, formula=reading.formula, status="computed")
     return None
 
@@ -153,12 +155,6 @@ def _outermost(numbers: Sequence[Number]) -> list[Number]:
             for other in numbers
         )
     ]
-
-
-def _yields(formula: str, number: Number) -> bool:
-    """Whether the arithmetic yields the number, rounded as it is printed."""
-    result = evaluate_formula(formula)
-    return result is not None and abs(result - number.value) <= number.unit / 2
 
 
 def evaluate_formula(formula: str) -> Decimal | None:

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..citations.checks.number_parsing import given_numbers
-from ..documents import Chunk, Paper
+from ..documents import Chunk, Paper, chunk_id
 from ..documents.chunking import Window
 from ..documents.evidence import EvidenceSpan
 from ..models.concurrency import gather_all
 from ..plurals import counted
-from ..roles.cell_protocols import CellReader, RowReading, StudyReading, TableColumn
+from ..roles.cell_protocols import CellReader, RowReading, TableColumn
 from ..roles.protocols import EvidenceReader, Need, PaperScreener, Purpose
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredPaper
 from ..stores.library import Library
@@ -79,7 +79,11 @@ class TableFiller:
         """Decide on every paper in scope and store the cells of those that belong; raises whatever the roles raise."""
         papers = {paper.key: paper for paper in await asyncio.to_thread(self.library.papers) if scope.holds(paper)}
         known = await asyncio.to_thread(self.register.papers, self.table_id)
-        undecided = [key for key, paper in papers.items() if not self._is_current(known.get(key), paper)]
+        undecided = [
+            key
+            for key, paper in papers.items()
+            if key not in known or not self._holds(known[key].version, paper_version(paper))
+        ]
         candidates = await self._candidates(papers, undecided)
         self.on_progress(f"{counted(len(papers), 'paper')} in scope, {len(candidates)} of them to be read")
         stored: dict[str, list[StoredCell]] = defaultdict(list)
@@ -89,9 +93,6 @@ class TableFiller:
         await gather_all(self._fill_row(papers[key], None, stored[key], limit) for key in candidates)
         decided = [key for key in papers if key not in undecided]
         await gather_all(self._fill_row(papers[key], known[key], stored[key], limit) for key in decided)
-
-    def _is_current(self, stored: StoredPaper | None, paper: Paper) -> bool:
-        return stored is not None and self._holds(stored.version, paper_version(paper))
 
     def _holds(self, stored: str, version: str) -> bool:
         """Whether what is stored is of this version, and judged if there is a chat model."""
@@ -120,16 +121,17 @@ class TableFiller:
             kept = {*screened.keys, *screened.unread}  # what could not be screened is read
             out = {key: screened.near.get(key, "") for key in undecided if key not in kept}
         decisions = {key: Decision("near" if why else "screened out", why) for key, why in out.items()}
-        await asyncio.to_thread(self._save_decisions, [(papers[key], made) for key, made in decisions.items()])
+
+        def save_all() -> None:
+            for key, decision in decisions.items():
+                self._save(papers[key], decision, ())
+
+        await asyncio.to_thread(save_all)
         return [key for key in undecided if key not in out]
 
     async def _nearest(self, purpose: Purpose, key: str) -> float:
         windows = await propose_windows(self.library, purpose.needs, Scope((key,)), _NEAREST)
         return max([item.score for item in await self.reader.read(purpose, windows)], default=0.0)
-
-    def _save_decisions(self, decided: Sequence[tuple[Paper, Decision]]) -> None:
-        for paper, decision in decided:
-            self._save(paper, decision, ())
 
     def _save(self, paper: Paper, decision: Decision, cells: Sequence[StoredCell]) -> None:
         row = StoredPaper(paper.key, self._marked(paper_version(paper)), decision.as_dict())
@@ -161,7 +163,10 @@ class TableFiller:
             if name == column.name
         ]
         await asyncio.to_thread(self._save, paper, before or decision, rows)
-        self.on_progress(f"{paper.key}: {_outcome(before or decision, cells)}")
+        made = before or decision
+        filled = sum(cell.status not in ("not_reported", "unread") for cell in cells.values())
+        told = f"{filled} of {counted(len(cells), 'cell')}"
+        self.on_progress(f"{paper.key}: {told if made.status == 'included' else f'left out: {made.reason}'}")
 
     def _lacks(self, column: TableColumn, studies: Sequence[str], stored: Sequence[StoredCell]) -> bool:
         """Whether the cell of any study is neither read for this description of the column nor written by a person."""
@@ -173,7 +178,9 @@ class TableFiller:
     async def _read_row(
         self, cells: CellReader, paper: Paper, columns: Sequence[TableColumn], studies: Sequence[str]
     ) -> tuple[Decision, dict[tuple[str, str], TableCell]]:
-        windows = await self._windows(paper, columns, _FIRST, self._opening(paper))
+        # The beginning of a paper tells best whether it belongs.
+        opening = self.library.chunks([chunk_id(paper.key, 0)])
+        windows = await self._windows(paper, columns, _FIRST, opening)
         reading = await cells.read_row(self.question, columns, windows, [name for name in studies if name])
         if reading is None:  # its cells stay unread, and are read when the table is completed again
             return Decision("included", "its passages could not be read", tuple(studies) or ("",)), {}
@@ -209,10 +216,6 @@ class TableFiller:
         found = await propose_windows(self.library, needs, Scope((paper.key,)), limits, known=seen)
         first = [Window(paper, tuple(opening), (opening[0].id,), (0.0,))] if opening else []
         return [*first, *sorted(found, key=lambda window: window.chunks[0].index)]
-
-    def _opening(self, paper: Paper) -> Sequence[Chunk]:
-        """The beginning of a paper, which tells best whether it belongs."""
-        return self.library.chunks([f"{paper.key}:{0:05d}"])
 
     async def _nearest_cell(self, paper: Paper, column: TableColumn) -> TableCell:
         """The sentence of a paper nearest to a column, not judged; for numbers, the nearest with a number."""
@@ -260,18 +263,7 @@ def _accept(
         if name is None:
             continue
         for column in columns:
-            cell = accept_cells(_of_column(study, column.name), column)
+            cell = accept_cells([cell for cell in study.cells if cell.column == column.name], column)
             if cell is not None:
                 found[name, column.name] = cell
     return found
-
-
-def _of_column(study: StudyReading, column: str) -> list[Any]:
-    return [cell for cell in study.cells if cell.column == column]
-
-
-def _outcome(decision: Decision, cells: Mapping[tuple[str, str], TableCell]) -> str:
-    if decision.status != "included":
-        return f"left out: {decision.reason}"
-    filled = sum(cell.status not in ("not_reported", "unread") for cell in cells.values())
-    return f"{filled} of {counted(len(cells), 'cell')}"

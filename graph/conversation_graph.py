@@ -1,10 +1,8 @@
 """The conversation graph: each turn rewrites its question, runs the research graph on it, and stores the result.
 
-    START -> rewrite -> answer (the research graph) -> remember -> END
-
-One thread is one conversation: its state persists from turn to turn, and a killed turn resumes at its step inside the
-research graph. A caller that gives `messages`, as agents and chat programs do, asks the last message and gets the
-answer as a message; the messages before it start the conversation of a new thread.
+One thread is one conversation; a killed turn resumes at its step inside the research graph. A caller that gives
+`messages`, as agents and chat programs do, asks the last message and gets the answer as a message; the messages before
+it start the conversation of a new thread.
 """
 
 from __future__ import annotations
@@ -15,8 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.graph import END, START
 from langgraph.runtime import Runtime
 
 from ..errors import InputError
@@ -32,15 +29,13 @@ from .conversation_state import (
     recent_evidence,
     truncate_history,
 )
-from .graphs import ResearchGraph, build_research_graph, wire
-from .input_check import CheckedStateGraph, GraphInputError, require_given
+from .graphs import Builder, Graph, GraphShape, build_research_graph
+from .input_check import GraphInputError, require_given
 from .nodes.route_question import condense_follow_up
 from .session import Session
-from .shared_sessions import SectionContext, SessionProvider, shared_session
+from .shared_sessions import SessionProvider, shared_session
 from .state import Update
 from .state_conversion import evidence_key
-
-ConversationGraph = CompiledStateGraph[ConversationState, Any, ConversationInput, ConversationOutput]
 
 _SHORTER = re.compile(r"\b(?:short\w*|brief\w*|concise\w*|cut|trim|less)\b", re.IGNORECASE)
 _LONGER = re.compile(r"\b(?:long\w*|more|expand|extend|elaborate|detail\w*|add)\b", re.IGNORECASE)
@@ -52,24 +47,35 @@ class NothingToImproveError(InputError):
     default_help = "Ask a question first."
 
 
-def build_conversation_graph(
-    session_of: SessionProvider = shared_session,
-) -> StateGraph[ConversationState, Any, ConversationInput, ConversationOutput]:
+def build_conversation_graph(session_of: SessionProvider = shared_session) -> Builder:
     """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
     research = build_research_graph(session_of).compile(name="research")
 
     async def answer(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
         """Run the research graph on the question, with the conversation's memory."""
-        return await _answered(state, runtime, session, research)
+        past = _past(state)
+        given: dict[str, Any] = {
+            "question": state["question"],
+            "turns": truncate_history(past, session.settings.conversation_tokens),
+            "recalled": recent_evidence(past),
+            "evidence_ids": state.get("evidence_ids", {}),
+            "numbering": state.get("numbering", []),
+        }
+        improved = last_answered(past)
+        if state.get("turn_kind") == "improve" and improved is not None:
+            feedback = state["asked"]
+            words = session.settings.answer_words or max(120, len(improved["answer"].split()))
+            if _SHORTER.search(feedback):
+                words = max(60, words // 2)
+            elif _LONGER.search(feedback):
+                words = words * 3 // 2
+            given |= {"feedback": feedback, "words": words, "recalled": improved["cited"]}
+        answered = await research.ainvoke(given, context=runtime.context)
+        return {"result": answered["result"], "queries": answered["queries"]}
 
-    graph = CheckedStateGraph(
-        ConversationState,
-        context_schema=SectionContext,
-        input_schema=ConversationInput,
-        output_schema=ConversationOutput,
-    )
+    types = (ConversationState, ConversationInput, ConversationOutput)
     edges = {START: "rewrite", "rewrite": "answer", "answer": "remember", "remember": END}
-    return wire(graph, session_of, (rewrite, answer, remember), edges)
+    return GraphShape("conversation", types, (rewrite, answer, remember), edges).build(session_of)
 
 
 async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
@@ -106,11 +112,16 @@ async def remember(state: ConversationState, runtime: Runtime[Any], session: Ses
     }
     ids = {evidence_key(record): record["id"] for record in result["evidence"]}
     before = [] if state.get("past") else _past(state)
+    # For a caller that gives messages, the answer is one, and so is a question that did not come as one.
+    messages: list[AnyMessage] = []
+    if given := state.get("messages", []):
+        messages = [] if isinstance(given[-1], HumanMessage) else [HumanMessage(state["asked"])]
+        messages.append(AIMessage(answer_with_sources(result), name="citeloom"))
     return {
         "past": [*before, turn],
         "evidence_ids": {**state.get("evidence_ids", {}), **ids},
         "numbering": result["numbering"],
-        "messages": _with_answer(state),
+        "messages": messages,
     }
 
 
@@ -132,42 +143,7 @@ def _past(state: ConversationState) -> Sequence[PastTurn]:
     return chat.past if chat is not None else ()
 
 
-def _with_answer(state: ConversationState) -> list[AnyMessage]:
-    """The answer as a message, for a caller that gives messages; also the question if it did not come as one."""
-    messages = state.get("messages", [])
-    if not messages:
-        return []
-    asked = [] if isinstance(messages[-1], HumanMessage) else [HumanMessage(state["asked"])]
-    return [*asked, AIMessage(answer_with_sources(state["result"]), name="citeloom")]
-
-
-async def _answered(
-    state: ConversationState, runtime: Runtime[Any], session: Session, research: ResearchGraph
-) -> Update:
-    past = _past(state)
-    given: dict[str, Any] = {
-        "question": state["question"],
-        "turns": truncate_history(past, session.settings.conversation_tokens),
-        "recalled": recent_evidence(past),
-        "evidence_ids": state.get("evidence_ids", {}),
-        "numbering": state.get("numbering", []),
-    }
-    improved = last_answered(past)
-    if state.get("turn_kind") == "improve" and improved is not None:
-        words = _words(state["asked"], session.settings.answer_words or max(120, len(improved["answer"].split())))
-        given |= {"feedback": state["asked"], "words": words, "recalled": improved["cited"]}
-    answered = await research.ainvoke(given, context=runtime.context)  # type: ignore[call-overload]
-    return {"result": answered["result"], "queries": answered["queries"]}
-
-
-def _words(feedback: str, usual: int) -> int:
-    """The answer length that the feedback asks for."""
-    if _SHORTER.search(feedback):
-        return max(60, usual // 2)
-    return usual * 3 // 2 if _LONGER.search(feedback) else usual
-
-
 @lru_cache(maxsize=1)
-def conversation_graph() -> ConversationGraph:
+def conversation_graph() -> Graph:
     """The graph compiled without a checkpointer."""
     return build_conversation_graph().compile(name="conversation")

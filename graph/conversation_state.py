@@ -153,13 +153,10 @@ def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
     past: list[PastTurn] = []
     for earlier, text in pairs[-_MOST_TURNS:]:
         question = " ".join(earlier[:_LONGEST_QUESTION].split())
-        past.append({"asked": question, "question": _alone(question, past), "answer": plain_answer(text), "cited": []})
+        # By rules only: no model call is spent on past turns.
+        alone = condense_question(question, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
+        past.append({"asked": question, "question": alone, "answer": plain_answer(text), "cited": []})
     return ChatQuestion(str(messages[-1].text), tuple(past))
-
-
-def _alone(asked: str, past: Sequence[PastTurn]) -> str:
-    """Rewrite an earlier question to stand alone, by rules only: no model call is spent on past turns."""
-    return condense_question(asked, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
 
 
 def answer_with_sources(record: Mapping[str, Any]) -> str:

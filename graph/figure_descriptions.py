@@ -43,8 +43,16 @@ async def describe_papers(
                 raise FigureRefusedError(error.message, help=error.help) from error
             raise
 
+    def open_describer() -> FigureDescriber:
+        from ..models.chat_caller import ChatCaller
+        from ..roles.chat.summarizer import FigureDescriber
+
+        budget, scope = session.budget(run), session.scope(run)
+        caller = ChatCaller(settings, "vision", journal=session.journal, scope=scope, budget=budget)
+        return FigureDescriber(caller, session.prompts, max_tokens=settings.max_output_tokens)
+
     with session.run(run):
-        describer = await asyncio.to_thread(_describer, session, run)
+        describer = await asyncio.to_thread(open_describer)
         return await describe_figures(
             session.library,
             describe,
@@ -54,13 +62,3 @@ async def describe_papers(
             concurrency=settings.max_concurrency,
             on_event=on_event,
         )
-
-
-def _describer(session: Session, run: str) -> FigureDescriber:
-    from ..models.chat_caller import ChatCaller
-    from ..roles.chat.summarizer import FigureDescriber
-
-    settings = session.settings
-    budget, scope = session.budget(run), session.scope(run)
-    caller = ChatCaller(settings, "vision", journal=session.journal, scope=scope, budget=budget)
-    return FigureDescriber(caller, session.prompts, max_tokens=settings.max_output_tokens)

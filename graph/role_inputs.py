@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 
 from ..documents import Evidence, split_chunk_id
 from ..drafts.verdicts import relocate_verdicts, verdicts_from
@@ -52,8 +52,8 @@ async def written_draft(state: RunState, session: Session) -> WrittenDraft:
     search = None
     if "question" in state:
         given = cast(ResearchState, state)
-        limited = bool(given.get("papers"))
         read = {split_chunk_id(name)[0] for name in state.get("read_chunks", [])}
+        limited = bool(given.get("papers"))
         search = QuestionSearch(given["route"], given.get("shortlist", []), limited, len(read))
     return WrittenDraft(
         brief,
@@ -69,40 +69,42 @@ async def written_draft(state: RunState, session: Session) -> WrittenDraft:
     )
 
 
+def _of_both(state: RunState, session: Session) -> dict[str, Any]:
+    """The fields that the briefs of a section and of an answer share."""
+    return {
+        "queries": tuple(record["query"] for record in own_queries(state)),
+        "searches_left": max(0, session.settings.max_search_iterations - state.get("searches_used", 0)),
+        "depth": session.settings.depth,
+        "needs": tuple(own_coverage(state)),
+        "library": library_line(session.library),
+    }
+
+
 def _section_brief(state: SectionState, sources: Sequence[Source], session: Session) -> SectionBrief:
     return SectionBrief(
         kind=state["section"],
         experiment=parse_experiment(state["experiment"]),
         sources=tuple(sources),
-        queries=_queries(state),
-        searches_left=_searches_left(state, session),
         words=session.settings.section_words or SECTION_LENGTH[session.settings.depth],
-        depth=session.settings.depth,
         earlier=earlier_sections(state),
-        needs=tuple(own_coverage(state)),
-        library=library_line(session.library),
+        **_of_both(state, session),
     )
 
 
 def _answer_brief(state: ResearchState, sources: Sequence[Source], session: Session) -> AnswerBrief:
     """The brief for a question; evidence that comes only from earlier turns is kept separate."""
     fresh = _of_this_question(state)
-    found = [source for source in sources if source.evidence.id in fresh]
     return AnswerBrief(
         question=state["question"],
-        sources=tuple(found),
-        queries=_queries(state),
-        searches_left=_searches_left(state, session),
+        sources=tuple(source for source in sources if source.evidence.id in fresh),
         words=state.get("words") or session.settings.answer_words or 0,
-        depth=session.settings.depth,
         inventory=state["route"]["kind"] == "inventory",
         answerable=is_answerable(state, session),
         most_papers=state.get("sources") or session.settings.answer_sources,
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),
         turns=tuple(Turn(turn["question"], turn["answer"]) for turn in state.get("turns", [])),
         feedback=state.get("feedback", ""),
-        needs=tuple(own_coverage(state)),
-        library=library_line(session.library),
+        **_of_both(state, session),
     )
 
 
@@ -131,29 +133,16 @@ def is_answerable(state: RunState, session: Session) -> bool:
         for record in state.get("evidence", [])
         if record["id"] in ids and record["llm_score"] >= (useful if record["key"] in named else least)
     }
-    return bool(good - _uncitable(session, good))
-
-
-def _uncitable(session: Session, keys: Collection[str]) -> set[str]:
-    """The keys of retracted papers, unless the settings let them be cited."""
-    if session.settings.cite_retracted:
-        return set()
+    if not good or session.settings.cite_retracted:
+        return bool(good)
     records = session.library.records()
-    return set(session.retracted(records[key].paper for key in keys if key in records))
+    return bool(good - session.retracted(records[key].paper for key in good if key in records).keys())
 
 
 def _of_this_question(state: ResearchState) -> set[str]:
     """Ids of the evidence found for the question; a revised answer also rests on the evidence it had."""
     fresh = {identifier for record in state.get("queries", []) for identifier in record["evidence_ids"]}
     return fresh | {record["id"] for record in state.get("recalled", [])} if state.get("feedback") else fresh
-
-
-def _queries(state: RunState) -> tuple[str, ...]:
-    return tuple(record["query"] for record in own_queries(state))
-
-
-def _searches_left(state: RunState, session: Session) -> int:
-    return max(0, session.settings.max_search_iterations - state.get("searches_used", 0))
 
 
 def limits_of(state: RunState, library: Library) -> Scope:
@@ -180,8 +169,8 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
     Weak findings are shown only for a need with few strong ones, and those that only come near if there are no others.
-    Evidence that a conversation recalls or that
-    earlier sections of a paper offer is always kept. Without a chat model as reader all evidence is shown.
+    Evidence that a conversation recalls or that earlier sections of a paper offer is always kept. Without a chat model
+    as reader all evidence is shown.
     """
     if "reader" in session.extractive:
         return list(records)
@@ -189,18 +178,18 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     if not useful:
         return list(records)
     recalled = {record["id"] for record in cast(ResearchState, state).get("recalled", [])}
+
+    def worth(record: Mapping[str, Any]) -> float:
+        """The reader's score, and a little more for an effect, the size of a group and a test."""
+        return float(record["llm_score"]) + MEASURED_WEIGHT * measured(record["summary"])
+
     shown = {*recalled, *cast(SectionState, state).get("offered", ())}
     for need in dict.fromkeys(record["need"] for record in useful):
-        serving = sorted((item for item in useful if item["need"] == need), key=_worth, reverse=True)
+        serving = sorted((item for item in useful if item["need"] == need), key=worth, reverse=True)
         strong = sum(item["llm_score"] >= STRONG for item in serving)
         most = min(session.settings.top_k_final, max(strong, _FEW))
         shown.update(item["id"] for item in serving[:most])
     return [record for record in records if record["id"] in shown]
-
-
-def _worth(record: dict[str, Any]) -> float:
-    """The reader's score, and a little more for an effect, the size of a group and a test."""
-    return float(record["llm_score"]) + MEASURED_WEIGHT * measured(record["summary"])
 
 
 def earlier_sections(state: SectionState) -> tuple[EarlierSection, ...] | None:
@@ -222,16 +211,17 @@ def citable_sources(session: Session, sources: Sequence[Source]) -> tuple[list[S
     return kept, warnings
 
 
+def chunks_of(messages: Sequence[BaseMessage]) -> list[str]:
+    """Ids of the chunks in the answers of tools."""
+    artifacts = (message.artifact for message in messages if isinstance(message, ToolMessage) and message.artifact)
+    return [name for artifact in artifacts for name in artifact["chunks"]]
+
+
 def chunks_shown(state: RunState, session: Session) -> list[str]:
     """Ids of the chunks shown to a chat model, each once: through the agent's reading tools or to the reader.
 
     Chunks that gave no evidence are included.
     """
-    wanted = [
-        item
-        for message in state.get("messages", [])
-        if isinstance(message, ToolMessage) and message.artifact
-        for item in message.artifact["chunks"]
-    ]
+    wanted = chunks_of(state.get("messages", []))
     read = [] if "reader" in session.extractive else state.get("read_chunks", [])
     return list(dict.fromkeys([*wanted, *read]))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
@@ -124,16 +124,9 @@ def progress(
     section: str | None = None,
 ) -> ProgressEvent:
     """A progress event as plain data."""
-    event: ProgressEvent = {"source": "citeloom", "kind": "stage", "stage": stage, "text": text}
-    if done is not None:
-        event["done"] = done
-    if total is not None:
-        event["total"] = total
-    if passages is not None:
-        event["passages"] = passages
-    if section is not None:
-        event["section"] = section
-    return event
+    counts = {"done": done, "total": total, "passages": passages, "section": section}
+    given = {name: value for name, value in counts.items() if value is not None}
+    return cast(ProgressEvent, {"source": "citeloom", "kind": "stage", "stage": stage, "text": text, **given})
 
 
 def on_findings(emit: Callable[[Any], None]) -> Callable[[Sequence[PassageFinding]], None]:

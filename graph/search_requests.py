@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from ..drafts.written_draft import QueryRecord
+from ..drafts.written_draft import QueryRecord, new_query
 from ..roles.protocols import Need, Purpose
 from ..tools.scope import Scope
 from ..tools.tool_schemas import SearchEvidence, ToolRequest
@@ -24,7 +24,8 @@ def answered_before(query: str, scope: dict[str, Any], records: Sequence[QueryRe
     """The first record with the same scope whose words nearly match `query` (Jaccard of at least 0.8)."""
     words = _words(query)
     for record in records:
-        if record["scope"] == scope and _overlap(words, _words(record["query"])) >= NEARLY:
+        other = _words(record["query"])
+        if record["scope"] == scope and len(words & other) >= NEARLY * max(1, len(words | other)):
             return record
     return None
 
@@ -32,10 +33,6 @@ def answered_before(query: str, scope: dict[str, Any], records: Sequence[QueryRe
 def _words(query: str) -> frozenset[str]:
     found = frozenset(word.removesuffix("s") for word in _WORD.findall(query.lower()) if word not in _SMALL)
     return found or frozenset(_WORD.findall(query.lower()))
-
-
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / max(1, len(one | other))
 
 
 def earlier_search(request: ToolRequest, records: Sequence[QueryRecord], within: Scope) -> QueryRecord | None:
@@ -86,7 +83,7 @@ def query_record(request: SearchEvidence, within: Scope) -> QueryRecord:
     """The record of a search that has no evidence yet."""
     scope = request.scope().narrowed(within).as_dict()
     needs = [request.need.strip().upper()] if request.need else []
-    return {"query": request.query, "origin": "custom", "needs": needs, "scope": scope, "evidence_ids": []}
+    return new_query(request.query, "custom", needs, scope)
 
 
 def need_of(request: SearchEvidence, purpose: Purpose) -> Need:

@@ -61,7 +61,16 @@ def condense(path: str, text: str, count_tokens: Callable[[str], int]) -> str:
         text = " ".join(text.split())
     if count_tokens(text) <= QUERY_TOKENS:
         return text
-    return _spread(text, count_tokens)
+    # Sentences spread over the text, starting with the first, as many as fit, each cut to its first words.
+    sentences = [text[start:end] for start, end in sentence_spans(text)]
+    share = max(8, QUERY_TOKENS // max(1, len(sentences)))
+    kept: list[str] = []
+    for sentence in sentences:
+        part = _first_words(sentence, share, count_tokens)
+        if count_tokens(" ".join([*kept, part])) > QUERY_TOKENS:
+            break
+        kept.append(part)
+    return " ".join(kept)
 
 
 def code_subject(code: str) -> str:
@@ -91,19 +100,6 @@ def log_subject(text: str) -> str:
     """The subject of a log or a table of metrics: its words, each once, without the numbers."""
     words = _WORD.findall(_VALUE.sub(" ", text.replace("_", " ")))
     return " ".join(dict.fromkeys(words))
-
-
-def _spread(text: str, count_tokens: Callable[[str], int]) -> str:
-    """Sentences spread over a long text, starting with the first, as many as fit, each cut to its first words."""
-    sentences = [text[start:end] for start, end in sentence_spans(text)]
-    share = max(8, QUERY_TOKENS // max(1, len(sentences)))
-    kept: list[str] = []
-    for sentence in sentences:
-        part = _first_words(sentence, share, count_tokens)
-        if count_tokens(" ".join([*kept, part])) > QUERY_TOKENS:
-            break
-        kept.append(part)
-    return " ".join(kept)
 
 
 def _first_words(sentence: str, tokens: int, count_tokens: Callable[[str], int]) -> str:

@@ -12,8 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakValueDictionary
 
 from ..documents import Paper
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from ..models.embeddings.protocol import EmbeddingModel
     from ..models.journal.budget import Budget
     from ..prompts import PromptLibrary
-    from ..roles.protocols import Roles
+    from ..roles.run_roles import Roles
     from ..stores.metadata_store import MetadataStore
     from ..tools.found_evidence import EvidenceLimits
 
@@ -126,14 +125,14 @@ class Session:
     @property
     def notice(self) -> str:
         """One line about the limits of the extractive mode; empty when chat models write."""
-        from ..roles.protocols import NOTICE
+        from ..roles.run_roles import NOTICE
 
         return NOTICE if self.extractive else ""
 
     @property
     def answer_notice(self) -> str:
         """Like `notice`, for an answer to a question."""
-        from ..roles.protocols import ANSWER_NOTICE
+        from ..roles.run_roles import ANSWER_NOTICE
 
         return ANSWER_NOTICE if self.extractive else ""
 
@@ -250,6 +249,21 @@ class Session:
         self._roles.pop(run_id, None)
 
 
+# The fields of `Roles` and `AnswerRoles` that belong to the model of a role.
+_OF_ROLE: Final[Mapping[RoleName, tuple[str, ...]]] = {
+    "agent": ("needs", "planner"),
+    "reader": ("reader", "screener", "cells"),
+    "writer": ("writer",),
+    "judge": ("judge", "comparer", "claims"),
+    "summarizer": ("summarizer",),
+}
+_OF_ANSWERS: Final[Mapping[RoleName, tuple[str, ...]]] = {
+    "agent": ("planner", "rewriter"),
+    "reader": ("reader",),
+    "writer": ("writer",),
+}
+
+
 def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
     """Create the roles of a run: chat models where configured, else extractive; `sizes` are in tokens.
 
@@ -263,7 +277,6 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
         return bare
     from ..models.chat_caller import ChatCaller
     from ..roles.chat.chat_roles import chat_roles  # half a second, for runs with a chat model only
-    from ..roles.protocols import AnswerRoles, Roles
     from ..tools.tool_schemas import TOOL_SPECS
 
     budget = session.budget(scope.run_id)
@@ -285,28 +298,9 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
         sizes=sizes,
         small_judge=settings.judge_protocol == "minicheck",
     )
-    agent, reader, writer, judge, summarizer = (
-        bare if name in missing else chat for name in ("agent", "reader", "writer", "judge", "summarizer")
-    )
-    return Roles(
-        needs=agent.needs,
-        reader=reader.reader,
-        planner=agent.planner,
-        writer=writer.writer,
-        judge=judge.judge,
-        summarizer=summarizer.summarizer,
-        answering=AnswerRoles(
-            reader=reader.answering.reader,
-            planner=agent.answering.planner,
-            writer=writer.answering.writer,
-            rewriter=agent.answering.rewriter,
-        ),
-        notice=session.notice,
-        comparer=judge.comparer,
-        claims=judge.claims,
-        screener=reader.screener,
-        cells=reader.cells,
-    )
+    taken = {name: getattr(bare, name) for role in missing for name in _OF_ROLE[role]}
+    answers = {name: getattr(bare.answering, name) for role in missing for name in _OF_ANSWERS.get(role, ())}
+    return replace(chat, **taken, answering=replace(chat.answering, **answers), notice=session.notice)
 
 
 @contextmanager
@@ -356,19 +350,14 @@ def create_session(
         raise
     session = Session(settings, home, library, journal, loaded, chat_model)
     if settings.retraction_watch is not None:
-        _import_retractions(session, settings.retraction_watch, on_notice)
+        from ..metadata.retraction_watch import import_retraction_watch
+
+        try:
+            import_retraction_watch(session.metadata, settings.retraction_watch.expanduser(), on_notice)
+        except InputError as error:  # the previous import stays in effect
+            if on_notice is not None:
+                on_notice(f"Warning: {error}")
     return session
-
-
-def _import_retractions(session: Session, file: Path, on_notice: Callable[[str], None] | None) -> None:
-    """Import Retraction Watch's file if it is new; if it is unusable, the previous import stays in effect."""
-    from ..metadata.retraction_watch import import_retraction_watch
-
-    try:
-        import_retraction_watch(session.metadata, file.expanduser(), on_notice)
-    except InputError as error:
-        if on_notice is not None:
-            on_notice(f"Warning: {error}")
 
 
 def embedding_model(settings: Settings, journal: Journal, embeddings: Embeddings | None = None) -> EmbeddingModel:

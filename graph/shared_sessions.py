@@ -62,16 +62,13 @@ class _Context(BaseModel):
             raise GraphInputError(f"context: field {name}: {problem}.") from None
 
 
-def _fields() -> dict[str, Any]:
+_fields: Final[dict[str, Any]] = {
     # `X | None` needs an annotation that is known statically; these are read at runtime.
-    return {
-        name: (Optional[info.annotation], Field(default=None, description=info.description))  # noqa: UP045
-        for name, info in Settings.model_fields.items()
-        if not name.endswith("_api_key")
-    }
-
-
-SectionContext = create_model("SectionContext", __base__=_Context, **_fields())
+    name: (Optional[info.annotation], Field(default=None, description=info.description))  # noqa: UP045
+    for name, info in Settings.model_fields.items()
+    if not name.endswith("_api_key")
+}
+SectionContext = create_model("SectionContext", __base__=_Context, **_fields)
 SectionContext.__doc__ = "Settings of one run; an empty field takes the value of the environment."
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from langgraph.types import Overwrite
 
 from ..documents.chunking import Window
-from ..drafts.written_draft import QueryRecord
+from ..drafts.written_draft import QueryRecord, new_query
 from ..experiment import Experiment, parse_experiment
 from ..plurals import counted
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
@@ -18,9 +18,9 @@ from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
 from ..tools.window_search import with_columns
-from .run_events import evidence_found, progress
+from .run_events import evidence_found
 from .session import Session
-from .state import NeedRecord, ResearchState, RunState, SectionState, Update, WindowRecord
+from .state import ResearchState, RunState, SectionState, Update, WindowRecord
 
 
 def number_evidence(
@@ -179,13 +179,11 @@ class PlannedSearch:
 
 def further_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
     """One record for each need with another query that was searched again, with what only this found."""
+    again = [need for need in needs if need.id in searched.again]
+    own = [tuple(item for item in searched.found if item.query == need.search) for need in again]
     return [
-        PlannedSearch(
-            {"query": need.search, "origin": "need", "needs": [need.id], "scope": scope, "evidence_ids": []},
-            SearchResult(tuple(item for item in searched.found if item.query == need.search), ()),
-        )
-        for need in needs
-        if need.id in searched.again
+        PlannedSearch(new_query(need.search, "need", [need.id], scope), SearchResult(found, ()))
+        for need, found in zip(again, own, strict=True)
     ]
 
 
@@ -194,19 +192,12 @@ def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[st
     known = {need.id for need in needs}
     searches: list[PlannedSearch] = []
     for place, need in enumerate(needs):
-        mine = [
+        mine = tuple(
             item for item in searched.found if need.id in item.needs or (not place and known.isdisjoint(item.needs))
-        ]
-        record: QueryRecord = {
-            "query": need.search,
-            "origin": "need",
-            "needs": [need.id],
-            "scope": scope,
-            "evidence_ids": [],
-        }
+        )
         # Passages are counted once, in the first record.
-        own = SearchResult(tuple(mine), ()) if place else replace(searched, found=tuple(mine))
-        searches.append(PlannedSearch(record, own))
+        own = SearchResult(mine, ()) if place else replace(searched, found=mine)
+        searches.append(PlannedSearch(new_query(need.search, "need", [need.id], scope), own))
     return searches
 
 
@@ -235,18 +226,6 @@ def recorded(
 def passages_of(searched: SearchResult) -> dict[str, int]:
     """The passage counts in a search's record: proposed, shown to the reader, unreadable."""
     return {"proposed": searched.proposed, "shown": searched.shown, "unreadable": searched.unreadable}
-
-
-def need_records(needs: Sequence[Need]) -> list[NeedRecord]:
-    """Needs as state records."""
-    return [cast(NeedRecord, need.as_dict()) for need in needs]
-
-
-def needs_planned(needs: Sequence[Need]) -> Any:
-    """The event that announces the planned needs."""
-    return progress(
-        "needs", f"{counted(len(needs), 'need')}: {'; '.join(need.text for need in needs)}", total=len(needs)
-    )
 
 
 def nothing_done() -> dict[str, Any]:

@@ -17,65 +17,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import WRONG_INPUT, CiteloomError, ExitCode
-from ..section_kinds import SECTION_KINDS
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent
 
-PROMPT_NAMES: tuple[str, ...] = (
-    "needs_system",
-    "needs_question_task",
-    "needs_section_task",
-    "screener_system",
-    "screener_task",
-    "reader_system",
-    "reader_task",
-    "columns_system",
-    "columns_task",
-    "cells_system",
-    "cells_task",
-    "planner_system",
-    "planner_task",
-    "planner_reminder",
-    *(f"planner_needs_{kind}" for kind in SECTION_KINDS),
-    "writer_system",
-    "writer_task",
-    *(f"writer_plan_{kind}" for kind in SECTION_KINDS),
-    "writer_earlier",
-    "depth_brief",
-    "depth_standard",
-    "depth_thorough",
-    "writer_repair",
-    "repair_system",
-    "repair_task",
-    "writer_again",
-    "answer_system",
-    "answer_task",
-    "answer_thorough",
-    "answer_repair",
-    "answer_again",
-    "answer_improve",
-    "answer_inventory",
-    "answer_length",
-    "answer_nearest",
-    "rewriter_system",
-    "rewriter_task",
-    "question_planner_system",
-    "question_planner_task",
-    "judge_system",
-    "judge_task",
-    "claim_system",
-    "claim_task",
-    "uncited_system",
-    "uncited_task",
-    "small_judge_task",
-    "contradiction_system",
-    "contradiction_task",
-    "summarizer_system",
-    "summarizer_task",
-    "describer_system",
-    "describer_task",
-    "json_again",
-)
+PROMPT_NAMES: tuple[str, ...] = tuple(sorted(path.stem for path in SHIPPED_FOLDER.glob("*.md")))
 
 _VARIABLE = re.compile(r"\{\{[ \t]*([a-z][a-z0-9_]*)[ \t]*\}\}")
 _HEAD = re.compile(r"\A---[ \t]*\n(?P<head>.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 from ..documents import Chunk
@@ -32,20 +32,12 @@ class TableColumn:
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form, as stored and as in the JSON of a table."""
-        return {
-            "name": self.name,
-            "asks": self.asks,
-            "kind": self.kind,
-            "unit": self.unit,
-            "options": list(self.options),
-            "queries": list(self.queries),
-        }
+        return {**asdict(self), "options": list(self.options), "queries": list(self.queries)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TableColumn:
         """The typed value of a stored column."""
-        options, queries = tuple(record["options"]), tuple(record["queries"])
-        return cls(record["name"], record["asks"], record["kind"], record["unit"], options, queries)
+        return cls(**{**record, "options": tuple(record["options"]), "queries": tuple(record["queries"])})
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,10 @@ class _DirectedResult:
     @classmethod
     def of(cls, source: Source) -> _DirectedResult:
         said = source.evidence.summary
-        words = {word: weight for word, weight in telling_words(said).items() if not _of_measure(word)}
+        told = telling_words(said).items()
+        words = {
+            word: weight for word, weight in told if not (word[0].isdigit() or word in _OF_MEASURE or direction(word))
+        }
         conditions = {(number, unit.lower()) for number, unit in _CONDITION.findall(said[:_EXAMINED])}
         outcome = frozenset(word for word in outcome_words(said) if word in words)
         return cls(source, direction(said), outcome, words, frozenset(conditions))
@@ -101,7 +104,3 @@ def _pairs(results: Sequence[_DirectedResult]) -> Iterator[Disagreement]:
         share = len(shared) / max(1, less)
         if len(shared) >= least and len(outcome) >= _OUTCOME_SHARE * min(len(one.outcome), len(other.outcome)) > 0:
             yield Disagreement(one.source, other.source, inside, "none" in (one.way, other.way), share, outcome)
-
-
-def _of_measure(word: str) -> bool:
-    return word[0].isdigit() or word in _OF_MEASURE or bool(direction(word))

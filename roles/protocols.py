@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast, get_args
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar, get_args
 
 from ..documents import Category, Chunk, Evidence, Paper
 from ..models.journal.streaming import TextListener
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from ..documents.chunking import Window
     from ..experiment import Experiment, SectionKind
-    from .cell_protocols import CellReader
 
 _WORDS: Final = re.compile(r"\w+")
 
@@ -51,6 +50,12 @@ class Source:
     passage: tuple[PassageSentence, ...] = ()
     parent: str = ""
     window: tuple[PassageSentence, ...] = ()
+
+    @property
+    def told(self) -> tuple[PassageSentence, ...]:
+        """The sentences that every role is shown; the quoted words where no sentence of them was found."""
+        item = self.evidence
+        return self.passage or (PassageSentence(item.chunk_id, item.start, item.end, item.quote),)
 
     @property
     def shown(self) -> str:
@@ -96,21 +101,13 @@ class SectionBrief:
     earlier: tuple[EarlierSection, ...] | None = None
     needs: tuple[NeedCoverage, ...] = ()
     library: str = ""
+    writable: ClassVar[bool] = True  # a writer is called for it
+    word_for_word: ClassVar[bool] = True  # the user's citations may appear only in the user's own sentences
 
     @property
     def citable(self) -> tuple[Source, ...]:
         """The evidence that the section may cite."""
         return self.sources
-
-    @property
-    def writable(self) -> bool:
-        """True if a writer is called for it: always, for a section."""
-        return True
-
-    @property
-    def word_for_word(self) -> bool:
-        """True if the user's citations may appear only in the user's own sentences."""
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +147,14 @@ class AnswerBrief:
     recalled: tuple[Source, ...] = ()
     turns: tuple[Turn, ...] = ()
     feedback: str = ""
+    kind: ClassVar[Literal["answer"]] = "answer"  # as named by the checks
+    earlier: ClassVar[None] = None  # it is not part of a paper
+    word_for_word: ClassVar[bool] = False  # citations in the question may appear in any sentence
 
     @property
     def sought(self) -> str:
         """The text to search for: the question, with the user's feedback on the answer."""
         return f"{self.question} {self.feedback}".strip()
-
-    @property
-    def kind(self) -> Literal["answer"]:
-        """The kind of text, as named by the checks."""
-        return "answer"
 
     @property
     def experiment(self) -> Experiment:
@@ -174,19 +169,9 @@ class AnswerBrief:
         return (*self.sources, *self.recalled)
 
     @property
-    def earlier(self) -> None:
-        """None: an answer is not part of a paper."""
-        return None
-
-    @property
     def writable(self) -> bool:
         """True if a writer is called for it: some source must be relevant to the question."""
         return bool(self.citable) and self.answerable
-
-    @property
-    def word_for_word(self) -> bool:
-        """False: citations in the question may appear in any sentence of the answer."""
-        return False
 
 
 Brief = SectionBrief | AnswerBrief
@@ -218,12 +203,12 @@ class Need:
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form held by graph state."""
-        return {"id": self.id, "text": self.text, "queries": list(self.queries), "asks": self.asks}
+        return {**asdict(self), "queries": list(self.queries)}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Need:
         """The typed value of a state record."""
-        return cls(record["id"], record["text"], tuple(record["queries"]), record["asks"])
+        return cls(**{**record, "queries": tuple(record["queries"])})
 
 
 Status = Literal["met", "open", "in vain"]
@@ -264,7 +249,6 @@ class Purpose:
         return tuple(need for need in self.needs if need.id in ids)
 
 
-AnyBrief = TypeVar("AnyBrief", bound=Brief)
 BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
 
 # "indirect": said there, but of another paper's work; only claims of users' texts are judged so.
@@ -536,59 +520,3 @@ class QuestionRewriter(Protocol):
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
         """The question after `earlier`, whose questions stand alone, the latest last."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRoles:
-    """The roles that answer questions; they use the models of the section roles of the same name.
-
-    `rewriter` uses the planner's model.
-    """
-
-    reader: EvidenceReader
-    planner: AnswerPlanner
-    writer: AnswerWriter
-    rewriter: QuestionRewriter
-
-
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """The roles of one run; `notice` is one line for the user about the mode.
-
-    `answering` are the roles for questions. `comparer` judges contradictions, `screener` reads cards, `claims` judges
-    users' texts and `cells` fills evidence tables; all four are None without a chat model.
-    """
-
-    needs: NeedsPlanner
-    reader: EvidenceReader
-    planner: SearchPlanner
-    writer: SectionWriter
-    judge: SupportJudge
-    summarizer: PaperSummarizer
-    answering: AnswerRoles
-    notice: str = ""
-    comparer: ContradictionJudge | None = None
-    screener: PaperScreener | None = None
-    cells: CellReader | None = None
-    claims: ClaimJudge | None = None
-
-    def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:
-        """The planner for a section or a question."""
-        planner = self.answering.planner if brief.kind == "answer" else self.planner
-        return cast("Planner[AnyBrief]", planner)
-
-    def writer_for(self, brief: AnyBrief) -> Writer[AnyBrief]:
-        """The writer of a section or an answer."""
-        writer = self.answering.writer if brief.kind == "answer" else self.writer
-        return cast("Writer[AnyBrief]", writer)
-
-
-NOTICE: Final = (
-    "Extractive mode: no chat model is configured, so your own statements are kept and passages near to them listed; "
-    "nothing is argued or judged. Set CITELOOM_CHAT_MODEL for written prose."
-)
-
-ANSWER_NOTICE: Final = (
-    "Extractive mode: no chat model is configured, so the nearest passages are listed; nothing is summed up or judged. "
-    "Set CITELOOM_CHAT_MODEL for written prose."
-)

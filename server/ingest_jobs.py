@@ -14,14 +14,14 @@ from ..api.checking import acheck_prose
 from ..api.ingesting import IngestEvent, event_record
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
 from ..api.serving import JobOrder, Session
-from ..api.uploading import Uploads, aingest_upload, apaper_sources, aremove_orphans
+from ..api.uploading import UPLOAD_ID, Uploads, aingest_upload, apaper_sources, aremove_orphans
 from ..api.writing import parse_experiment
 from ..errors import CiteloomError
 from .job import Emit, Job
 from .job_sharing import lost_connection
 from .jobs import Jobs
 from .problems import ServerError
-from .uploaded_files import file_name, find_bibliography, refusal, require_space, require_upload, strip_folder
+from .uploaded_files import file_name, refusal, require_space, strip_folder
 
 _ADDED: Final = frozenset({"added", "abstract"})
 _REFUSED: Final = frozenset({"refused", "similar", "entry"})
@@ -49,7 +49,8 @@ class IngestJobs:
         elif "check" in order.request:
             work = partial(self._check, order.request["check"])
         else:
-            require_upload(order.id)
+            if not UPLOAD_ID.fullmatch(order.id):
+                raise ServerError(404, "There is no such upload.")
             work = partial(self._ingest, order.id, order.request)
         return await self.jobs.start(order, work)
 
@@ -103,7 +104,7 @@ class IngestJobs:
         folder = self.uploads.folder(upload_id)
         sources = await apaper_sources(self.session)
         await asyncio.to_thread(self.uploads.fetch, upload_id)
-        bib = find_bibliography(request["files"])
+        bib = next((name for name in request["files"] if name.endswith(".bib")), None)
         files = [folder / name for name in request["files"] if name != bib and (folder / name).is_file()]
         try:
             report = await aingest_upload(

@@ -25,17 +25,11 @@ from ..api import writing
 from ..api.homes import Home
 from ..api.messages import megabytes
 from ..api.serving import Session
-from ..api.uploading import PAPER_SUFFIXES, UPLOAD_ID, stored_bytes
+from ..api.uploading import PAPER_SUFFIXES, stored_bytes
 from .problems import ServerError
 
 _LONGEST_NAME: Final = 150  # bytes without extension
 _BIB: Final = ".bib"
-
-
-def require_upload(upload_id: str) -> None:
-    """Raise `ServerError` if no upload has this id."""
-    if not UPLOAD_ID.fullmatch(upload_id):
-        raise ServerError(404, "There is no such upload.")
 
 
 def safe_name(given: str) -> str:
@@ -90,11 +84,6 @@ def require_space(session: Session, receiving: Mapping[str, int]) -> None:
             f"The library's files take {megabytes(used)} of {megabytes(limit)}; these would add {megabytes(adding)}.",
             help="Delete papers, or runs with plots; its operator can raise CITELOOM_MAX_LIBRARY_SIZE.",
         )
-
-
-def find_bibliography(names: Sequence[str]) -> str | None:
-    """The .bib file's name among these."""
-    return next((name for name in names if name.endswith(_BIB)), None)
 
 
 def file_name(source: str) -> str:

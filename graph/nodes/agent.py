@@ -13,7 +13,7 @@ from ...documents import Chunk
 from ...drafts.written_draft import QueryRecord
 from ...models.concurrency import gather_all
 from ...plurals import counted
-from ...roles.chat.prompt_format import coverage_lines, fence, first_words, show_passages
+from ...roles.chat.prompt_format import coverage_line, fence, first_words, show_passages
 from ...tools.evidence_search import search_each
 from ...tools.found_evidence import SearchResult, coverage
 from ...tools.scope import Scope
@@ -34,7 +34,7 @@ from ...tools.tool_schemas import (
     read_window,
 )
 from ..prompt_fitting import search_limits
-from ..role_inputs import brief_of, is_answerable, limits_of
+from ..role_inputs import brief_of, chunks_of, is_answerable, limits_of
 from ..run_events import evidence_found, progress
 from ..search_requests import (
     earlier_search,
@@ -139,15 +139,10 @@ def tool_answer(call_id: str | None, text: str, chunk_ids: Sequence[str] = ()) -
 
 async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list[BaseMessage]:
     """Messages as the model reads them: passage ids are replaced by their texts, which the state never holds."""
-    wanted = [
-        item
-        for message in messages
-        if isinstance(message, ToolMessage) and message.artifact
-        for item in message.artifact["chunks"]
-    ]
+    wanted = list(dict.fromkeys(chunks_of(messages)))
     if not wanted:
         return list(messages)
-    chunks = await asyncio.to_thread(session.library.chunks, list(dict.fromkeys(wanted)))
+    chunks = await asyncio.to_thread(session.library.chunks, wanted)
     by_id: dict[str, Chunk] = {chunk.id: chunk for chunk in chunks}
     shown: list[BaseMessage] = []
     for message in messages:
@@ -171,7 +166,9 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     within = await asyncio.to_thread(limits_of, state, session.library)
     records, repeated = split_repeats(requests, own_first(state), within)
     searched = await _search([requests[number] for number in records], state, runtime, session, within)
-    passages = await _read_passages(requests, session)
+    reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
+    texts = await gather_all(_read(item, session) for item in reading.values())
+    passages = dict(zip(reading, texts, strict=True))
 
     new, ids = number_evidence(
         state["evidence"], [search.found for search in searched], cast(ResearchState, state).get("evidence_ids", {})
@@ -189,10 +186,13 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
         if number in passages:
             answers.append(tool_answer(call["id"], passages[number].lead, passages[number].chunk_ids))
         elif number in repeated:
-            answers.append(tool_answer(call["id"], _repeated(repeated[number])))
+            query = repeated[number]["query"]
+            answers.append(tool_answer(call["id"], f"This repeats the query {query!r}; see its evidence."))
         else:
             answers.append(tool_answer(call["id"], _listed(records[number], evidence)))
-            runtime.stream_writer(_progress_of(records[number]))
+            query, found_here = records[number]["query"], len(records[number]["evidence_ids"])
+            said = f"{counted(found_here, 'finding')} for: {query}"
+            runtime.stream_writer(progress("searched", said, passages=found_here))
     made = sum(bool(call["counted"]) for call in calls)
     queries = [of_section(record, state) for record in records.values()]
     if answers:
@@ -224,12 +224,6 @@ async def _search(
     ]
     known = state.get("read_chunks", [])
     return await search_each(session.library, reader, purpose, wanted, limits, known=known)
-
-
-async def _read_passages(requests: Sequence[ToolRequest], session: Session) -> dict[int, ToolAnswer]:
-    """The answers to requests other than evidence searches, by request index."""
-    reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
-    return dict(zip(reading, await gather_all(_read(item, session) for item in reading.values()), strict=True))
 
 
 async def _read(request: Reading, session: Session) -> ToolAnswer:
@@ -267,17 +261,8 @@ def _with_coverage(
     evidence = [record for record in (*state["evidence"], *new) if record["id"] in ids]
     now = coverage(needs_of(state), evidence, [*own_queries(state), *queries])
     left = max(0, session.settings.max_search_iterations - state.get("searches_used", 0) - made)
-    lines = "\n".join(coverage_lines(now))
+    lines = "\n".join(map(coverage_line, now))
     return answer.model_copy(update={"content": f"{answer.content}\n\n{lines}\nSearches left: {left}."})
-
-
-def _repeated(record: QueryRecord) -> str:
-    return f"This repeats the query {record['query']!r}; see its evidence."
-
-
-def _progress_of(record: QueryRecord) -> Any:
-    found = len(record["evidence_ids"])
-    return progress("searched", f"{counted(found, 'finding')} for: {record['query']}", passages=found)
 
 
 def _listed(record: QueryRecord, evidence: Evidence) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
@@ -21,6 +21,8 @@ from ..role_inputs import chunks_shown, written_draft
 from ..run_events import progress
 from ..session import Session
 from ..state import PaperInput, ResearchState, RunState, SectionState, Update, WrittenSection
+
+_OF_A_SECTION: Final = ("section", "draft", "findings", "verdicts", "warnings", "offered", "needs")
 
 
 async def render(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
@@ -120,7 +122,9 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
     finished: dict[SectionKind, FinishedText] = {}
     for written in state["written"]:
         earlier: dict[str, str] = {kind: final.text for kind, final in finished.items()}
-        finished[written["section"]] = await finished_text(_state_when_finished(state, written), session, earlier)
+        # The parts of the state at the end of the section from which its record is built.
+        then = {**state, **{name: written[name] for name in _OF_A_SECTION}, "written": []}
+        finished[written["section"]] = await finished_text(cast(SectionState, then), session, earlier)
     read = {written["section"]: written["read"] for written in state["written"]}
     spent = _cost_by_section(state)
 
@@ -135,23 +139,6 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
         return paper_record(pages, usage, state["evidence"], title, session.notice)
 
     return await in_thread(build)
-
-
-def _state_when_finished(state: SectionState, written: WrittenSection) -> SectionState:
-    """The parts of the state at the end of a section from which its record is built."""
-    return {
-        "experiment": state["experiment"],
-        "queries": state["queries"],
-        "evidence": state["evidence"],
-        "section": written["section"],
-        "draft": written["draft"],
-        "findings": written["findings"],
-        "verdicts": written["verdicts"],
-        "warnings": written["warnings"],
-        "offered": written["offered"],
-        "needs": written["needs"],
-        "written": [],
-    }
 
 
 def _cost_by_section(state: SectionState) -> dict[SectionKind, dict[str, Any]]:

@@ -13,7 +13,7 @@ from langgraph.types import Overwrite
 
 from ...documents import Category
 from ...documents.chunking import Window
-from ...drafts.written_draft import QueryRecord, ScreeningRecord, draft_record
+from ...drafts.written_draft import ScreeningRecord, draft_record, new_query
 from ...plurals import counted
 from ...roles.extractive.follow_ups import is_remark
 from ...roles.protocols import Draft, ScreenedPapers, Turn
@@ -166,10 +166,6 @@ async def _screen(state: ResearchState, runtime: Runtime[Any], session: Session)
     return screened
 
 
-def _is_broad(state: ResearchState) -> bool:
-    return state["route"]["kind"] in ("survey", "inventory")
-
-
 async def read(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
     """Read the passages in waves; while the first is read, a search in other words is prepared for the needs left open.
 
@@ -201,14 +197,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
         runtime.stream_writer(
             progress("searched", f"{counted(len(found.found), 'finding')} {said}", passages=len(found.found))
         )
-        record: QueryRecord = {
-            "query": query,
-            "origin": "default",
-            "needs": [need.id],
-            "scope": within.as_dict(),
-            "evidence_ids": [],
-        }
-        searches.append(PlannedSearch(record, found))
+        searches.append(PlannedSearch(new_query(query, "default", [need.id], within.as_dict()), found))
 
     one = state["route"]["track"] == "one_paper"
     least = session.settings.answer_threshold
@@ -238,6 +227,10 @@ def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
         return False
     needs = coverage(needs_of(state), found["evidence"], found["queries"])
     return any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
+
+
+def _is_broad(state: ResearchState) -> bool:
+    return state["route"]["kind"] in ("survey", "inventory")
 
 
 def _may_search_on(state: ResearchState, session: Session) -> bool:

@@ -10,10 +10,10 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from ...drafts.written_draft import QueryRecord
-from ...experiment import SECTION_KINDS, ExperimentError, SectionKind, parse_experiment
+from ...experiment import SECTION_KINDS, ExperimentError, parse_experiment
 from ...plurals import counted
 from ...roles.extractive.statement_needs import section_needs
-from ...roles.protocols import AnswerBrief, Brief, Need, Purpose
+from ...roles.protocols import AnswerBrief, Purpose
 from ...tools.evidence_search import nearest_chunks, read_in_waves
 from ...tools.scope import Scope
 from ...tools.window_search import propose_windows
@@ -27,8 +27,6 @@ from ..state import RunState, SectionInput, SectionState, Update
 from ..state_conversion import (
     first_searches,
     near_titles,
-    need_records,
-    needs_planned,
     nothing_done,
     purpose_of,
     recorded,
@@ -44,7 +42,12 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
     Raises `ExperimentError` for a field of the wrong type or a missing field that the section requires, and
     `EmptyLibraryError` when there is nothing to search.
     """
-    kind = _kind_of(state)
+    kind = state.get("section")
+    if kind not in SECTION_KINDS:  # the server and parent graphs pass on whatever they were given
+        raise ExperimentError(
+            f"input: field section: expected one of {', '.join(SECTION_KINDS)}, got {kind!r}.",
+            help="The input is {section, experiment}, the latter with the contents of exp.json.",
+        )
     require_given(state, "experiment", SectionInput)
     experiment = await asyncio.to_thread(parse_experiment, state["experiment"], kind)
     await session.require_papers()
@@ -73,20 +76,16 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     purpose = await asyncio.to_thread(purpose_of, state)
     titles = await near_titles(session, purpose.text)
     needs = await roles.needs.needs(brief, titles)
-    if "agent" not in session.extractive:  # otherwise each is named by the author's own paragraph
-        needs = await asyncio.to_thread(_searchable_needs, needs, brief)
+    # Without a model each is named by the author's own paragraph.
+    if "agent" not in session.extractive and not isinstance(brief, AnswerBrief):
+        own = await asyncio.to_thread(without_own_results, needs, brief.experiment)
+        needs = own or section_needs(brief.queries)
     # In a paper the needs of all sections have distinct ids, since evidence refers to its need by id.
     before = sum(len(written["needs"]) for written in cast(SectionState, state).get("written", ()))
     needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))
-    runtime.stream_writer(needs_planned(needs))
-    return {"needs": need_records(needs)}
-
-
-def _searchable_needs(needs: tuple[Need, ...], brief: Brief) -> tuple[Need, ...]:
-    """The needs without the user's own results; if none are left, the needs of the default queries."""
-    if isinstance(brief, AnswerBrief):
-        return needs
-    return without_own_results(needs, brief.experiment) or section_needs(brief.queries)
+    said = f"{counted(len(needs), 'need')}: {'; '.join(need.text for need in needs)}"
+    runtime.stream_writer(progress("needs", said, total=len(needs)))
+    return {"needs": [need.as_dict() for need in needs]}
 
 
 async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
@@ -121,17 +120,6 @@ async def _offered(state: SectionState, found: Update, purpose: Purpose, session
     queries = [query for need in purpose.needs for query in need.queries]
     best = await nearest_chunks(session.library, queries, list(ids), OFFERED)
     return [identifier for name in best for identifier in ids[name]][:OFFERED]
-
-
-def _kind_of(state: SectionState) -> SectionKind:
-    """The requested section, checked: the server and parent graphs pass on whatever they were given."""
-    kind = state.get("section")
-    if kind not in SECTION_KINDS:
-        raise ExperimentError(
-            f"input: field section: expected one of {', '.join(SECTION_KINDS)}, got {kind!r}.",
-            help="The input is {section, experiment}, the latter with the contents of exp.json.",
-        )
-    return kind
 
 
 def to_agent_or_generate(state: SectionState) -> Literal["agent", "generate"]:

@@ -137,7 +137,8 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     runtime.stream_writer(progress("repairing", f"repairing {counted(len(wanted), 'finding')}"))
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
-        found = _whole_repair_findings(before)
+        # Since the draft is rewritten anyway, possible improvements are shown too.
+        found = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] in SHOWN_IN_REPAIR)]
         messages = [for_writer(finding) for finding in found]
         draft = await roles.writer_for(brief).repair(
             brief, draft_from(state["draft"]), messages, sentence_spans_of(found)
@@ -145,7 +146,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
         normalised = await asyncio.to_thread(_normalised, draft, brief, session)
         return {**again, "draft": draft_record(normalised), "before_repair": before}
     text = before["draft"]["text"]
-    failing = await asyncio.to_thread(failing_sentences, before, brief.citable)
+    failing = await asyncio.to_thread(failing_sentences, before, brief.citable, state.get("before_repair"))
     asked = [item.shown for item in failing if item.shown.problems]
     answers = iter(await roles.writer_for(brief).repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
@@ -206,12 +207,6 @@ async def _judged(
 
 def _to_repair(attempt: Attempt) -> list[FindingRecord]:
     return [finding for finding in attempt["findings"] if finding["severity"] != "note"]
-
-
-def _whole_repair_findings(attempt: Attempt) -> list[FindingRecord]:
-    """The problems to repair, and possible improvements, since the draft is rewritten anyway."""
-    beside = [finding for finding in attempt["findings"] if finding["rule"] in SHOWN_IN_REPAIR]
-    return [*_to_repair(attempt), *beside]
 
 
 def _severity(attempt: Attempt) -> tuple[bool, int, int]:

@@ -15,9 +15,9 @@ from pydantic import Field, field_validator
 from ...documents.chunking import Window, WindowSentence
 from ...models.context_size import WHOLE
 from ..cell_protocols import COLUMN_KINDS, CellReading, ColumnKind, RowReading, StudyReading, TableColumn
-from .chat_reader import merge_sentences, parse_numbers
+from .chat_reader import merge_sentences
 from .prompt_format import fence, one_line, present_lines, present_windows, window_sentences
-from .structured_output import ChatRole, StructuredAnswer, lowercase
+from .structured_output import ChatRole, StructuredAnswer, lowercase, parse_numbers
 
 _MOST_COLUMNS: Final = 8  # proposed when the user names none
 _MOST_SENTENCES: Final = 6  # per cell
@@ -64,10 +64,7 @@ class ReadCell(StructuredAnswer):
             return "yes" if value else "no"
         return "" if value is None else str(value) if isinstance(value, int | float) else value
 
-    @field_validator("sentences", mode="before")
-    @classmethod
-    def _as_numbers(cls, value: Any) -> Any:
-        return parse_numbers(value)
+    _as_numbers = field_validator("sentences", mode="before")(parse_numbers)
 
 
 class ReadStudy(StructuredAnswer):
@@ -106,7 +103,14 @@ class ChatCellReader(ChatRole):
         plan = await self.ask([SystemMessage(system), HumanMessage(task)], ColumnPlan)
         if plan is None:
             self.note("The columns were not described: the model gave no valid answer, twice.")
-        planned = [_column(item) for item in plan.columns] if plan else []
+        planned = [
+            TableColumn(
+                *(one_line(item.name), one_line(item.asks), item.kind, item.unit),
+                options=tuple(item.options),
+                queries=tuple(item.queries),
+            )
+            for item in (plan.columns if plan else [])
+        ]
         if not names:
             return tuple({column.name.casefold(): column for column in planned}.values())[:_MOST_COLUMNS]
         by_name = {column.name.casefold(): column for column in planned}
@@ -147,12 +151,6 @@ class ChatCellReader(ChatRole):
             for item in answer.studies
         ]
         return RowReading(answer.belongs, one_line(answer.reason), tuple(read) if answer.belongs else ())
-
-
-def _column(item: PlannedColumn) -> TableColumn:
-    return TableColumn(
-        one_line(item.name), one_line(item.asks), item.kind, item.unit, tuple(item.options), tuple(item.queries)
-    )
 
 
 def _described(column: TableColumn) -> str:

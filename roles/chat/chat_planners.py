@@ -6,15 +6,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import singledispatchmethod
 from typing import Any, Final, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.tool import ToolCall, tool_call
 from pydantic import Field, field_validator
 
-from ...models.chat_caller import ChatCaller
-from ...models.context_size import UNLIMITED, WHOLE, Room
+from ...models.context_size import WHOLE
 from ...text.words import plain_wording
 from ..extractive.follow_ups import condense_question
 from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlanner, SectionBrief, Turn
@@ -27,7 +25,6 @@ from .prompt_format import (
     present_evidence,
     present_experiment,
     present_lines,
-    present_queries,
     present_turns,
     shorten,
 )
@@ -45,8 +42,19 @@ class _ToolPlanner(ChatRole):
 
     tool_specs: Sequence[Mapping[str, Any]]
 
-    async def _next_turn(self, messages: Sequence[BaseMessage]) -> AIMessage:
-        return await next_turn(self.caller, messages, self.tool_specs, self.max_tokens, self.room)
+    async def plan(self, messages: Sequence[BaseMessage], brief: Brief) -> AIMessage:
+        """The next turn; each of its tool calls has a unique id and a dict of arguments.
+
+        The tools stay available when the budget is spent: removing them would change the prefix; `guard` answers calls
+        beyond the budget. When the conversation exceeds the context size, its oldest tool answers are shortened; if
+        that is not enough, the planner gets no further turn.
+        """
+        total = self.room.left(WHOLE, json.dumps(self.tool_specs))
+        shown = _within(messages, total)
+        if sum(map(_tokens, shown)) > total:
+            return AIMessage("The conversation fills the server's context.")
+        answer = await self.caller.call(shown, tools=self.tool_specs, max_tokens=self.max_tokens)
+        return _answerable(answer.message, messages)
 
 
 class ChatPlanner(_ToolPlanner):
@@ -75,34 +83,6 @@ class ChatPlanner(_ToolPlanner):
             SystemMessage(system),
             HumanMessage(task(experiment, present_evidence(brief.needs, brief.sources, total))),
         ]
-
-    async def plan(self, messages: Sequence[BaseMessage], brief: SectionBrief) -> AIMessage:
-        """The next turn; each of its tool calls has a unique id and a dict of arguments.
-
-        The tools stay available when the budget is spent: removing them would change the prefix; `guard` answers calls
-        beyond the budget.
-        """
-        return await self._next_turn(messages)
-
-
-async def next_turn(
-    caller: ChatCaller,
-    messages: Sequence[BaseMessage],
-    specs: Sequence[Mapping[str, Any]],
-    max_tokens: int,
-    room: Room = UNLIMITED,
-) -> AIMessage:
-    """The model's next turn, with every call in a form that can be answered.
-
-    When the conversation exceeds the context size, its oldest tool answers are shortened; if that is not enough, the
-    planner gets no further turn.
-    """
-    total = room.left(WHOLE, json.dumps(specs))
-    shown = _within(messages, total)
-    if sum(map(_tokens, shown)) > total:
-        return AIMessage("The conversation fills the server's context.")
-    answer = await caller.call(shown, tools=specs, max_tokens=max_tokens)
-    return _answerable(answer.message, messages)
 
 
 def _within(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
@@ -135,7 +115,10 @@ def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage
     """
     used = {call["id"] for turn in earlier if isinstance(turn, AIMessage) for call in turn.tool_calls}
     asked = [(call["name"], call["args"], call["id"]) for call in message.tool_calls]
-    asked += [(call["name"] or "", _arguments(call["args"]), call["id"]) for call in message.invalid_tool_calls]
+    for call in message.invalid_tool_calls:
+        data = repair_json(call["args"] or "")
+        arguments = {str(name): value for name, value in data.items()} if isinstance(data, dict) else {}
+        asked.append((call["name"] or "", arguments, call["id"]))
     calls: list[ToolCall] = []
     for index, (name, arguments, given) in enumerate(asked):
         identifier = given if given and given not in used else f"call_{len(earlier)}_{index}"
@@ -148,11 +131,6 @@ def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage
         usage_metadata=message.usage_metadata,
         id=message.id,
     )
-
-
-def _arguments(raw: str | None) -> dict[str, Any]:
-    data = repair_json(raw or "")
-    return {str(name): value for name, value in data.items()} if isinstance(data, dict) else {}
 
 
 class ChatQuestionPlanner(_ToolPlanner):
@@ -172,9 +150,6 @@ class ChatQuestionPlanner(_ToolPlanner):
 
         total = self.room.left(WHOLE, system, json.dumps(self.tool_specs), task(), share=EVIDENCE_SHARE)
         return [SystemMessage(system), HumanMessage(task(present_evidence(brief.needs, brief.citable, total)))]
-
-    async def plan(self, messages: Sequence[BaseMessage], brief: AnswerBrief) -> AIMessage:
-        return await self._next_turn(messages)
 
 
 MOST_NEEDS: Final = 7
@@ -237,25 +212,15 @@ class ChatNeedsPlanner(ChatRole):
         return await self.fallback.needs(brief, papers)
 
     def _task(self, brief: Brief, papers: Sequence[str], system: str) -> str:
-        near = present_lines(first_lines(papers, self.room.left(WHOLE, system, share=0.25)), "papers")
-        return self._task_of(brief, near, system)
-
-    @singledispatchmethod
-    def _task_of(self, brief: Brief, near: str, system: str) -> str:
-        raise TypeError(f"no task for {type(brief).__name__}")
-
-    @_task_of.register
-    def _(self, brief: AnswerBrief, near: str, system: str) -> str:
-        prompt, question = self.prompts["needs_question_task"], fence(brief.sought, "question")
-        bare = prompt.render(turns="", question=question, papers=near)
-        turns = present_turns(brief.turns, self.room.left(WHOLE, system, bare))
-        return prompt.render(turns=turns, question=question, papers=near)
-
-    @_task_of.register
-    def _(self, brief: SectionBrief, near: str, system: str) -> str:
         room = self.room
+        near = present_lines(first_lines(papers, room.left(WHOLE, system, share=0.25)), "papers")
+        if isinstance(brief, AnswerBrief):
+            prompt, question = self.prompts["needs_question_task"], fence(brief.sought, "question")
+            bare = prompt.render(turns="", question=question, papers=near)
+            turns = present_turns(brief.turns, room.left(WHOLE, system, bare))
+            return prompt.render(turns=turns, question=question, papers=near)
         prompt, wants = self.prompts["needs_section_task"], self.prompts[f"planner_needs_{brief.kind}"].render()
-        queries = present_queries(first_lines(brief.queries, room.left(WHOLE, system, share=0.2)))
+        queries = present_lines(first_lines(brief.queries, room.left(WHOLE, system, share=0.2)), "queries")
         bare = prompt.render(kind=brief.kind, wants=wants, experiment="", queries=queries, papers=near)
         total = room.left(WHOLE, system, bare)
         experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
@@ -291,7 +256,12 @@ class ChatRewriter(ChatRole):
         """See `QuestionRewriter`; the first question of a conversation needs no model."""
         if not earlier:
             return question
-        task = self.prompts["rewriter_task"].render(turns=_shown(earlier), question=fence(question, "question"))
+        # A follow-up question may refer to the last questions and the latest answer.
+        lines = [f"Question: {one_line(turn.question)}" for turn in earlier[-_TURNS:]]
+        turns = [*lines, f"Answer to the last:\n{shorten(earlier[-1].answer, _ANSWER_TOKENS)}"]
+        task = self.prompts["rewriter_task"].render(
+            turns=fence("\n".join(turns), "turns"), question=fence(question, "question")
+        )
         messages = [SystemMessage(self.prompts["rewriter_system"].render()), HumanMessage(task)]
         answer = await self.ask(messages, Rewritten, check=_no_longer_than_one_asks)
         return one_line(answer.question) if answer is not None else condense_question(question, earlier)
@@ -300,9 +270,3 @@ class ChatRewriter(ChatRole):
 def _no_longer_than_one_asks(answer: Rewritten) -> None:
     if len(answer.question) > _LONGEST_QUESTION:
         raise ValueError(f"field question: it has {len(answer.question)} characters; a question has some 200")
-
-
-def _shown(earlier: Sequence[Turn]) -> str:
-    """The last questions and the latest answer, to which a follow-up question may refer."""
-    lines = [f"Question: {one_line(turn.question)}" for turn in earlier[-_TURNS:]]
-    return fence("\n".join([*lines, f"Answer to the last:\n{shorten(earlier[-1].answer, _ANSWER_TOKENS)}"]), "turns")

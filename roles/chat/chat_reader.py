@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -32,7 +31,7 @@ from .prompt_format import (
     shorten,
     window_sentences,
 )
-from .structured_output import ChatRole, StructuredAnswer
+from .structured_output import MOST_SENTENCES, ChatRole, StructuredAnswer, parse_numbers
 
 _FINDINGS_OF_A_WINDOW: Final = 2  # on average; a rich window may give more when others give fewer
 _MORE_FINDINGS: Final = 2
@@ -50,10 +49,6 @@ class ChatReader(ChatRole):
     """
 
     statement_words: int = field(kw_only=True)
-
-    @cached_property
-    def _system(self) -> SystemMessage:
-        return SystemMessage(self.prompts["reader_system"].render(words=self.statement_words))
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
         """The findings, best first; none if nothing is relevant.
@@ -123,7 +118,7 @@ class ChatReader(ChatRole):
             passages=passages,
             most=most_findings(windows),
         )
-        return [self._system, HumanMessage(task)]
+        return [SystemMessage(self.prompts["reader_system"].render(words=self.statement_words)), HumanMessage(task)]
 
 
 def _parts(windows: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
@@ -198,28 +193,13 @@ def _check_sentences(reading: PassageReading, count: int) -> None:
         raise ValueError(f"none of the sentences named is in the passages, which have 1 to {count}")
 
 
-MOST_SENTENCES: Final = 8  # maximum per finding
 _STATEMENT: Final = ("statement", "finding", "summary", "text")
 _SENTENCES: Final = ("sentences", "sentence", "sentence_numbers", "numbers")
 _NEED: Final = ("need", "need_id", "needs", "need_ids")
 _SCORE: Final = ("score", "relevance")
-_RANGE: Final = re.compile(r"(\d{1,4})(?:\s*(?:-|\u2013|\u2014|to|\.\.+|\u2026)\s*(\d{1,4}))?")
-# A sentence quoted in full: its own number comes first, other numbers in it do not name sentences.
-_QUOTED: Final = re.compile(r"\s*[\[(]?s?(\d{1,4})[\])]?\s*[:.)]\s*[^\W\d_]{2}", re.IGNORECASE)
 _NEED_ID: Final = re.compile(r"\bN?(\d{1,2})\b", re.IGNORECASE)
 _SCORE_NUMBER: Final = re.compile(r"(-?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+))?")
 _UNSCORED: Final = 0.5  # score of a finding without a readable score
-
-
-def parse_numbers(value: Any) -> list[int]:
-    """Sentence numbers in any notation: 3, "3-5", "[2], [4]", ["1", 2], ["2: the sentence itself"]."""
-    parts = value if isinstance(value, list | tuple) else [value]
-    found: list[int] = []
-    for part in map(str, parts):
-        quoted = _QUOTED.match(part)
-        for first, last in [(quoted[1], "")] if quoted else _RANGE.findall(part):
-            found += range(int(first), min(int(last or first), int(first) + MOST_SENTENCES) + 1)
-    return sorted(set(found))
 
 
 class ReadFinding(StructuredAnswer):
@@ -245,10 +225,7 @@ class ReadFinding(StructuredAnswer):
             "score": _first(given, _SCORE),
         }
 
-    @field_validator("sentences", mode="before")
-    @classmethod
-    def _as_numbers(cls, value: Any) -> Any:
-        return parse_numbers(value)
+    _as_numbers = field_validator("sentences", mode="before")(parse_numbers)
 
     @field_validator("need", mode="before")
     @classmethod

@@ -10,7 +10,8 @@ from ...models.chat_caller import ChatCaller
 from ...models.context_size import OF_A_TURN, Room
 from ...prompts import PromptLibrary
 from ...settings.config import RoleName
-from ..protocols import AnswerRoles, NeedsPlanner, Roles
+from ..protocols import NeedsPlanner
+from ..run_roles import AnswerRoles, Roles
 from .chat_cell_reader import ChatCellReader
 from .chat_planners import ChatNeedsPlanner, ChatPlanner, ChatQuestionPlanner, ChatRewriter
 from .chat_reader import ChatReader

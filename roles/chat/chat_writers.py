@@ -27,7 +27,6 @@ from .prompt_format import (
     present_experiment,
     present_findings,
     present_frame,
-    present_fresh,
     present_lines,
     present_recalled,
     present_turns,
@@ -205,7 +204,7 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
             brief.recalled, self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE)
         )
         total = self.room.left(FRESH_TOKENS, *known, turns, recalled.text, present_frame(brief.needs))
-        sources = present_fresh(brief, total)
+        sources = present_findings(brief.needs, brief.sources, total)
         unseen = sources
         if self.room.size is not None:
             unseen = PresentedSources("", (*sources.left_out, *recalled.left_out))

@@ -99,7 +99,13 @@ class SmallClaimJudge:
         if len(texts) > 1 and "yes" not in said.values():
             together = await self._ask([part for parts in texts.values() for part in parts], sentence)
             said = dict.fromkeys(said, together) if together == "yes" else said
-        return tuple(_small_verdict(said[source.paper.key], "yes" in said.values()) for source in claim.sources)
+        any_yes = "yes" in said.values()
+        verdicts = {
+            "yes": Verdict("supported", "the checker found it in the passages"),
+            "no": Verdict("supported" if any_yes else "unsupported", "the checker did not find it", adds="idle"),
+            "": Verdict("unjudged", "the checker answered neither Yes nor No"),
+        }
+        return tuple(verdicts[said[source.paper.key]] for source in claim.sources)
 
     async def _ask(self, passages: Sequence[str], claim: str) -> Literal["yes", "no", ""]:
         document = one_line("\n".join(passages))[: _CHARACTERS * self.room.left(_DOCUMENT, claim)]
@@ -114,11 +120,3 @@ class SmallClaimJudge:
     async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
         """None for each: it was trained for support alone."""
         return [None for _ in sentences]
-
-
-def _small_verdict(said: str, any_yes: bool) -> Verdict:
-    if said == "yes":
-        return Verdict("supported", "the checker found it in the passages")
-    if said == "no":
-        return Verdict("supported" if any_yes else "unsupported", "the checker did not find it", adds="idle")
-    return Verdict("unjudged", "the checker answered neither Yes nor No")

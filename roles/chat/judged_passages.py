@@ -14,7 +14,7 @@ from typing import Final
 from ...text.sentences import is_context_dependent
 from ...text.statement_words import NAMED, telling_words
 from ..protocols import DecidingSpan, PassageSentence, Source
-from .prompt_format import estimate_tokens, full_heading, select_sentences
+from .prompt_format import estimate_tokens, full_heading
 
 _GAP: Final = 3  # maximum characters between adjacent sentences: a paragraph break
 _BEFORE: Final = 2  # sentences shown before each run of words; more while the first leans on the one before it
@@ -34,18 +34,8 @@ class JudgedPassage:
 
     @classmethod
     def of(cls, source: Source, tokens: int, said: Sequence[str] = ()) -> JudgedPassage:
-        """The sentences shown to the writer and those near them that bear on what is `said` of the source.
-
-        Without a passage, the chunk's sentences that fit into `tokens`.
-        """
-        evidence = source.evidence
-        if source.passage:
-            return cls(source, _within(shown_sentences(source, said), tokens))
-        spans = select_sentences(source.text, evidence.start, evidence.end, tokens)
-        return cls(
-            source,
-            tuple(PassageSentence(evidence.chunk_id, start, end, source.text[start:end]) for start, end in spans),
-        )
+        """The sentences shown to the writer and those near them that bear on what is `said` of the source."""
+        return cls(source, _within(shown_sentences(source, said), tokens))
 
     @property
     def tokens(self) -> int:
@@ -69,7 +59,7 @@ class JudgedPassage:
 def shown_sentences(source: Source, said: Sequence[str]) -> tuple[PassageSentence, ...]:
     """The passage of a source with the sentences of its window that a judge of what is `said` needs, in order."""
     if not source.window:
-        return source.passage
+        return source.told
     window, own = source.window, set(source.passage)
     places = {place for place, sentence in enumerate(window) if sentence in own}
     places |= _afford(window, _around(window, sorted(places)), _AROUND_TOKENS)

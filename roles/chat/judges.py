@@ -30,7 +30,15 @@ from .prompt_format import (
     present_numbered,
     strip_markers,
 )
-from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects, lowercase
+from .structured_output import (
+    ChatRole,
+    StructuredAnswer,
+    build_schema,
+    in_batches,
+    json_objects,
+    lowercase,
+    parse_numbers,
+)
 
 CLAIMS_AT_ONCE: Final = 24
 # Approximate number of tokens of passages and sentences in one call.
@@ -77,6 +85,10 @@ class _PreparedClaim:
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(self.passages)
+
+    @property
+    def costs(self) -> dict[str, int]:
+        return {identifier: passage.tokens for identifier, passage in self.passages.items()}
 
     @property
     def words(self) -> int:
@@ -221,24 +233,11 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
     for item in asked:
         for identifier in item.ids:
             first.setdefault(identifier, item.place)
-    batch: list[_PreparedClaim] = []
-    known: set[str] = set()
-    spent = 0
-    for item in sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place)):
-        cost = item.words + sum(passage.tokens for name, passage in item.passages.items() if name not in known)
-        if batch and (len(batch) == most or spent + cost > tokens):
-            yield batch
-            batch, known, spent = [], set(), 0
-            cost = item.words + sum(passage.tokens for passage in item.passages.values())
-        batch.append(item)
-        known.update(item.ids)
-        spent += cost
-    yield batch
+    ordered = sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place))
+    yield from in_batches(ordered, lambda item: {**item.costs, str(item.place): item.words}, tokens, most)
 
 
 _LONGEST_REASON: Final = 300  # characters
-_MOST_NUMBERS: Final = 40
-_NUMBERS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:\s?[-\u2013]\s?(\d{1,4}))?(?!\d)")
 _LABELLED: Final = re.compile(r"^\s*(?:passage\s+)?\[?(e\d{1,6})\]?\s*$", re.IGNORECASE)
 
 
@@ -253,17 +252,7 @@ class PassageShare(StructuredAnswer):
 
     _lowercase = field_validator("does", mode="before")(lowercase)
 
-    @field_validator("sentences", mode="before")
-    @classmethod
-    def _as_numbers(cls, value: object) -> object:
-        """Numbers in any notation: 3, "2-4", ["1", 2]."""
-        given = list(value) if isinstance(value, (list, tuple)) else [value]
-        written = " ".join(str(item) for item in given[:_MOST_NUMBERS] if isinstance(item, (int, str)))[:400]
-        numbers: list[int] = []
-        for match in _NUMBERS.finditer(written):
-            first, last = int(match[1]), int(match[2] or match[1])
-            numbers += range(first, min(last, first + _MOST_NUMBERS) + 1)
-        return numbers
+    _as_numbers = field_validator("sentences", mode="before")(parse_numbers)
 
 
 class SupportVerdict(StructuredAnswer):

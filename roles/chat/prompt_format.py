@@ -26,16 +26,14 @@ from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted
 from ...section_kinds import SECTIONS
-from ...text.sentences import sentence_spans
 from ...text.statement_words import measured
 from ...text.words import one_line as one_line
 from ..disagreements import find_disagreements
-from ..protocols import AnswerBrief, EarlierSection, NeedCoverage, PassageSentence, Source, Turn
+from ..protocols import EarlierSection, NeedCoverage, PassageSentence, Source, Turn
 
 # Approximate number of tokens. About 120 findings with their words fit; with the experiment, the answer and the
 # sections to sum up that is about 30,000, within the 32k context that local models commonly have.
 SOURCES_TOKENS = 16_500
-SOURCE_TOKENS = 110
 EARLIER_TOKENS = 4_000
 PASSAGE_TOKENS = 1_200
 _FULL_SHARE = 0.6  # share of the space for findings, for findings shown with quotes
@@ -79,17 +77,6 @@ def shorten(text: str, tokens: int) -> str:
     return f"{text[:head]}\n[... {len(text) - head - tail} characters left out ...]\n{text[len(text) - tail :]}"
 
 
-def surroundings(text: str, start: int, end: int, tokens: int) -> str:
-    """`text[start:end]` with as much surrounding text as fits into `tokens`; a longer span is cut at its end."""
-    if estimate_tokens(text) <= tokens:
-        return text
-    room = tokens * _CHARACTERS_PER_TOKEN
-    spare = max(0, room - (end - start))
-    left = max(0, min(start - spare // 2, len(text) - room))
-    right = min(len(text), left + room)
-    return f"{'... ' if left else ''}{text[left:right].strip()}{' ...' if right < len(text) else ''}"
-
-
 def strip_markers(sentence: str) -> str:
     """The sentence without its evidence markers."""
     return _MARKERS.sub("", sentence).strip()
@@ -101,11 +88,6 @@ def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, token
     return "\n\n".join(
         fence(shorten(strip_markers(section.text), tokens // len(shown)), section.kind) for section in shown
     )
-
-
-def present_queries(queries: Sequence[str]) -> str:
-    """The queries already answered, one on each line."""
-    return fence("\n".join(one_line(query) for query in queries) or "(none)", "queries")
 
 
 def present_lines(lines: Sequence[str], label: str) -> str:
@@ -124,12 +106,7 @@ def first_lines(lines: Sequence[str], tokens: int) -> list[str]:
     return kept
 
 
-def coverage_lines(needs: Sequence[NeedCoverage]) -> list[str]:
-    """The status of each need on one line: met, open or searched for in vain, with the queries tried."""
-    return list(map(_coverage_line, needs))
-
-
-def _coverage_line(item: NeedCoverage) -> str:
+def coverage_line(item: NeedCoverage) -> str:
     found = (
         f"{counted(len(item.evidence), 'finding')}, {counted(item.papers, 'paper')} with strong ones"
         if item.evidence
@@ -151,7 +128,7 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
         evidence, year = source.evidence, source.paper.year
         place = f"{one_line(evidence.chunk_id)}{f' ({year})' if year else ''}"
         by_id[evidence.id] = f"- {evidence.id}, chunk {place}: {first_words(evidence.summary)}"
-    _leave_out_weakest(by_id, sources, needs, total - sum(map(estimate_tokens, coverage_lines(needs))))
+    _leave_out_weakest(by_id, sources, needs, total - sum(estimate_tokens(coverage_line(item)) for item in needs))
 
     def best(names: Sequence[str]) -> list[str]:
         shown = [by_id[name] for name in names if name in by_id][:_PLANNER_FINDINGS]
@@ -159,7 +136,7 @@ def present_evidence(needs: Sequence[NeedCoverage], sources: Sequence[Source], t
 
     lines: list[str] = []
     for item in needs:
-        lines += [_coverage_line(item), *best([name for name in item.evidence if name in found])]
+        lines += [coverage_line(item), *best([name for name in item.evidence if name in found])]
     of_needs = {name for item in needs for name in item.evidence}
     besides = [name for name in found if name not in of_needs]
     lines += ["For no need in particular:"] * bool(needs and besides) + best(besides)
@@ -186,8 +163,12 @@ def present_findings(
         return PresentedSources("(no sources)")
     keys = dict.fromkeys(source.paper.key for source in sources)
     papers = {key: letter_at(place) for place, key in enumerate(keys)}
-    blocks = {source.evidence.id: _finding_block(source, papers) for source in sources}
     brief = {source.evidence.id: _finding_head(source, papers) for source in sources}
+    words = {
+        source.evidence.id: [f"   {'words' if it.carries else 'before'}: {one_line(it.text)}" for it in source.told]
+        for source in sources
+    }
+    blocks = {name: "\n".join([head, *words[name]]) for name, head in brief.items()}
     total_tokens -= estimate_tokens(_paper_lines(sources, papers))
     room = total_tokens
     if sum(map(estimate_tokens, blocks.values())) > room:
@@ -248,42 +229,26 @@ def letter_at(place: int) -> str:
 
 
 def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
-    papers = {source.paper.key: source.paper for source in sources}
-    names = _names_in_sentences([papers[key] for key in letters])
-    return "\n".join(
-        f"{letter}: {names[key]}{one_line(papers[key].title)}" + (f" ({papers[key].year})" if papers[key].year else "")
-        for key, letter in letters.items()
-    )
+    """Each paper with its letter and the name by which a sentence may call it, with its year if others share the name.
 
-
-def _names_in_sentences(papers: Sequence[Paper]) -> dict[str, str]:
-    """The name by which a sentence may call each paper, with a comma, by key; with its year if others share the name.
-
-    Empty for a paper without known authors.
+    A paper without known authors has no name.
     """
-    names = {paper.key: one_line(in_text_name(paper)) for paper in papers if paper.authors or paper.family_names}
+    papers = {source.paper.key: source.paper for source in sources}
+    named = {key: papers[key] for key in letters if papers[key].authors or papers[key].family_names}
+    names = {key: one_line(in_text_name(paper)) for key, paper in named.items()}
     shared = Counter(names.values())
-    shown: dict[str, str] = {}
-    for paper in papers:
-        name = names.get(paper.key, "")
-        year = f" ({paper.year})" if shared[name] > 1 and paper.year else ""
-        shown[paper.key] = f"{name}{year}, " if name else ""
-    return shown
+    lines: list[str] = []
+    for key, letter in letters.items():
+        name, year = names.get(key, ""), f" ({papers[key].year})" if papers[key].year else ""
+        called = f"{name}{year if shared[name] > 1 else ''}, " if name else ""
+        lines.append(f"{letter}: {called}{one_line(papers[key].title)}{year}")
+    return "\n".join(lines)
 
 
 def _finding_head(source: Source, letters: Mapping[str, str]) -> str:
     evidence = source.evidence
     section = section_label(evidence.section, source.category)
     return f"[{evidence.id}] {one_line(evidence.summary)} ({letters[source.paper.key]}, {section})"
-
-
-def _finding_block(source: Source, letters: Mapping[str, str]) -> str:
-    evidence = source.evidence
-    lines = [_finding_head(source, letters)]
-    lines += [f"   {'words' if item.carries else 'before'}: {one_line(item.text)}" for item in source.passage]
-    if not source.passage:
-        lines.append(f"   words: {one_line(surroundings(source.text, evidence.start, evidence.end, SOURCE_TOKENS))}")
-    return "\n".join(lines)
 
 
 def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:
@@ -325,7 +290,14 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
 
     Fields whose name begins with an underscore are the user's own notes and are left out.
     """
-    fields = {path: _field_text(experiment, path) for path in SECTIONS[kind].prompted}
+    laid_out = {
+        "metrics": "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items()),
+        "plots": "\n".join(f"Figure {number}: {plot.caption}" for number, plot in experiment.figures()),
+        "paper_concept.open_questions": "\n".join(experiment.paper_concept.open_questions),
+    }
+    fields = {
+        path: laid_out[path] if path in laid_out else experiment.text_at(path) for path in SECTIONS[kind].prompted
+    }
     if experiment.failure:
         fields["execution_result"] = f"The run failed ({experiment.failure}). It has no results and decides nothing."
     for name, value in (experiment.model_extra or {}).items():
@@ -340,24 +312,9 @@ def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: 
     return fence(shorten("\n\n".join(parts), total), "experiment")
 
 
-def _field_text(experiment: Experiment, path: str) -> str:
-    if path == "metrics":
-        return "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items())
-    if path == "plots":
-        return "\n".join(f"Figure {number}: {plot.caption}" for number, plot in experiment.figures())
-    if path == "paper_concept.open_questions":
-        return "\n".join(experiment.paper_concept.open_questions)
-    return experiment.text_at(path)
-
-
 FRESH_TOKENS = 8_000
 RECALLED_TOKENS = 4_000
 _TURN_TOKENS = 400
-
-
-def present_fresh(brief: AnswerBrief, tokens: int = FRESH_TOKENS) -> PresentedSources:
-    """The findings for this question by need; the weakest are left out when they do not fit."""
-    return present_findings(brief.needs, brief.sources, tokens)
 
 
 def present_recalled(sources: Sequence[Source], tokens: int = RECALLED_TOKENS) -> PresentedSources:
@@ -449,26 +406,6 @@ def window_sentences(windows: Sequence[Window]) -> list[tuple[Window, list[Windo
         if fresh:
             found.append((window, fresh))
     return found
-
-
-def select_sentences(text: str, start: int, end: int, tokens: int) -> list[tuple[int, int]]:
-    """Spans of the sentences of `text` to show a judge: all, or as many around `text[start:end]` as fit.
-
-    Rules of tables are left out; a text without a letter or digit is one span.
-    """
-    spans = [(left, right) for left, right in sentence_spans(text) if any(map(str.isalnum, text[left:right]))]
-    if not spans:
-        return [(0, len(text))]
-    inside = [place for place, (left, right) in enumerate(spans) if left < end and start < right] or [0]
-    low, high = inside[0], inside[-1]
-    room = tokens - sum(estimate_tokens(text[left:right]) for left, right in spans[low : high + 1])
-    while (low > 0 or high < len(spans) - 1) and room > 0:
-        after = high < len(spans) - 1 and (low == 0 or high - inside[-1] <= inside[0] - low)
-        place = high + 1 if after else low - 1
-        room -= estimate_tokens(text[slice(*spans[place])])
-        if room >= 0:
-            low, high = min(low, place), max(high, place)
-    return spans[low : high + 1]
 
 
 def present_numbered(source: Source, sentences: Sequence[PassageSentence], label: str, same: str = "") -> str:

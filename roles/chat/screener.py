@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
@@ -12,7 +12,7 @@ from pydantic import Field
 from ...models.concurrency import gather_all
 from ..protocols import PaperCard, Purpose, ScreenedPapers
 from .prompt_format import estimate_tokens, fence, one_line, present_lines
-from .structured_output import ChatRole, StructuredAnswer
+from .structured_output import ChatRole, StructuredAnswer, in_batches
 
 _BATCH_TOKENS: Final = 16_000  # of cards in one call
 _MOST_NEAR: Final = 8  # of all batches
@@ -49,31 +49,28 @@ class ChatScreener(ChatRole):
 
         The cards are read in concurrent batches. A batch without a valid answer names no paper.
         """
-        batches = list(self._batches(purpose, cards))
+        most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)
+        batches = list(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, most, len(cards)))
         answers = await gather_all(self._screen_batch(purpose, batch) for batch in batches)
         read = [(batch, answer) for batch, answer in zip(batches, answers, strict=True) if answer is not None]
         screened = {card.key for batch, _ in read for card in batch}
         if unread := tuple(card.key for card in cards if card.key not in screened):
             self.note(f"{len(unread)} of {len(cards)} cards were not screened: the model gave no valid answer, twice.")
-        rankings = [_named(answer, batch) for batch, answer in read]
-        named = {need.id: _merge([ranking.get(need.id, []) for ranking in rankings]) for need in purpose.needs}
+        by_need: dict[str, list[list[str]]] = {}
+        near: dict[str, str] = {}
+        for batch, answer in read:
+            keys = {number: card.key for number, card in enumerate(batch, start=1)}
+            for item in answer.screened:
+                by_need.setdefault(item.need, []).append([keys[number] for number in item.papers if number in keys])
+            for case in answer.near:
+                if case.paper in keys:
+                    near[keys[case.paper]] = one_line(case.why.translate(_NO_BRACKETS))[:_LONGEST_REASON]
+        # The first papers of each batch, then the second ...
+        turns = {need.id: zip_longest(*by_need.get(need.id, [])) for need in purpose.needs}
+        named = {name: tuple(dict.fromkeys(key for turn in of for key in turn if key)) for name, of in turns.items()}
         kept = {key for keys in named.values() for key in keys}
-        near = {key: why for batch, answer in read for key, why in _near(answer, batch) if key not in kept}
+        near = {key: why for key, why in near.items() if key not in kept}
         return ScreenedPapers(named, dict(list(near.items())[:_MOST_NEAR]), len(screened), unread)
-
-    def _batches(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Iterator[list[PaperCard]]:
-        most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)
-        batch: list[PaperCard] = []
-        spent = 0
-        for card in cards:
-            tokens = estimate_tokens(card.text)
-            if batch and spent + tokens > most:
-                yield batch
-                batch, spent = [], 0
-            batch.append(card)
-            spent += tokens
-        if batch:
-            yield batch
 
     async def _screen_batch(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Screening | None:
         task = self.prompts["screener_task"].render(
@@ -82,23 +79,3 @@ class ChatScreener(ChatRole):
             cards=fence("\n\n".join(f"{number}. {card.text}" for number, card in enumerate(cards, start=1)), "cards"),
         )
         return await self.ask([SystemMessage(self.prompts["screener_system"].render()), HumanMessage(task)], Screening)
-
-
-def _named(answer: Screening, cards: Sequence[PaperCard]) -> dict[str, list[str]]:
-    """The keys of the papers by need; numbers that no card has are dropped."""
-    known = {number: card.key for number, card in enumerate(cards, start=1)}
-    return {
-        item.need: list(dict.fromkeys(known[number] for number in item.papers if number in known))
-        for item in answer.screened
-    }
-
-
-def _near(answer: Screening, cards: Sequence[PaperCard]) -> Iterator[tuple[str, str]]:
-    for item in answer.near:
-        if 1 <= item.paper <= len(cards):
-            yield cards[item.paper - 1].key, one_line(item.why.translate(_NO_BRACKETS))[:_LONGEST_REASON]
-
-
-def _merge(rankings: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Interleave the keys of several batches: the first of each, then the second of each ..."""
-    return tuple(key for turn in zip_longest(*rankings) for key in turn if key)

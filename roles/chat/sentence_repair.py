@@ -10,25 +10,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from pydantic import create_model
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from pydantic import Field, create_model, model_validator
 
 from ...models.concurrency import gather_all
 from ..protocols import FailingSentence, Source
-from .clean_output import answer_text, was_cut_off
 from .judged_passages import shown_sentences
-from .prompt_format import (
-    SOURCE_TOKENS,
-    estimate_tokens,
-    fence,
-    full_heading,
-    one_line,
-    present_lines,
-    section_label,
-    strip_markers,
-    surroundings,
-)
-from .structured_output import ChatRole, StructuredAnswer, build_schema, json_objects
+from .prompt_format import estimate_tokens, one_line, present_lines, present_numbered, strip_markers
+from .structured_output import ChatRole, StructuredAnswer, in_batches
 
 _SENTENCES_AT_ONCE: Final = 12
 _TOKENS_AT_ONCE: Final = 7_000
@@ -47,7 +36,8 @@ class SentenceRepairer(ChatRole):
         """
         system = self.prompts["repair_system"].render()
         bare = self.prompts["repair_task"].render(experiment=experiment, sources="", sentences="")
-        batches = _batches(failing, self.max_tokens, self.room.left(_TOKENS_AT_ONCE, system, bare))
+        most = max(1, min(_SENTENCES_AT_ONCE, self.max_tokens // _ANSWER_TOKENS))
+        batches = in_batches(failing, _parts, self.room.left(_TOKENS_AT_ONCE, system, bare), most)
         answers = await gather_all(self._replace_batch(batch, experiment) for batch in batches)
         return [sentence for answer in answers for sentence in answer]
 
@@ -61,50 +51,40 @@ class SentenceRepairer(ChatRole):
         asked = [str(message.content) for message in messages]
         if not self.room.holds(*asked):
             return [None] * len(batch)
-        schema = build_schema(_model(len(batch)))
-        for _ in range(2):
-            answer = await self.caller.call(messages, schema=schema, max_tokens=self.max_tokens)
-            text = answer_text(answer.message)
-            for data in json_objects(text):
-                found = _usable(data, len(batch), cut=was_cut_off(answer.message))
-                if any(sentence is not None for sentence in found):
-                    return found
-            await self.caller.reject(answer)
-            complaint = self.prompts["json_again"].render(problem="it holds no sentence under the ids that were given")
-            shown = text[: self.room.left(_LONGEST, complaint, *asked)]
-            messages = [*messages[:2], AIMessage(shown or "(empty)"), HumanMessage(complaint)]
-        return [None] * len(batch)
+        answer = await self.ask(messages, _model(len(batch)), check=_check_any)
+        return [None if answer is None else getattr(answer, f"S{number}") for number in range(1, len(batch) + 1)]
+
+
+class RepairedSentences(StructuredAnswer):
+    """Base of the answers: a field S1, S2 ... for each sentence; None for one that was left out or garbled."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_id(cls, data: Any) -> Any:
+        usable = {name: value for name, value in data.items() if isinstance(value, str) and len(value) <= _LONGEST}
+        return {str(name).strip().upper(): one_line(value) for name, value in usable.items()}
+
+    @classmethod
+    def when_cut_off(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Without the last sentence, which may be incomplete."""
+        return dict(list(data.items())[:-1])
 
 
 @lru_cache(maxsize=_SENTENCES_AT_ONCE)
-def _model(count: int) -> type[StructuredAnswer]:
-    fields: dict[str, Any] = {f"S{number}": (str, ...) for number in range(1, count + 1)}
-    return create_model("RepairedSentences", __base__=StructuredAnswer, **fields)
+def _model(count: int) -> type[RepairedSentences]:
+    fields: dict[str, Any] = {f"S{number}": (str, Field(default=None)) for number in range(1, count + 1)}
+    return create_model("RepairedSentences", __base__=RepairedSentences, **fields)
 
 
-def _usable(data: dict[str, Any], count: int, *, cut: bool) -> list[str | None]:
-    """The sentences of an answer by id; in an answer that was cut off, the last one may be incomplete."""
-    named = {str(name).strip().upper(): value for name, value in data.items()}
-    if cut and named:
-        named.popitem()
-    given = (named.get(f"S{number}") for number in range(1, count + 1))
-    return [one_line(value) if isinstance(value, str) and len(value) <= _LONGEST else None for value in given]
+def _check_any(answer: RepairedSentences) -> None:
+    if all(sentence is None for _, sentence in answer):
+        raise ValueError("it holds no sentence under the ids that were given")
 
 
-def _batches(failing: Sequence[FailingSentence], max_tokens: int, at_once: int) -> Iterator[list[FailingSentence]]:
-    """Group the sentences, in order, into calls whose answers and evidence fit the limits."""
-    most = max(1, min(_SENTENCES_AT_ONCE, max_tokens // _ANSWER_TOKENS))
-    batch: list[FailingSentence] = []
-    for item in failing:
-        tokens = sum(map(estimate_tokens, _source_blocks([*batch, item])))
-        if at_once < _TOKENS_AT_ONCE:
-            tokens += sum(estimate_tokens(line) for line in _lines([*batch, item]))
-        if batch and (len(batch) == most or tokens > at_once):
-            yield batch
-            batch = []
-        batch.append(item)
-    if batch:
-        yield batch
+def _parts(item: FailingSentence) -> dict[str, int]:
+    blocks = (_source_block(source, [strip_markers(item.text)]) for source in item.sources)
+    own = {source.evidence.id: estimate_tokens(block) for source, block in zip(item.sources, blocks, strict=True)}
+    return {**own, item.text: sum(map(estimate_tokens, _lines([item])))}
 
 
 def _source_blocks(batch: Sequence[FailingSentence]) -> list[str]:
@@ -118,20 +98,8 @@ def _source_blocks(batch: Sequence[FailingSentence]) -> list[str]:
 
 
 def _source_block(source: Source, said: Sequence[str]) -> str:
-    """A source with its marker, without key and authors."""
-    evidence, paper = source.evidence, source.paper
-    passage = (
-        "\n".join(one_line(sentence.text) for sentence in shown_sentences(source, said))
-        if source.passage
-        else surroundings(source.text, evidence.start, evidence.end, SOURCE_TOKENS)
-    )
-    lines = [
-        f"Marker: [{evidence.id}]",
-        f"Paper: {one_line(paper.title)}" + (f" ({paper.year})" if paper.year else ""),
-        f"Section: {section_label(full_heading(source.parent, evidence.section), source.category)}",
-        f"Passage:\n{passage}",
-    ]
-    return fence("\n".join(lines), f"source {evidence.id}")
+    """A source as a judge is shown it, under its marker."""
+    return present_numbered(source, shown_sentences(source, said), f"source [{source.evidence.id}]")
 
 
 def _lines(batch: Sequence[FailingSentence]) -> Iterator[str]:

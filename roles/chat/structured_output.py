@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -42,13 +43,56 @@ class StructuredAnswer(BaseModel):
         """The JSON objects in a text that may be the answer."""
         return objects
 
+    @classmethod
+    def when_cut_off(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """The part of an answer that can be used although it was cut off."""
+        return data
+
 
 def lowercase(value: object) -> object:
     """Normalize a word of an answer: no case, blanks or full stop; other values are unchanged."""
     return value.strip(" .").lower() if isinstance(value, str) else value
 
 
+MOST_SENTENCES: Final = 8  # maximum per finding
+_RANGE: Final = re.compile(r"(\d{1,4})(?:\s*(?:-|\u2013|\u2014|to|\.\.+|\u2026)\s*(\d{1,4}))?")
+# A sentence quoted in full: its own number comes first, other numbers in it do not name sentences.
+_QUOTED: Final = re.compile(r"\s*[\[(]?s?(\d{1,4})[\])]?\s*[:.)]\s*[^\W\d_]{2}", re.IGNORECASE)
+
+
+def parse_numbers(value: Any) -> list[int]:
+    """Sentence numbers in any notation: 3, "3-5", "[2], [4]", ["1", 2], ["2: the sentence itself"]."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    found: list[int] = []
+    for part in map(str, parts):
+        quoted = _QUOTED.match(part)
+        for first, last in [(quoted[1], "")] if quoted else _RANGE.findall(part):
+            found += range(int(first), min(int(last or first), int(first) + MOST_SENTENCES) + 1)
+    return sorted(set(found))
+
+
 AnswerT = TypeVar("AnswerT", bound=StructuredAnswer)
+ItemT = TypeVar("ItemT")
+
+
+def in_batches(
+    items: Iterable[ItemT], parts: Callable[[ItemT], Mapping[str, int]], tokens: int, most: int
+) -> Iterator[list[ItemT]]:
+    """Group items, in order, into calls of at most `most` items and about `tokens`, but at least one item.
+
+    `parts` are what an item shows, by name, with its tokens; what several items of a call show counts once.
+    """
+    batch: list[ItemT] = []
+    shown: dict[str, int] = {}
+    for item in items:
+        own = parts(item)
+        if batch and (len(batch) == most or sum({**shown, **own}.values()) > tokens):
+            yield batch
+            batch, shown = [], {}
+        batch.append(item)
+        shown.update(own)
+    if batch:
+        yield batch
 
 
 def log_note(note: str) -> None:
@@ -121,7 +165,7 @@ class ChatRole:
             answer = await self.caller.call([*messages, *more], schema=schema, max_tokens=self.max_tokens, **alias)
             text = answer_text(answer.message)
             try:
-                return parse(text, model, check)
+                return parse(text, model, check, cut=was_cut_off(answer.message))
             except ValueError as problem:
                 await self.caller.reject(answer)
                 ending = "; it was cut off, so be briefer" if was_cut_off(answer.message) else ""
@@ -133,12 +177,14 @@ class ChatRole:
         return None
 
 
-def parse(text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = lambda answer: None) -> AnswerT:
+def parse(
+    text: str, model: type[AnswerT], check: Callable[[AnswerT], None] = lambda answer: None, *, cut: bool = False
+) -> AnswerT:
     """The first JSON object in `text` that is a valid `model`; raises ValueError with the problem in one line."""
     problem = "it holds no JSON object"
     for index, data in enumerate(model.given(json_objects(text))):
         try:
-            answer = model.model_validate(data)
+            answer = model.model_validate(model.when_cut_off(data) if cut else data)
             check(answer)
         except ValidationError as error:
             # Without the inputs: they are the model's own text, and this line becomes part of a prompt.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.content import create_image_block
@@ -25,16 +24,13 @@ class ChatSummarizer(ChatRole):
 
     words: int = field(kw_only=True)
 
-    @cached_property
-    def _system(self) -> SystemMessage:
-        return SystemMessage(self.prompts["summarizer_system"].render(words=self.words))
-
     async def summarize(self, paper: Paper, text: str) -> str:
         """One paragraph from the beginning of the paper's `text`; the abstract when the model gave none."""
+        system = SystemMessage(self.prompts["summarizer_system"].render(words=self.words))
         prompt = self.prompts["summarizer_task"]
-        tokens = self.room.left(PAPER_TOKENS, str(self._system.content), prompt.render(paper=""), paper.abstract)
+        tokens = self.room.left(PAPER_TOKENS, str(system.content), prompt.render(paper=""), paper.abstract)
         task = prompt.render(paper=present_paper(paper, text, tokens))
-        answer = await self.caller.call([self._system, HumanMessage(task)], max_tokens=self.max_tokens)
+        answer = await self.caller.call([system, HumanMessage(task)], max_tokens=self.max_tokens)
         summary = one_line(prose(answer.message))
         if summary and not was_cut_off(answer.message):
             return summary
@@ -54,34 +50,28 @@ _CAPTION_TOKENS: Final = 600
 class FigureDescriber(ChatRole):
     """Describes one figure at a time."""
 
-    @cached_property
-    def _system(self) -> SystemMessage:
-        return SystemMessage(self.prompts["describer_system"].render(words=DESCRIPTION_WORDS))
-
     async def describe(self, figure: PaperFigure, image: bytes) -> str:
         """One paragraph on what the image shows; empty if the model gave none. Raises what the caller raises.
 
         An empty answer is requested again only by later runs, since a run keeps the answers it has received.
         """
+        system = SystemMessage(self.prompts["describer_system"].render(words=DESCRIPTION_WORDS))
         task = self.prompts["describer_task"].render(
             caption=fence(shorten(figure.caption or figure.name, _CAPTION_TOKENS), "caption")
         )
         # The key contains the image's hash instead of a megabyte of base64.
-        key: list[BaseMessage] = [self._system, HumanMessage([_text(task), _text(f"image {figure.image_hash}")])]
+        said, named = ({"type": "text", "text": text} for text in (task, f"image {figure.image_hash}"))
+        key: list[BaseMessage] = [system, HumanMessage([said, named])]
         image_block = create_image_block(base64=base64.b64encode(image).decode(), mime_type=figure.media_type)
-        messages: list[BaseMessage] = [self._system, HumanMessage([_text(task), dict(image_block)])]
+        messages: list[BaseMessage] = [system, HumanMessage([said, dict(image_block)])]
         answer = await self.caller.call(messages, max_tokens=self.max_tokens, cache_messages=key)
-        said = extract_description(prose(answer.message))
-        if not said:
+        shown = extract_description(prose(answer.message))
+        if not shown:
             await self.caller.reject(answer)
-        return said
+        return shown
 
 
 def extract_description(answer: str) -> str:
     """The description in an answer: one line without markup, cut to a sensible length."""
     plain = one_line(plain_text(answer[:_READ]))
     return first_words(plain[:_LONGEST], _MOST_WORDS).strip()
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}

@@ -10,7 +10,8 @@ from ...documents import Paper
 from ...models.embeddings.bundled_models import Reranker
 from ...models.embeddings.protocol import EmbeddingModel
 from ...text.sentences import sentence_spans
-from ..protocols import NOTICE, AnswerRoles, CitedClaim, Roles, Source, Verdict
+from ..protocols import CitedClaim, Source, Verdict
+from ..run_roles import NOTICE, AnswerRoles, Roles
 from .extractive_readers import QuestionReader, StatementReader
 from .follow_ups import ExtractiveRewriter
 from .passage_lists import ExtractiveAnswerer, ExtractiveWriter

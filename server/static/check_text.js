@@ -35,16 +35,20 @@ form.addEventListener("submit", async (event) => {
 });
 
 function show(record) {
-  const remarked = record.sentences.filter((one) => one.faults.length || (one.kind === "cited" && one.label !== "supported"));
+  const doubtful = (one) => one.faults.length || (one.kind === "cited" && !["supported", "unjudged"].includes(one.label));
+  const remarked = record.sentences.filter(doubtful);
+  const unjudged = record.sentences.filter((one) => one.kind === "cited" && one.label === "unjudged" && !doubtful(one));
   const summary = `${counted(record.sentences.length, "sentence")}, ${remarked.length} with remarks.`;
+  const left = unjudged.length ? [element("h2", {}, `${unjudged.length} not judged, with the nearest passages`)] : [];
   const warnings = record.warnings.map((line) => element("p", { class: "notice", dir: "auto" }, line));
   const entries = record.references.flatMap((entry) =>
     entry.cited ? entry.faults.map((fault) => element("p", { dir: "auto" }, `${entry.key}: ${fault.message}`)) : []);
-  result.replaceChildren(element("h2", {}, summary), ...warnings, ...remarked.map(sentence), ...entries);
+  const first = element("h2", {}, summary);
+  result.replaceChildren(first, ...warnings, ...remarked.map(sentence), ...entries, ...left, ...unjudged.map(sentence));
 }
 
 function sentence(one) {
-  const card = element("article", { class: "field" });
+  const card = element("article", { class: "card" });
   const line = one.place.line === null ? "" : `Line ${one.place.line}`;
   card.append(element("p", { class: "quiet" }, line), element("p", { dir: "auto" }, one.claim));
   if (one.kind === "cited") card.append(element("p", {}, element("b", {}, LABELS[one.label]), one.reason ? `: ${one.reason}` : ""));
@@ -52,7 +56,7 @@ function sentence(one) {
   const passages = one.sources.flatMap((source) => source.passages.slice(0, 1));
   for (const passage of [...passages, ...one.elsewhere.slice(0, 2)]) {
     const page = passage.page === null ? "" : `, page ${passage.page}`;
-    card.append(element("blockquote", { dir: "auto" }, passage.quote), element("p", { class: "quiet" }, `${passage.key}${page}`));
+    card.append(element("blockquote", { class: "passage", dir: "auto" }, passage.quote), element("p", { class: "quiet" }, `${passage.key}${page}`));
   }
   return card;
 }

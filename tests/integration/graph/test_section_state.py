@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from citeloom import build_section_graph
 from citeloom.errors import InputError
-from citeloom.graph.graphs import SectionGraph
+from citeloom.graph.graphs import Graph
 from tests.support.openai_server import FakeOpenAI
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
@@ -33,11 +33,11 @@ def endpoint(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI
 
 
 @pytest.fixture
-def graph(endpoint: FakeOpenAI) -> SectionGraph:
+def graph(endpoint: FakeOpenAI) -> Graph:
     return build_section_graph().compile(checkpointer=InMemorySaver(), name="section")
 
 
-async def test_only_the_section_comes_out(graph: SectionGraph, experiment: dict[str, Any]) -> None:
+async def test_only_the_section_comes_out(graph: Graph, experiment: dict[str, Any]) -> None:
     answer = await graph.ainvoke({"section": "discussion", "experiment": experiment}, CONFIG)
     assert set(answer) == {"section", "text", "result"}
     assert answer["result"]["text"] == answer["text"]
@@ -45,7 +45,7 @@ async def test_only_the_section_comes_out(graph: SectionGraph, experiment: dict[
 
 
 async def test_a_thread_that_is_given_another_section_starts_from_the_beginning(
-    graph: SectionGraph, experiment: dict[str, Any]
+    graph: Graph, experiment: dict[str, Any]
 ) -> None:
     await graph.ainvoke({"section": "discussion", "experiment": experiment}, CONFIG)
     alone: Any = {"configurable": {"thread_id": "alone"}}
@@ -62,9 +62,7 @@ async def test_a_thread_that_is_given_another_section_starts_from_the_beginning(
             assert second[name] == fresh[name], name
 
 
-async def test_an_earlier_section_is_not_taken_for_the_current_one(
-    graph: SectionGraph, experiment: dict[str, Any]
-) -> None:
+async def test_an_earlier_section_is_not_taken_for_the_current_one(graph: Graph, experiment: dict[str, Any]) -> None:
     await graph.ainvoke({"section": "discussion", "experiment": experiment}, CONFIG)
     await graph.ainvoke({"section": "introduction", "experiment": experiment}, CONFIG, interrupt_before=["generate"])
     values = (await graph.aget_state(CONFIG)).values
@@ -72,7 +70,7 @@ async def test_an_earlier_section_is_not_taken_for_the_current_one(
 
 
 async def test_runs_with_other_settings_share_the_open_library(
-    graph: SectionGraph, experiment: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    graph: Graph, experiment: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from citeloom.stores.library import Library
 

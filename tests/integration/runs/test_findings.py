@@ -83,7 +83,7 @@ async def test_the_repair_request_names_what_failed(home: Path, server: FakeOpen
     assert "The number 0.4242" in request and "neither in the experiment nor" in request
     assert re.search(r"words of E\d+ without quotation marks", request) and writer.copied[:40] in request
     assert f"S3: {UNCITED}" in request and "problem of S3: It reports others' work" in request
-    assert f"Marker: [{writer.marker}]" in request and "Marker: [E9]" not in request
+    assert f"source [{writer.marker}]" in request and "source [E9]" not in request
     assert record["findings"] == [] and "0.4242" not in record["text"]
 
 

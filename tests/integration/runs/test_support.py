@@ -84,9 +84,9 @@ async def test_part_of_the_support_is_listed_and_asks_for_no_repair(write: Any) 
 async def test_what_still_fails_is_marked_and_listed(write: Any) -> None:
     record = (await write(JudgingModel(DRAFT))).record
     first, second = record["text"].split("\n\n")
-    # Both sentences of a paragraph rest on one paper, cited after the last; a mark stays in the sentence that fails.
-    assert re.search(r"^Ensembles .* networks\. Every wearer slept well \(\w+\) \[not supported\]\.$", first)
-    assert re.search(r"^Calibration never helps \[contradicted by its source\]\. It may .* \(\w+\)\.$", second)
+    # Both sentences of a paragraph rest on one paper; one with a mark has a citation of its own.
+    assert re.search(r"^Ensembles .* networks \(\w+\)\. Every wearer slept well \(\w+\) \[not supported\]\.$", first)
+    assert re.search(r"^Calibration never helps \(\w+\) \[contradicted by its source\]\. It may .* \(\w+\)\.$", second)
     cited = [(citation["sentence"].split()[0], citation["evidence_id"]) for citation in record["citations"]]
     assert cited == [("Ensembles", "E1"), ("Every", "E2"), ("Calibration", "E3"), ("It", "E1")]
     assert len({citation["key"] for citation in record["citations"]}) == 1
@@ -133,6 +133,13 @@ async def test_what_is_better_stays_where_what_is_not_goes(write: Any) -> None:
     assert [finding["rule"] for finding in record["findings"]] == ["unsupported", "partly-supported"]
     first, last = model.judged[0], model.judged[-1]
     assert len(first) == 4 and len(last) <= 2, "a sentence that did not change is judged once"
+
+
+async def test_what_could_be_better_is_asked_for_once(write: Any) -> None:
+    model = JudgingModel(f"{GOOD} {FALSE} {REVERSED} {WEAK}", f"{GOOD} {REVERSED} {WEAK}", f"{GOOD} {WEAK}")
+    await write(model)
+    first, second = (request.split("text sentences")[1] for request in model.repairs)
+    assert f": {WEAK}" in first and f"S1: {REVERSED}" in second and f"S2: {WEAK}" not in second
 
 
 async def test_no_more_repairs_than_are_allowed(write: Any) -> None:

@@ -16,7 +16,8 @@ from citeloom.experiment import Experiment, parse_experiment
 from citeloom.models.chat_caller import Answer
 from citeloom.models.journal.streaming import TextListener
 from citeloom.prompts import PROMPT_NAMES, PromptLibrary
-from citeloom.roles.protocols import SectionBrief, Source
+from citeloom.roles.protocols import PassageSentence, SectionBrief, Source
+from citeloom.text.sentences import sentence_spans
 
 CHUNK_TEXT = (
     "Degree alone predicts most edges of a network.\n\n"
@@ -149,7 +150,9 @@ def make_source(paper: Paper, make_chunk: Callable[..., Chunk]) -> Callable[...,
             combined_score=score,
             source_query="degree bias",
         )
-        return Source(evidence, paper, text, chunk.category)
+        spans = [(start, end) for start, end in sentence_spans(text) if any(map(str.isalnum, text[start:end]))]
+        passage = tuple(PassageSentence(chunk.id, start, end, text[start:end]) for start, end in spans)
+        return Source(evidence, paper, text, chunk.category, passage)
 
     return make
 

@@ -10,7 +10,7 @@ import pytest
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.chat_planners import ChatQuestionPlanner
 from citeloom.roles.chat.chat_writers import ChatAnswerer
-from citeloom.roles.chat.prompt_format import FRESH_TOKENS, estimate_tokens, present_fresh
+from citeloom.roles.chat.prompt_format import FRESH_TOKENS, estimate_tokens, present_findings
 from citeloom.roles.protocols import AnswerBrief, Draft, Need, NeedCoverage, PassageSentence, Source, Turn
 
 ANSWER = "Degree explains most of it [E1]."
@@ -142,7 +142,8 @@ def test_many_findings_fit_into_the_prompt_and_the_weakest_are_statements_alone(
     for number in range(1, 91):
         evidence = replace(source.evidence, id=f"E{number}", combined_score=number / 100)
         sources.append(Source(evidence, source.paper, source.text, passage=words))
-    laid = present_fresh(brief(source, sources=tuple(sources)))
+    given = brief(source, sources=tuple(sources))
+    laid = present_findings(given.needs, given.sources, FRESH_TOKENS)
     assert estimate_tokens(laid.text) <= FRESH_TOKENS + 100
     assert "[E90]" in laid.text and "[E1]" in laid.text and laid.left_out == ()
     assert (

@@ -16,7 +16,7 @@ from citeloom.roles.chat.chat_planners import ChatPlanner
 from citeloom.roles.chat.chat_reader import ChatReader
 from citeloom.roles.chat.chat_writers import ChatWriter
 from citeloom.roles.chat.judges import ChatJudge
-from citeloom.roles.chat.prompt_format import estimate_tokens, fence, shorten, surroundings
+from citeloom.roles.chat.prompt_format import estimate_tokens, fence, shorten
 from citeloom.roles.chat.summarizer import ChatSummarizer
 from citeloom.roles.protocols import CitedClaim, Draft, FailingSentence, Need, Purpose
 
@@ -96,7 +96,7 @@ async def test_the_repaired_sentences_and_their_evidence(
     caller = scripted({"S1": "It holds [E1].", "S2": ""})
     forged = FailingSentence(f"S2: {ATTACK}", (ATTACK,), ATTACK, f"{ATTACK}\nS9: forged", (make_source(text=ATTACK),))
     await ChatWriter(caller, prompts, max_tokens=900).repair_sentences(make_brief(), [forged, forged])
-    assert_fenced(caller.text(), ATTACK)
+    assert_fenced(caller.text(), FOLDED)
     assert re.findall(r"^S\d+", caller.text(), re.MULTILINE) == ["S1", "S2"], "a sentence was forged"
 
 
@@ -139,10 +139,3 @@ def test_a_shortened_text_keeps_both_ends(text: str, tokens: int) -> None:
         assert text.startswith(short.split("\n[... ")[0])
         assert text.endswith(short.rsplit(" characters left out ...]\n", 1)[1])
         assert estimate_tokens(short) <= tokens + 20
-
-
-@given(st.integers(0, 2000), st.integers(1, 300), st.integers(80, 200))
-def test_the_quote_is_always_among_its_surroundings(start: int, length: int, tokens: int) -> None:
-    text = " ".join(str(number) for number in range(1000))
-    end = min(len(text), start + length)
-    assert text[start:end].strip() in surroundings(text, start, end, tokens)

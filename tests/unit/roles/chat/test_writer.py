@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -139,7 +140,8 @@ async def test_all_sources_of_the_longest_search_fit(
     scripted: Any, prompts: PromptLibrary, make_brief: Any, make_source: Any
 ) -> None:
     long = "Degree alone predicts most edges of a network. " + "It was as good on many others. " * 60
-    sources = tuple(make_source(f"E{n}", long, summary="Degree counts. " * 30) for n in range(1, 65))
+    made = [make_source(f"E{n}", long, summary="Degree counts. " * 30) for n in range(1, 65)]
+    sources = tuple(replace(source, passage=()) for source in made)
     caller = scripted(TEXT)
     assert (await writer(caller, prompts).write(make_brief(sources=sources))).notes == ()
     assert caller.text().count("Degree alone predicts most edges of a network.") == 64
@@ -150,9 +152,8 @@ async def test_many_long_sources_fit_and_the_weakest_are_left_out_with_a_note(
     scripted: Any, prompts: PromptLibrary, make_brief: Any, make_source: Any
 ) -> None:
     long = "Degree alone predicts most edges of a network. " + "It was as good on many others. " * 300
-    sources = tuple(
-        make_source(f"E{n}", long, score=0.3 + n / 1000, summary="Degree counts. " * 20) for n in range(1, 301)
-    )
+    made = [make_source(f"E{n}", long, score=0.3 + n / 1000, summary="Degree counts. " * 20) for n in range(1, 301)]
+    sources = tuple(replace(source, passage=()) for source in made)
     caller = scripted(TEXT)
     draft = await writer(caller, prompts).write(make_brief(sources=sources))
     assert estimate_tokens(caller.text()) < SOURCES_TOKENS + 3000
