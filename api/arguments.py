@@ -82,7 +82,8 @@ def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[F
     )
     if out is None and given:
         raise ArgumentError(
-            "formats: no file can be written without out.", help="Pass the folder for the files as out."
+            "formats: there is no folder to write these files to.",
+            help="Give it as out (--out FOLDER on the command line).",
         )
     return wanted
 

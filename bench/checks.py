@@ -117,7 +117,7 @@ def score_instructions() -> Score:
 
 
 def score_foreign(table: str) -> Score:
-    """FabricatedCitation citations of one of `FOREIGN_TABLES`."""
+    """Foreign citations of one of `FOREIGN_TABLES`."""
     allowed: dict[str, str] = {}
     cases: list[tuple[str, list[str]]] = []
     for row in _rows(table):

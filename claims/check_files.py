@@ -36,7 +36,10 @@ def check_formats(
                 f"formats: {file.name} is no .{name}, so no copy of it with remarks can be made as {name}."
             )
     if names and out is None:
-        raise InputError("formats: no file can be written without out.", help="Pass the folder for the files as out.")
+        raise InputError(
+            "formats: there is no folder to write these files to.",
+            help="Give it as out (--out FOLDER on the command line).",
+        )
     return tuple(dict.fromkeys(names)) or (("html",) if out is not None else ())
 
 

@@ -109,14 +109,15 @@ def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], 
     route = search.route if search else None
     if route is None or route["kind"] != "inventory" or not (screened := route.get("screened")):
         return ""
-    opened = [key for key in screened["opened"] if key in papers]
+    opened = [key for key in dict.fromkeys([*screened["opened"], *cited]) if key in papers]
     left = [key for key in opened if key not in cited]
     cards = counted(screened["cards"], "paper")
     said = f"Screened by their cards: {cards}; {len(opened)} opened, {len(opened) - len(left)} of them cited."
     unused = [f"- {_titled(papers[key])}: opened, and no passage of it is cited." for key in left[:_MOST_LEFT]]
     if len(left) > _MOST_LEFT:
         unused.append(f"- and {len(left) - _MOST_LEFT} more that were opened.")
-    near = [f"- {_titled(papers[key])}: {why.rstrip('.')}." for key, why in screened["near"].items() if key in papers]
+    beside = {key: why for key, why in screened["near"].items() if key in papers and key not in opened}
+    near = [f"- {_titled(papers[key])}: {why.rstrip('.')}." for key, why in beside.items()]
     lines = [*near, *unused]
     return "\n\n".join([f"\n\n{said}" + (" Left out:" if lines else ""), *(["\n".join(lines)] if lines else [])])
 

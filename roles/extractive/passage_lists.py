@@ -24,16 +24,17 @@ from .section_outlines import outline, used_and_left_out
 _OF_A_NEED: Final = 3
 _OF_A_QUESTION: Final = 8  # that has no parts
 _OF_A_PAPER: Final = 2  # for one need
-_USED_BEFORE: Final = 1.5  # log-odds taken off per earlier passage of the same paper in an answer,
-_USED_IN_SECTION: Final = 0.7  # and in a section
+_USED_BEFORE: Final = 0.15  # score taken off per earlier passage of the same paper in an answer,
+_USED_IN_SECTION: Final = 0.7  # and log-odds in a section
 _LABEL: Final = 12  # words of a statement where a passage names it
 _NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
 _FAINT: Final = -2.5  # and from which it may add a paper to a section that has few
 _PAPERS: Final = 4  # in a section; fewer are noted
-OF_SUBJECT: Final = "*Evidence in your library near to the subject of the paper, nearest first, not judged:*"
+OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
 LISTED_BEFORE: Final = "*Listed in an earlier section, and near to the {} too:*"  # no two sections have the same words
-EVIDENCE: Final = "*Evidence in your library, nearest first, not judged:*"
-NOTHING_NEAR: Final = "*Nothing near in your library to:*"
+# No more than five words, so that a paper does not say a sentence again under every statement.
+EVIDENCE: Final = "*Nearest in your library, unjudged:*"
+NOTHING_NEAR: Final = "*Nothing in your library near:*"
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
@@ -72,7 +73,7 @@ class ExtractiveWriter(_Repairless):
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; notes name omitted parts of the experiment, and whether few papers are near."""
         earlier = "\n".join(section.text for section in brief.earlier or ())
-        paragraphs = outline(brief.kind, brief.experiment)
+        paragraphs = outline(brief.kind, brief.experiment, of_paper=brief.earlier is not None)
         needs = {item.need.text: item.need for item in brief.needs}
         stated = {needs[item.about].id for item in paragraphs if item.about in needs}
         placed, again = place_passages(await self._near(brief, stated), stated, earlier)
@@ -176,15 +177,16 @@ class ExtractiveAnswerer(_Repairless):
         most = _OF_A_NEED if len(brief.needs) > 1 else _OF_A_QUESTION
         for need in [*brief.needs[1:], *brief.needs[:1]]:
             sources = _sources_of(need, brief.sources)
-            odds = await self._scores.answers(need.need.text, sources)
-            passages = choose_passages(sources, odds, taken, most, brief.most_papers)
+            passages = choose_passages(sources, taken, most, brief.most_papers)
             if not passages:
                 far.append(need.need.text)
                 continue
             taken += passages
+            odds = await self._scores.answers(need.need.text, passages)
+            ranked = [source for _, source in sorted(zip(odds, passages, strict=True), key=lambda pair: -pair[0])]
             head = "the whole question" if need is brief.needs[0] else _quoted(need.need.text)
             several = f"*Passages near to {head}, nearest first, not judged:*"
-            blocks += [several if len(brief.needs) > 1 else EVIDENCE, "\n".join(map(_item, passages))]
+            blocks += [several if len(brief.needs) > 1 else EVIDENCE, "\n".join(map(_item, ranked))]
         if not blocks:
             return Draft("")
         if far := [text for text in far if text != brief.needs[0].need.text]:
@@ -195,27 +197,26 @@ class ExtractiveAnswerer(_Repairless):
 
 
 def choose_passages(
-    near: Sequence[Source], odds: Sequence[float], taken: Sequence[Source], most: int, most_papers: int | None
+    near: Sequence[Source], taken: Sequence[Source], most: int, most_papers: int | None
 ) -> list[Source]:
-    """The passages nearest to a part of a question, nearest first, without those `taken` for other parts.
+    """The sources whose passages are nearest to a part of a question, without those `taken` for other parts.
 
-    Papers not used before are preferred. A passage is repeated only if there is no other.
+    Papers not used before are preferred. A source is repeated only if there is no other.
     """
-    left = [pair for pair in zip(odds, near, strict=True) if pair[1] not in taken]
+    left = [source for source in near if source not in taken]
     papers = Counter(source.paper.key for source in taken)
-    found: list[tuple[float, Source]] = []
+    found: list[Source] = []
     here: Counter[str] = Counter()
     while left and len(found) < most:
-        best = max(left, key=lambda pair: pair[0] - _USED_BEFORE * papers[pair[1].paper.key])
+        best = max(left, key=lambda source: source.evidence.llm_score - _USED_BEFORE * papers[source.paper.key])
         left.remove(best)
-        key = best[1].paper.key
+        key = best.paper.key
         full = most_papers is not None and key not in papers and len(papers) >= most_papers
         if here[key] < _OF_A_PAPER and not full:
             found.append(best)
             here[key] += 1
             papers[key] += 1
-    ranked = sorted(found, key=lambda pair: -pair[0])
-    return [source for _, source in ranked] or list(near[:1])
+    return found or list(near[:1])
 
 
 def _sources_of(need: NeedCoverage, sources: Sequence[Source]) -> list[Source]:

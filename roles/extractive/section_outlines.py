@@ -33,8 +33,16 @@ class OwnParagraph:
     about: str = ""
 
 
-def outline(kind: SectionKind, experiment: Experiment) -> list[OwnParagraph]:
-    """The paragraphs of a section; fields without text give none."""
+def outline(kind: SectionKind, experiment: Experiment, *, of_paper: bool = False) -> list[OwnParagraph]:
+    """The paragraphs of a section; fields without text give none.
+
+    In a paper a section leaves out what another states, unless it has nothing else; only the abstract repeats.
+    """
+    if of_paper and kind in _STATED_FIRST:
+        others = _STATED_FIRST[: _STATED_FIRST.index(kind)]
+        elsewhere = {item.about for other in others for item in outline(other, experiment) if item.about}
+        own = [item for item in outline(kind, experiment) if item.about not in elsewhere]
+        return own if any(item.about for item in own) else outline(kind, experiment)
     failed = failed_statement(kind, experiment)
     made = _OUTLINES[kind](experiment)
     at = 2 if kind == "abstract" else 0
@@ -180,6 +188,8 @@ _OUTLINES: Final[Mapping[SectionKind, Callable[[Experiment], list[OwnParagraph]]
     "conclusion": _conclusion,
     "abstract": _abstract,
 }
+# Whose statements of a paper are not repeated by the sections after them.
+_STATED_FIRST: Final[tuple[SectionKind, ...]] = ("methods", "results", "introduction", "conclusion", "discussion")
 _FAILED: Final[Mapping[SectionKind, str]] = {
     "results": "The run of the experiment failed ({reason}), so there are no results to report.",
     "discussion": "The run of the experiment failed ({reason}), so the hypothesis is neither supported nor refuted.",

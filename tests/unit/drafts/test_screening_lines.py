@@ -28,6 +28,14 @@ def test_an_inventory_says_what_was_screened_and_why_near_cases_are_left_out() -
     ]
 
 
+def test_a_near_case_that_is_cited_after_all_was_opened_and_is_not_left_out() -> None:
+    assert screening_lines(search(screened=SCREENED), PAPERS, ["looms", "yarn"]).strip().splitlines() == [
+        "Screened by their cards: 57 papers; 3 opened, 2 of them cited. Left out:",
+        "",
+        "- On mills (2020): opened, and no passage of it is cited.",
+    ]
+
+
 def test_other_questions_say_nothing_of_screening() -> None:
     assert not screening_lines(search(screened=SCREENED, kind="survey"), PAPERS, [])
     assert not screening_lines(search(), PAPERS, []) and not screening_lines(None, PAPERS, [])

@@ -269,7 +269,7 @@ def test_sentences_are_edited_with_the_keyboard_alone(page: Page, served: Served
     page.keyboard.type("Every wearer slept 7.77 hours (smith2020sleep).")
     page.keyboard.press("Control+Enter")
     expect(row.get_by_role("status")).to_contain_text("Number not found")
-    expect(row.get_by_role("status")).to_contain_text("FabricatedCitation citation")
+    expect(row.get_by_role("status")).to_contain_text("Foreign citation")
     page.keyboard.press("Escape")
     expect(row.get_by_role("textbox")).to_have_count(0)
     expect(row.get_by_role("button", name="Edit sentence 1")).to_be_focused()

@@ -98,7 +98,7 @@ def test_passages_follow_the_paragraph_that_they_are_near_to() -> None:
     given = source(1, FITTING, key="varga2021")
     draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
     place = blocks(draft).index(EXPERIMENT.reasoning)
-    assert "not judged" in blocks(draft)[place + 1]
+    assert "unjudged" in blocks(draft)[place + 1]
     assert blocks(draft)[place + 2] == f"- “{FITTING}” [E1], in “Results”"
 
 
