@@ -113,9 +113,9 @@ def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], 
     left = [key for key in opened if key not in cited]
     cards = counted(screened["cards"], "paper")
     said = f"Screened by their cards: {cards}; {len(opened)} opened, {len(opened) - len(left)} of them cited."
-    unused = [f"- {_titled(papers[key])}: opened, and no passage of it is cited." for key in left[:_MOST_LEFT]]
-    if len(left) > _MOST_LEFT:
-        unused.append(f"- and {len(left) - _MOST_LEFT} more that were opened.")
+    titles = "; ".join(_titled(papers[key]) for key in left[:_MOST_LEFT])
+    more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
+    unused = [f"- Opened, and nothing of them is cited: {titles}{more}."] if left else []
     beside = {key: why for key, why in screened["near"].items() if key in papers and key not in opened}
     near = [f"- {_titled(papers[key])}: {why.rstrip('.')}." for key, why in beside.items()]
     lines = [*near, *unused]
