@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from ..text.sentences import sentence_spans, trim_span
-from .chunking import pack_spans
 
 NOTE_ENDING: Final = ".notes.md"
 _BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n)")
@@ -47,6 +46,8 @@ def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 40
 
     `count_tokens` is the embedding model's. The text must not be blank.
     """
+    from .chunking import pack_spans  # lists of papers know notes and load no reader of texts
+
     units = list(_units(text, count_tokens, target))
     packed = pack_spans(units, [count_tokens(text[start:end]) for start, end in units], target)
     return Note(text, tuple((start, end) for start, end, _ in packed))

@@ -68,7 +68,7 @@ def test_a_cost_without_prices_is_refused_before_any_call(
 def test_prices_that_are_none_are_refused(citeloom: Citeloom, home: Path, prices: str) -> None:
     done = citeloom("usage", "--home", home, PRICES=prices)
     assert done.code == 2
-    assert "prices" in done.errors[0] and "citeloom.toml" not in done.errors[0]
+    assert "PRICES" in done.errors[0].upper() and "citeloom.toml" not in done.errors[0]
 
 
 @pytest.mark.long
