@@ -82,7 +82,7 @@ def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[F
     )
     if out is None and given:
         raise ArgumentError(
-            "formats: there is no folder to write these files to.",
+            "formats: no file can be written without out.",
             help="Give it as out (--out FOLDER on the command line).",
         )
     return wanted

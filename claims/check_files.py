@@ -37,7 +37,7 @@ def check_formats(
             )
     if names and out is None:
         raise InputError(
-            "formats: there is no folder to write these files to.",
+            "formats: no file can be written without out.",
             help="Give it as out (--out FOLDER on the command line).",
         )
     return tuple(dict.fromkeys(names)) or (("html",) if out is not None else ())

@@ -56,8 +56,12 @@ class ReferenceList:
         return WorkIndex(tuple(self.entries.values()), self.numbers)
 
     def key_of(self, work: CitedWork) -> str:
-        """The key of the entry that is named, empty if none or several are."""
-        return self.index.key_of(work)
+        """The key of the entry that is named, also by the library's key of its paper; empty if none or several are."""
+        return self.index.key_of(work) or (self._by_paper.get(work.key, "") if work.key else "")
+
+    @cached_property
+    def _by_paper(self) -> dict[str, str]:
+        return {paper: key for key, paper in self.in_library.items() if paper}
 
 
 def load_references(manuscript: Manuscript, file: Path, bib: Path | None, library: Sequence[Paper]) -> ReferenceList:

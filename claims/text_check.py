@@ -161,7 +161,8 @@ class ManuscriptCheck:
         """The records of all sentences and references."""
         sentences = await asyncio.to_thread(self.manuscript.sentences, tuple(self.references.entries.values()))
         papers = {paper.key: paper for paper in await asyncio.to_thread(self.checker.library.papers)}
-        checks = [_SentenceCheck(sentence, self._works(sentence)) for sentence in sentences]
+        in_library = {**{key: key for key in papers}, **self.references.in_library}
+        checks = [_SentenceCheck(sentence, self._works(sentence, in_library)) for sentence in sentences]
         cited = [check for check in checks if check.works]
         how = "with their nearest passages; no model judges them" if self.checker.judge is None else "to be judged"
         self.checker.progress.on_notice(f"{counted(len(checks), 'sentence')}, {len(cited)} with citations {how}.")
@@ -180,9 +181,9 @@ class ManuscriptCheck:
             references = await asyncio.to_thread(self._check_references, checks, papers, unknown)
         return [self._record(check, papers) for check in checks], references
 
-    def _works(self, sentence: ManuscriptSentence) -> list[_CitedWorkAt]:
+    def _works(self, sentence: ManuscriptSentence, in_library: Mapping[str, str]) -> list[_CitedWorkAt]:
         return [
-            _CitedWorkAt(work.shown, key, self.references.in_library.get(key, ""), number)
+            _CitedWorkAt(work.shown, key, in_library.get(key, ""), number)
             for number, mark in enumerate(sentence.marks)
             for work in mark.works
             for key in [self.references.key_of(work) or work.key]

@@ -305,3 +305,21 @@ def test_formats_and_parts_that_do_not_exist_are_named(library: Any, tmp_path: P
         check_text(library, file, formats="html")
     with pytest.raises(InputError, match=r"gone\.md"):
         check_text(library, tmp_path / "gone.md")
+
+
+def test_a_key_of_the_library_names_its_entry_in_a_list_without_keys(library: Any, tmp_path: Path) -> None:
+    title = "Temperature Scaling for Wearers the Classifier Has Never Met."
+    listed = f"Varga, E., & Lindqvist, P. (2021). {title} Citeloom Sample Proceedings."
+    text = (
+        "Scaling was fitted on wearers [@varga2021calibration]. Seeds differ [@obrien2019seeds].\n\n# References\n\n"
+        + listed
+    )
+    record = check_text(library, written(tmp_path, text))
+    first, second = (sentence for sentence in record["sentences"] if sentence["sources"])
+    assert [source["paper"] for source in (*first["sources"], *second["sources"])] == [
+        "varga2021calibration",
+        "obrien2019seeds",
+    ]
+    assert [fault["rule"] for fault in first["faults"]] == []
+    assert [fault["rule"] for fault in second["faults"]] == ["key-without-entry"]
+    assert "entry-not-cited" not in json.dumps(record["references"])
