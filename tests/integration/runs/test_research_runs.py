@@ -566,5 +566,5 @@ async def test_an_inventory_ends_with_what_was_screened_and_left_out(session: Op
     record = await answered(session(), "Which studies changed the calibration for wearers, and how in each?")
     screened = record["route"]["screened"]
     assert record["route"]["kind"] == "inventory" and len(screened["opened"]) == 1 and len(screened["near"]) == 1
-    assert f"Screened by their cards: {screened['cards']} papers; 1 opened" in record["text"]
+    assert f"Screened by their cards: {screened['cards']} papers; 2 opened, 1 of them cited" in record["text"]
     assert record["text"].rstrip().count(": a review.") == 1 and "References" not in record["text"]
