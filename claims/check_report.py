@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from ..citations.export.evidence_report import content_hash, packaged_template, report_template
 from ..plurals import counted
+from ..text.words import shorten
 from .claim_records import (
     CheckResult,
     ClaimLabel,
@@ -92,21 +93,16 @@ def _words(sentence: SentenceRecord) -> Iterator[str]:
     for source in sentence["sources"]:
         for passage in source["passages"][:1]:
             if passage["does"] in ("contradicts", "supports"):
-                yield f'{passage["key"]}{_page(passage["page"])}: "{_cut(passage["quote"])}"'
+                yield f'{passage["key"]}{_page(passage["page"])}: "{shorten(passage["quote"], _QUOTED)}"'
         if source["cites"]:
             yield f"{source['written']} relies on {', '.join(source['cites'])}."
     for passage in sentence["elsewhere"][:2]:
         does = "says it" if passage["does"] == "supports" else "is near"
-        yield f'{passage["key"]}{_page(passage["page"])} {does}: "{_cut(passage["quote"])}"'
+        yield f'{passage["key"]}{_page(passage["page"])} {does}: "{shorten(passage["quote"], _QUOTED)}"'
 
 
 def _page(page: int | None) -> str:
     return "" if page is None else f", p. {page}"
-
-
-def _cut(words: str) -> str:
-    flat = " ".join(words.split())
-    return flat if len(flat) <= _QUOTED else f"{flat[: _QUOTED - 1]}\u2026"
 
 
 def shown_place(place: PlaceRecord) -> str:

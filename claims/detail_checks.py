@@ -17,10 +17,10 @@ from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
 from ..documents import Category, Chunk, Evidence, Paper
 from ..experiment import Experiment
 from ..roles.protocols import Source
-from ..text.words import stem
+from ..text.words import shorten, stem
 from .claim_records import FaultRecord, fault
 from .manuscript import ManuscriptSentence
-from .nearest_sentences import SAME_MATTER, SAME_WORDS, NearSentence, cut
+from .nearest_sentences import SAME_MATTER, SAME_WORDS, SHOWN_WORDS, NearSentence
 
 # Units of one dimension, each with the ways to write it; units that only differ in spelling are the same.
 _DIMENSIONS: Final = (
@@ -109,7 +109,7 @@ def number_faults(
             message = f"{bare}{swapped[0]}: the source has this value as {bare}{swapped[1]}."
             found.append(fault("unit-differs", message))
         elif said and other:
-            message = f'{_with_unit(marked, number)}: the source has {other} ("{cut(said.text)}").'
+            message = f'{_with_unit(marked, number)}: the source has {other} ("{shorten(said.text, SHOWN_WORDS)}").'
             found.append(fault("number-differs", message))
         elif trace.origin is None and not _stands_with_noun(marked, number, texts):
             where = "in the cited paper" if sources else "in the experiment"
@@ -264,9 +264,5 @@ def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
     for start, end in quoted_spans(plain):
         words = plain[start:end]
         if is_quotation(words) and whole and not any(is_verbatim(words, source.text) for source in whole):
-            shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}\u2026"
-            found.append(fault("quote-differs", f"{shown} does not stand in the cited paper word for word."))
+            found.append(fault("quote-differs", f"{shorten(words)} does not stand in the cited paper word for word."))
     return found
-
-
-_SHOWN: Final = 80  # characters

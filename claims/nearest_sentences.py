@@ -17,7 +17,7 @@ from typing import Final
 
 from ..documents import Chunk
 from ..documents.passages import readable_units
-from ..text.words import is_stop, split_words, stem
+from ..text.words import is_stop, shorten, split_words, stem
 from .claim_records import FaultRecord, fault
 
 _FEWEST: Final = 3  # words of a claim with which sentences are compared
@@ -27,6 +27,7 @@ SAME_MATTER: Final = 0.6
 SAME_WORDS: Final = 0.8
 _SAME_BACK: Final = 0.55  # of the sentence's words, that the claim has
 _LEAST_COPIED: Final = 7  # words
+SHOWN_WORDS: Final = 160  # characters of a sentence in a message
 
 _TOKEN: Final = re.compile(r"\d[\d.,]*\d|\d|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _NEGATION: Final = frozenset("not no never neither nor none without cannot nobody nothing lack lacks lacked".split())
@@ -71,7 +72,7 @@ class NearSentence:
 
     @property
     def is_copied(self) -> bool:
-        """Whether a claim has nearly its words."""
+        """Whether a claim repeats nearly all of its words."""
         return self.share >= SAME_WORDS and self.back >= _SAME_BACK and self.words >= _LEAST_COPIED
 
 
@@ -114,10 +115,10 @@ class SentenceIndex:
 
 
 def wording_faults(claim: str, near: NearSentence, key: str) -> Iterator[FaultRecord]:
-    """What a claim has otherwise than the sentence of a paper that says nearly the same, apart from its numbers."""
+    """How a claim differs from a sentence of nearly the same words in a paper, apart from its numbers."""
     if near.share < SAME_WORDS:
         return
-    quoted = f'{key} has "{cut(near.text)}"'
+    quoted = f'{key} has "{shorten(near.text, SHOWN_WORDS)}"'
     if polarity_differs(claim, near.text):
         yield fault("polarity-differs", f"It says the opposite of its source: {quoted}.")
     for one, other in _replaced(claim, near.text):
@@ -168,7 +169,7 @@ def _within(words: Sequence[str], others: Sequence[str], place: int) -> bool:
 
 
 def _replaced(claim: str, sentence: str) -> list[tuple[str, str]]:
-    """The words of a claim that stand in place of another one of the sentence, with that."""
+    """Pairs of a word of the claim and the word of the sentence that it replaces."""
     mine, ours = _TOKEN.findall(claim[:_LONGEST]), _TOKEN.findall(sentence[:_LONGEST])
     matcher = SequenceMatcher(None, [word.casefold() for word in mine], [word.casefold() for word in ours], False)
     return [
@@ -177,9 +178,3 @@ def _replaced(claim: str, sentence: str) -> list[tuple[str, str]]:
         if kind == "replace" and last - first == end - start <= 2 and first > 0
         for pair in zip(mine[first:last], ours[start:end], strict=True)
     ]
-
-
-def cut(words: str) -> str:
-    """Words on one line, shortened."""
-    flat = " ".join(words.split())
-    return flat if len(flat) <= 160 else f"{flat[:159]}\u2026"

@@ -20,6 +20,7 @@ from ..metadata.enriching import differing_fields, enrich
 from ..metadata.matching import SURE, fold_name, title_similarity
 from ..metadata.services import Services
 from ..stores.metadata_store import MetadataStore
+from ..text.words import shorten
 from .claim_records import FaultRecord, fault
 from .manuscript import ListedReference, Manuscript, ManuscriptSentence
 
@@ -32,7 +33,7 @@ _WORDS: Final = re.compile(r"[^\W_]+")
 _LEAST_TITLE: Final = 3  # words by which a listed entry can name a paper of the library
 _SAME_KEY: Final = 0.55  # similarity of titles from which a shared key means the same paper
 _YEARS_APART: Final = 1  # between preprint and article
-_SHOWN: Final = 90  # characters
+_LONGEST_ORGANISATION: Final = 90  # characters
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def _listed_authors(text: str) -> list[str]:
         elif name and names:
             break
     organisation = text.partition(". ")[0].strip()
-    return names or ([organisation] if 0 < len(organisation) <= _SHOWN else [])
+    return names or ([organisation] if 0 < len(organisation) <= _LONGEST_ORGANISATION else [])
 
 
 class LibraryMatcher:
@@ -238,7 +239,7 @@ def entry_faults(
             found[key].append(fault("retracted", f"The paper is retracted. {line}"))
         if paper is not None and references.complete:
             found[key] += [
-                fault("entry-differs", f'{name}: the entry says "{_cut(own)}", the paper "{_cut(said)}".')
+                fault("entry-differs", f'{name}: the entry says "{shorten(own)}", the paper "{shorten(said)}".')
                 for name, (own, said) in differing(entry, paper).items()
             ]
         if store is not None and entry.doi:
@@ -265,10 +266,10 @@ async def unknown_entries(references: ReferenceList, services: Services) -> dict
     async for result in enrich(services, [paper for paper in entries if paper.title or paper.doi]):
         entry = references.entries[result.key]
         if result.outcome == "not-found":
-            named = f"DOI {entry.doi}" if entry.doi else f'title "{_cut(entry.title)}"'
+            named = f"DOI {entry.doi}" if entry.doi else f'title "{shorten(entry.title)}"'
             found[entry.key] = fault("entry-invented", f"{asked} know no work with the {named}.")
         elif result.outcome == "unsure":
-            near = f': "{_cut(result.candidates[0].work.title)}"' if result.candidates else ""
+            near = f': "{shorten(result.candidates[0].work.title)}"' if result.candidates else ""
             found[entry.key] = fault("entry-unchecked", f"{asked} know only a similar work{near}.")
         elif result.outcome == "failed":
             found[entry.key] = fault("entry-unchecked", f"It could not be looked up: {result.failures[0]}")
@@ -297,7 +298,7 @@ def _service_differences(entry: Paper, paper: Paper | None, store: MetadataStore
         if item.field in ("title", "authors", "year") and item.field not in known and not near:
             said = ", ".join(map(str, item.said)) if isinstance(item.said, list) else str(item.said)
             own = ", ".join(map(str, item.own)) if isinstance(item.own, list) else str(item.own)
-            message = f'{item.field}: the entry says "{_cut(own)}", {item.service} "{_cut(said)}".'
+            message = f'{item.field}: the entry says "{shorten(own)}", {item.service} "{shorten(said)}".'
             found.setdefault(item.field, fault("entry-differs", message))
     return list(found.values())
 
@@ -311,10 +312,6 @@ def _twins(entries: Sequence[Paper], references: ReferenceList) -> Iterator[tupl
             yield entry.key, first[mark]
         elif mark:
             first[mark] = entry.key
-
-
-def _cut(words: str) -> str:
-    return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}\u2026"
 
 
 def citation_faults(

@@ -21,6 +21,7 @@ from ..roles.protocols import CitedClaim, ClaimJudge, Source, UncitedKind, Uncit
 from ..stores.library import Library
 from ..stores.metadata_store import MetadataStore
 from ..text.sentences import is_context_dependent
+from ..text.words import shorten
 from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval
 from .claim_passages import (
     ClaimPassage,
@@ -37,7 +38,7 @@ from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceChec
 from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sentences, judge_claims
 from .detail_checks import name_faults, number_faults, quote_faults, speaks_of_itself, whole_source
 from .manuscript import Manuscript, ManuscriptSentence, written_citation
-from .nearest_sentences import SAME_WORDS, NearSentence, cut, wording_faults
+from .nearest_sentences import SAME_WORDS, SHOWN_WORDS, NearSentence, wording_faults
 from .reference_entries import ReferenceList, citation_faults, entry_faults, pointer_faults, unknown_entries
 from .sentence_kinds import is_plainly_own, uncited_kind
 
@@ -302,7 +303,8 @@ class ManuscriptCheck:
             passage = (await nearest_passage(self.checker.library, near, text)).record()
             check.elsewhere = [passage]
             page = "" if passage["page"] is None else f", p. {passage['page']}"
-            message = f'{near.chunk.key}{page} has nearly these words: "{cut(near.text)}". It needs a citation.'
+            words = shorten(near.text, SHOWN_WORDS)
+            message = f'{near.chunk.key}{page} has nearly these words: "{words}". It needs a citation.'
             check.faults.append(fault("copied-uncited", message))
 
     def _carries_on(self, check: _SentenceCheck, checks: Sequence[_SentenceCheck]) -> bool:

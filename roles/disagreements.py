@@ -81,7 +81,7 @@ class _DirectedResult:
         return {word for word, weight in self.words.items() if weight >= NAMED}
 
     def compares_as(self, other: _DirectedResult) -> bool:
-        """Whether both may be of one comparison: not each with a name of its own, and with the same times and doses."""
+        """Whether both may concern one comparison: not each with a name that the other lacks, equal times and doses."""
         if self.named - other.words.keys() and other.named - self.words.keys():
             return False
         return not (self.conditions and other.conditions) or self.conditions == other.conditions

@@ -21,7 +21,7 @@ from ..settings.config import EXTRACTIVE, RoleName, Settings, load_settings
 from ..settings.key_trust import DEFAULT, RUN, same_endpoint, shown_address
 from ..stores.home import Home
 from ..stores.run_register import RunRecord
-from ..text.words import is_latin
+from ..text.words import is_latin, shorten
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope, plain_question
 
@@ -200,8 +200,7 @@ class ResearchRequest:
     @property
     def title(self) -> str:
         """The question as shown in a list of runs."""
-        text = " ".join(self.question.split())
-        return text if len(text) <= _TITLE else f"{text[: _TITLE - 1]}…"
+        return shorten(self.question, _TITLE)
 
     def graph_input(self) -> dict[str, Any]:
         """The graph's input: only what was requested."""

@@ -25,6 +25,12 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def shorten(text: str, most: int = 80) -> str:
+    """`text` on one line of at most `most` characters, cut with an ellipsis."""
+    flat = one_line(text)
+    return flat if len(flat) <= most else f"{flat[: most - 1]}\u2026"
+
+
 def unescape_html(text: str) -> str:
     """`text` with HTML entities decoded; a numeric entity that is not a character becomes U+FFFD."""
     return html.unescape(_NO_CODE_POINT.sub("\ufffd", text))

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`, which holds t
 
 from ...documents import Evidence
 from ...documents.marker_escaping import as_written
-from ...text.words import one_line
+from ...text.words import shorten
 from ..markers import MARKER, CitedSentence
 
 Rule = Literal[
@@ -161,5 +161,4 @@ def for_reader(message: str, evidence: Mapping[str, Evidence]) -> str:
 
 def shown(words: str) -> str:
     """Words of a draft shortened to one line for a message."""
-    flat = one_line(as_written(words))
-    return flat if len(flat) <= SHOWN else f"{flat[: SHOWN - 1]}…"
+    return shorten(as_written(words), SHOWN)
