@@ -55,7 +55,8 @@ class GroupCommit:
     async def submit(self, work: Callable[[JournalConnection], ResultT]) -> ResultT:
         """The result of `work`, once it is committed to disk.
 
-        `work` is carried out even if the caller is cancelled, so that no answer is lost. Raises `ClosedError`.
+        `work` is carried out even if the caller is cancelled, so that no answer is lost. It must not return a cursor,
+        whose release in the caller's thread would reset a statement in use here. Raises `ClosedError`.
         """
         result: Future[ResultT] = Future()
         result.set_running_or_notify_cancel()  # cannot be cancelled any more

@@ -128,7 +128,11 @@ class Journal:
     async def remember(self, derived: Mapping[str, str], model: str) -> None:
         """Commit what was derived from answers of a model, such as verdicts; it costs nothing and counts as no call."""
         rows = [(key, "verdict", "", model, self._clock.time(), 0, 0, 0, payload) for key, payload in derived.items()]
-        await self.submit(lambda db: db.executemany(_INSERT, rows))
+
+        def insert(db: JournalConnection) -> None:
+            db.executemany(_INSERT, rows)
+
+        await self.submit(insert)
 
     async def reject(self, key: str, scope: RunScope) -> None:
         """Keep this run's answer for `key`, but never replay it in later runs."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -42,3 +44,21 @@ def test_the_file_may_be_made_by_another_process_at_this_moment(
         # It ends as soon as somebody waits for it.
         monkeypatch.setattr("citeloom.sqlite.time.sleep", lambda _: other.execute("ROLLBACK"))
         JournalFile(path).connect().close()
+
+
+async def test_many_tasks_remember_at_once(tmp_path: Path) -> None:
+    """A cursor freed by the caller's thread reset the statement that the journal's thread was executing."""
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with Journal(tmp_path / "journal.sqlite") as journal:
+
+            async def remember(task: int) -> None:
+                for batch in range(60):
+                    await journal.remember({f"{task}-{batch}-{row}": "full" for row in range(30)}, "judge")
+
+            await asyncio.gather(*(remember(task) for task in range(8)))
+    finally:
+        sys.setswitchinterval(switching)
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db:
+        assert db.execute("SELECT count(*), count(DISTINCT key) FROM answers").fetchone() == (14_400,) * 2
