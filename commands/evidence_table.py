@@ -68,11 +68,12 @@ def make_table(
     with home_session(home, **settings.changes()) as session:
         record = make(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
         if out is not None:
-            record |= save_table(session, record["table_id"], out, _names(formats), force=force)
+            record |= save_table(session, record["table_id"], out, format_names(formats), force=force)
     result_json(record) if as_json else show(record)
 
 
-def _names(formats: list[TableFileFormat] | None) -> Any:
+def format_names(formats: list[TableFileFormat] | None) -> Any:
+    """The chosen formats, as `save_table` takes them."""
     return [item.value for item in formats or ()]
 
 
@@ -110,7 +111,7 @@ def show_table(
         if out is None:
             record = load_table(session, table_id)
         else:
-            record = save_table(session, table_id, out, _names(formats), force=force)
+            record = save_table(session, table_id, out, format_names(formats), force=force)
     result_json(record) if as_json else show(record)
 
 
