@@ -12,7 +12,7 @@ from typing import Any, Final
 from ..citations.html_escaping import inert
 from ..drafts.completeness import Tried, coverage_warnings
 from ..errors import ConfigurationError, InputError
-from ..evidence_tables.agreement import (
+from ..evidence_tables.stances import (
     agreement_columns,
     agreement_lines,
     agreement_record,

@@ -15,10 +15,10 @@ from ..citations.export.section_files import slug, write_texts
 from ..citations.html_escaping import inert
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..evidence_tables.agreement import claim_needs
 from ..evidence_tables.cells import TableCell
 from ..evidence_tables.column_specs import describe_column, parse_columns
 from ..evidence_tables.extraction import Decision, TableFiller, paper_version
+from ..evidence_tables.stances import claim_needs
 from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, cell_text, count_line, render_table, study_name
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
