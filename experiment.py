@@ -514,7 +514,8 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
     ]
     names = [f"{path}{name}" for path, record in _records(experiment) for name in _unknown_names(record)]
     if unused := [name for name in names if name not in misspelt and name.rpartition(".")[2] not in _RUN_FIELDS]:
-        warnings.append(f"exp.json: unknown fields, of which at most a chat model makes use: {_named(', '.join(unused))}.")
+        named = _named(", ".join(unused))
+        warnings.append(f"exp.json: unknown fields, of which at most a chat model makes use: {named}.")
     found = {place for place, _ in experiment.found_plots()}
     paths = [plot.path for plot in experiment.plots]
     missing = [path for place, path in enumerate(paths) if path and place not in found]
