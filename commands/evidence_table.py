@@ -23,11 +23,6 @@ from .terminal_text import Columns, one_line, table
 if TYPE_CHECKING:
     from ..api.homes import Session
 
-OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", help="Folder for the table's files; none are written without it.", show_default=False),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableFiles(OverwriteOption):
@@ -37,19 +32,23 @@ class TableFiles(OverwriteOption):
         "Also write csv, xlsx (with a sheet of the words), tex, docx, or html whose cells open to their words", value=()
     )
 
-    def write(self, session: Session, table_id: str, out: Path | None) -> dict[str, Any]:
+    out: Path | None = option(  # noqa: RUF009 - it makes a field
+        "Folder for the table's files; none are written without it."
+    )
+
+    def require_folder(self) -> None:
+        """Raise `InputError` for formats without a folder."""
+        if self.formats and self.out is None:
+            raise InputError("--format needs a folder.", help="Name one with --out.")
+
+    def write(self, session: Session, table_id: str) -> dict[str, Any]:
         """Write the files, if a folder is given; returns the table."""
         from ..api.evidence_tables import load_table, save_table
 
-        if out is None:
+        if self.out is None:
             return load_table(session, table_id)
         formats: Sequence[Any] = self.formats
-        return save_table(session, table_id, out, formats, force=self.force)
-
-    def require_folder(self, out: Path | None) -> None:
-        """Raise `InputError` for formats that nothing can be written of."""
-        if self.formats and out is None:
-            raise InputError("--format needs a folder.", help="Name one with --out.")
+        return save_table(session, table_id, self.out, formats, force=self.force)
 
 
 tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, edit and delete tables.")
@@ -60,7 +59,6 @@ IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of
 @takes_options(files=TableFiles, options=TableOptions, settings=ModelSettings)
 def make_table(
     question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.", show_default=False)],
-    out: OutOption = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
@@ -78,11 +76,11 @@ def make_table(
     """
     from ..api.evidence_tables import make_table as make
 
-    files.require_folder(out)
+    files.require_folder()
     with home_session(home, **settings.changes()) as session:
         record = make(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
-        if out is not None:
-            record |= files.write(session, record["table_id"], out)
+        if files.out is not None:
+            record |= files.write(session, record["table_id"])
     result_json(record) if as_json else show(record)
 
 
@@ -108,16 +106,15 @@ def list_tables(as_json: JsonOption = False, home: HomeOption = None) -> None:
 @takes_options(files=TableFiles)
 def show_table(
     table_id: IdArgument,
-    out: OutOption = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
     files: TableFiles,
 ) -> None:
     """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
-    files.require_folder(out)
-    with home_session(home, reading=out is None) as session:
-        record = files.write(session, table_id, out)
+    files.require_folder()
+    with home_session(home, reading=files.out is None) as session:
+        record = files.write(session, table_id)
     result_json(record) if as_json else show(record)
 
 
