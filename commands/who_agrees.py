@@ -11,23 +11,20 @@ from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import AgreementOptions, ContradictionOptions, ModelSettings
 from ..errors import DONE_WITH_REFUSALS
-from .evidence_table import OutOption, TableFormatOption, format_names
+from .evidence_table import TableFiles
 from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result_json
 from .searching import place_of, plain_sentence
-from .sections import ForceOption
 from .terminal_text import one_line, table
 
 
-@takes_options(options=AgreementOptions, settings=ModelSettings)
+@takes_options(files=TableFiles, options=AgreementOptions, settings=ModelSettings)
 def agree(
     claim: Annotated[str, typer.Argument(help="The claim, in one sentence.", show_default=False)],
-    formats: TableFormatOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    files: TableFiles,
     options: AgreementOptions,
     settings: ModelSettings,
 ) -> None:
@@ -41,12 +38,12 @@ def agree(
     Example: citeloom agree "Ensembles are better calibrated than single networks" --out agree --format html
     """
     from ..api.agreement import aagree, agreement_lines
-    from ..api.evidence_tables import save_table
 
+    files.require_folder()
     with home_session(home, **settings.changes()) as session:
         record = run_async(aagree(session, claim, papers=options.papers, on_progress=notice))
-        if out is not None:
-            record["files"] = save_table(session, record["table_id"], out, format_names(formats), force=force)["files"]
+        if files.out is not None:
+            record["files"] = files.write(session, record["table_id"])["files"]
     if as_json:
         result_json(record)
         return
