@@ -39,7 +39,8 @@ class GivenPassage(TypedDict, total=False):
 class ClaimInput(TypedDict, total=False):
     """A claim to check: against `papers` (keys of the library), or against given `passages`; else the whole library.
 
-    `context` is the sentence before it, which says what "this" and "they" mean.
+    `context` is the sentence before it, which says what "this" and "they" mean. The claim may hold `[@]` where it cites
+    these papers, and `[@other]` where it cites others, whose share is left out of account.
     """
 
     claim: Required[str]
