@@ -177,23 +177,9 @@ class ResearchOutput(TypedDict):
     queries: list[QueryRecord]
 
 
-class ResearchState(RunState, total=False):
+class ResearchState(RunState, ResearchInput, total=False):
     """The state of a question's run; `found` are the windows of the first search, best first."""
 
-    question: str
-    sources: int
-    words: int
-    min_year: int | None
-    max_year: int | None
-    venue: str
-    papers: list[str]
-    single_shot: bool
-    turns: list[TurnRecord]
-    follow_up: bool
-    recalled: list[dict[str, Any]]
-    evidence_ids: dict[str, str]
-    numbering: list[str]
-    feedback: str
     route: RouteRecord
     shortlist: list[str]
     found: list[WindowRecord]

@@ -52,8 +52,12 @@ def number_evidence(
                 last += 1
                 identifier = f"E{last}"
             ids_of_marks[mark] = identifier
-            there = records.get(identifier)
-            joined = {**record, "id": identifier} if there is None else _merged_records(there, record)
+            there, joined = records.get(identifier), {**record, "id": identifier}
+            if there is not None:  # one record for both, with the needs of both and the better scores
+                more = dict.fromkeys([*there["also"], record["need"], *record["also"]])
+                also = [need for need in more if need and need != there["need"]]
+                scores = {name: max(there[name], record[name]) for name in ("llm_score", "combined_score")}
+                joined = {**there, **scores, **({"also": also} if also else {})}
             if joined != there:
                 new[identifier] = records[identifier] = joined
                 words.setdefault(identifier, own)
@@ -61,14 +65,6 @@ def number_evidence(
                 of_search.append(identifier)
         ids.append(of_search)
     return list(new.values()), ids
-
-
-def _merged_records(there: dict[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """One record for two findings on the same words: the needs of both, with the better scores."""
-    needs = dict.fromkeys([*there["also"], found["need"], *found["also"]])
-    more = [need for need in needs if need and need != there["need"]]
-    scores = {name: max(there[name], found[name]) for name in ("llm_score", "combined_score")}
-    return {**there, **scores, **({"also": more} if more else {})}
 
 
 def evidence_key(record: Mapping[str, Any]) -> str:
@@ -219,7 +215,7 @@ def recorded(
         {**own, **search.record, "evidence_ids": of, **passages_of(search.searched)}
         for search, of in zip(searches, ids, strict=True)
     ]
-    read = [name for search in searches for name in search.searched.read]
+    read = list(dict.fromkeys(name for search in searches for name in search.searched.read))
     return {"evidence": new, "queries": records, "read_chunks": read}
 
 
@@ -231,6 +227,9 @@ def passages_of(searched: SearchResult) -> dict[str, int]:
 def nothing_done() -> dict[str, Any]:
     """The initial fields of a run's state before its first search, for sections and questions alike."""
     return {
+        "messages": Overwrite([]),
+        "needs": [],
+        "read_chunks": Overwrite([]),
         "searches_used": Overwrite(0),
         "agent_turns": Overwrite(0),
         "warnings": Overwrite([]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -35,7 +35,7 @@ from ...tools.tool_schemas import (
 )
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of, chunks_of, is_answerable, limits_of
-from ..run_events import evidence_found, progress
+from ..run_events import progress
 from ..search_requests import (
     earlier_search,
     need_of,
@@ -47,7 +47,7 @@ from ..search_requests import (
 )
 from ..session import Session
 from ..state import ResearchState, RunState, Update
-from ..state_conversion import needs_of, number_evidence, own_coverage, own_queries, passages_of, purpose_of
+from ..state_conversion import PlannedSearch, needs_of, own_coverage, own_queries, passages_of, purpose_of, recorded
 
 BUDGET_USED = "Not carried out: the search budget is used up. Stop searching."
 
@@ -156,9 +156,6 @@ async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list
     return shown
 
 
-Evidence = Mapping[str, dict[str, Any]]  # records by id
-
-
 async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """Run the allowed calls concurrently; ids and answers follow the order of the calls."""
     calls = state["pending_calls"]
@@ -169,18 +166,11 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
     texts = await gather_all(_read(item, session) for item in reading.values())
     passages = dict(zip(reading, texts, strict=True))
-
-    new, ids = number_evidence(
-        state["evidence"], [search.found for search in searched], cast(ResearchState, state).get("evidence_ids", {})
-    )
-    evidence = {record["id"]: record for record in state["evidence"]}
-    for event in evidence_found(record for record in new if record["id"] not in evidence):
-        runtime.stream_writer(event)
-    evidence.update((record["id"], record) for record in new)
-    for record, found, search in zip(records.values(), ids, searched, strict=True):
-        record["evidence_ids"] = found
-        record.update(cast(QueryRecord, passages_of(search)))
-
+    searches = list(map(PlannedSearch, records.values(), searched))
+    given = cast(ResearchState, state).get("evidence_ids", {})
+    update = recorded(state, state["evidence"], searches, runtime.stream_writer, given)
+    made = dict(zip(records, update["queries"], strict=True))
+    evidence = {record["id"]: record for record in (*state["evidence"], *update["evidence"])}
     answers: list[ToolMessage] = []
     for number, call in enumerate(calls):
         if number in passages:
@@ -189,22 +179,31 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
             query = repeated[number]["query"]
             answers.append(tool_answer(call["id"], f"This repeats the query {query!r}; see its evidence."))
         else:
-            answers.append(tool_answer(call["id"], _listed(records[number], evidence)))
-            query, found_here = records[number]["query"], len(records[number]["evidence_ids"])
-            said = f"{counted(found_here, 'finding')} for: {query}"
-            runtime.stream_writer(progress("searched", said, passages=found_here))
-    made = sum(bool(call["counted"]) for call in calls)
-    queries = [of_section(record, state) for record in records.values()]
-    if answers:
-        answers[-1] = _with_coverage(answers[-1], state, new, queries, session, made)
+            found = [evidence[name] for name in made[number]["evidence_ids"]]
+            listed = "\n".join(
+                f"[{item['id']}] for {item.get('need') or '-'}, score {item['llm_score']:.1f}, "
+                f"chunk {item['chunk_id']}: {first_words(item['summary'])}"
+                for item in found
+            )
+            answers.append(tool_answer(call["id"], listed or "Nothing new in the library bears on this query."))
+            said = f"{counted(len(found), 'finding')} for: {made[number]['query']}"
+            runtime.stream_writer(progress("searched", said, passages=len(found)))
+    used = sum(bool(call["counted"]) for call in calls)
+    in_all = state.get("searches_used", 0) + used
+    if answers:  # the last names the coverage of each need and the remaining budget
+        queries = [*own_queries(state), *update["queries"]]
+        ids = {name for record in queries for name in record["evidence_ids"]}
+        own = [record for record in (*state["evidence"], *update["evidence"]) if record["id"] in ids]
+        lines = "\n".join(map(coverage_line, coverage(needs_of(state), own, queries)))
+        left = f"Searches left: {max(0, session.settings.max_search_iterations - in_all)}."
+        answers[-1] = answers[-1].model_copy(update={"content": f"{answers[-1].content}\n\n{lines}\n{left}"})
     return {
+        **update,
         "messages": answers,
-        "evidence": new,
-        "queries": [*queries, *_taken_over(repeated.values(), state)],
-        "read_chunks": list(dict.fromkeys(name for search in searched for name in search.read)),
-        "searches_used": made,
+        "queries": [*update["queries"], *_taken_over(repeated.values(), state)],
+        "searches_used": used,
         "pending_calls": [],
-        "searching": await asyncio.to_thread(may_continue, state, session, state.get("searches_used", 0) + made),
+        "searching": await asyncio.to_thread(may_continue, state, session, in_all),
     }
 
 
@@ -246,30 +245,3 @@ def _taken_over(repeated: Iterable[QueryRecord], state: RunState) -> list[QueryR
         if of_earlier_section(record, state)
     }
     return [of_section(record, state) for record in taken.values()]
-
-
-def _with_coverage(
-    answer: ToolMessage,
-    state: RunState,
-    new: Sequence[dict[str, Any]],
-    queries: Sequence[QueryRecord],
-    session: Session,
-    made: int,
-) -> ToolMessage:
-    """Append the coverage of each need and the remaining budget to the last answer of a turn."""
-    ids = {name for record in (*own_queries(state), *queries) for name in record["evidence_ids"]}
-    evidence = [record for record in (*state["evidence"], *new) if record["id"] in ids]
-    now = coverage(needs_of(state), evidence, [*own_queries(state), *queries])
-    left = max(0, session.settings.max_search_iterations - state.get("searches_used", 0) - made)
-    lines = "\n".join(map(coverage_line, now))
-    return answer.model_copy(update={"content": f"{answer.content}\n\n{lines}\nSearches left: {left}."})
-
-
-def _listed(record: QueryRecord, evidence: Evidence) -> str:
-    if not record["evidence_ids"]:
-        return "Nothing new in the library bears on this query."
-    return "\n".join(
-        f"[{found['id']}] for {found.get('need') or '-'}, score {found['llm_score']:.1f}, "
-        f"chunk {found['chunk_id']}: {first_words(found['summary'])}"
-        for found in (evidence[item] for item in record["evidence_ids"])
-    )

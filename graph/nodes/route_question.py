@@ -82,6 +82,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     where = f"{target}{f'; searching {kinds} first' if kinds else ''}"
     runtime.stream_writer(progress("routed", "no question, so nothing is searched" if remark else where))
     return {
+        **nothing_done(),
         "question": question,
         "route": {
             "track": found.track,
@@ -90,14 +91,10 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
             "kind": "remark" if remark else question_kind(question, found.track),
             "start": list(found.start),
         },
-        "needs": [],
-        "read_chunks": Overwrite([]),
         "shortlist": [],
         "found": [],
-        "messages": Overwrite([]),
         "queries": Overwrite([]),
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
-        **nothing_done(),
         "draft": draft_record(Draft("")),
         "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
