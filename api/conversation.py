@@ -15,7 +15,6 @@ from ..graph.conversation_state import (
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..runs.conversation_turns import (
-    PausedTurn as PausedTurn,
     TurnRequest as TurnRequest,
     delete_conversation as delete_conversation,
     delete_expired as delete_expired,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,19 +93,28 @@ async def save_section(
 
     def write() -> ResultRecord:
         written = written_files(home)
-        suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
+        suffixes = [*ALWAYS, *wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
+        find_name = partial(free_file_name, out, name, suffixes, written, force=force)
         while True:
-            free = _free(out, name, suffixes, written, force)
+            free = find_name()
             files = ResultFiles.of(record, home, free.stem, images)
             beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
-            made, failed = _converted(files, [*wanted, *ours])
-            if free == _free(out, name, suffixes, written, force):  # unless edited meanwhile
+            made: dict[str, bytes] = {}
+            failed: dict[str, ExportError] = {}
+            for target in (*wanted, *ours):
+                try:
+                    made[target] = files.content(target)
+                except ExportError as problem:
+                    failed[target] = problem
+            if free == find_name():  # unless edited meanwhile
                 break
-        old = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
+        formats_left = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
+        old = [file for file in formats_left if there(out / file)]
+        are_old = "is not of this run" if len(old) == 1 else "are not of this run"
         notices = [
             *free.notices(),
-            *_named_as_old([file for file in old if there(out / file)]),
+            *([f"{', '.join(old)} {are_old}: kept as before."] if old else []),
             *unshown_figures(files.figures, free.stem, ["md", *made]),
         ]
         whole: StoredRecord = {**files.record, "warnings": [*notices, *record["warnings"]]}
@@ -118,10 +128,6 @@ async def save_section(
         return saved
 
     return await in_thread(write)
-
-
-def _free(out: Path, name: str, formats: Sequence[str], written: WrittenFiles, force: bool) -> FreeName:
-    return free_file_name(out, name, (*ALWAYS, *formats), written, force=force)
 
 
 def free_file_name(
@@ -139,7 +145,7 @@ def write_own_file(
     Blocks; raises `InputError`.
     """
     written = written_files(home)
-    free = FreeName(path.stem) if force else free_name(path.parent, path.stem, [path.suffix[1:]], written.has)
+    free = free_file_name(path.parent, path.stem, [path.suffix[1:]], written, force=force)
     target = path.with_name(f"{free.stem}{path.suffix}")
     prepare_folder(path.parent)
     written.note([as_bytes(content)])
@@ -148,23 +154,3 @@ def write_own_file(
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from error
     return target, free.notices()
-
-
-def _named_as_old(files: Sequence[str]) -> list[str]:
-    """A warning about files of other formats that another run left."""
-    if not files:
-        return []
-    is_old = "is not of this run" if len(files) == 1 else "are not of this run"
-    return [f"{', '.join(files)} {is_old}: kept as before."]
-
-
-def _converted(files: ResultFiles, formats: Sequence[Format]) -> tuple[dict[str, bytes], dict[str, ExportError]]:
-    """Contents by format, and errors of failed formats."""
-    made: dict[str, bytes] = {}
-    failed: dict[str, ExportError] = {}
-    for target in formats:
-        try:
-            made[target] = files.content(target)
-        except ExportError as error:
-            failed[target] = error
-    return made, failed
