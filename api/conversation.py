@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from ..graph.conversation_state import (
+from ..graph.conversation_graph import (
     TurnKind as TurnKind,
     answer_with_sources as answer_with_sources,
     chat_question as chat_question,

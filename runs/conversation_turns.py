@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..citations.csl_styles import style_file
-from ..graph.conversation_state import TurnKind
+from ..graph.conversation_graph import TurnKind
 from ..graph.run_events import OnEvent
 from ..graph.session import Session
 from ..models.journal.records import spent_since

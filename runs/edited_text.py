@@ -42,8 +42,7 @@ from ..section_kinds import SectionKind
 from ..stores.backends import backend_of, written_files
 from ..stores.library import Library
 from ..stores.run_register import EditedSentence, RunRecord, WrittenFiles
-from .output_files import free_file_name, with_sources
-from .result_files import ResultFiles
+from .output_files import ResultFiles, free_file_name, with_sources
 from .result_record import CitationRecord, StoredRecord, complete_record, stored
 
 LONGEST_EDIT: Final = 4000  # characters

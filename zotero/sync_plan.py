@@ -13,8 +13,17 @@ from ..documents.paper_names import item_path
 from ..metadata.adding import abstract_page
 from ..metadata.citation_keys import KeyPattern
 from ..plurals import counted
-from .attachment_files import FilePlaces, ItemFile, choose_file, is_paper
-from .item_entry import bibtex_key, item_doi, item_entry, item_note, key_fields
+from .item_entry import (
+    FilePlaces,
+    ItemFile,
+    bibtex_key,
+    choose_file,
+    is_paper,
+    item_doi,
+    item_entry,
+    item_note,
+    key_fields,
+)
 from .sync_state import SyncedPaper, SyncState
 from .zotero_records import Annotation, Attachment, ItemNote, ZoteroContent, ZoteroItem, ZoteroLibrary
 

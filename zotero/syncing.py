@@ -31,7 +31,7 @@ from ..settings.config import Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
-from .attachment_files import FilePlaces
+from .item_entry import FilePlaces
 from .sync_plan import SyncInput, SyncPlan, WantedPaper, foreign_keys, make_sync_plan, recognize_papers
 from .sync_state import SyncState, read_state, write_state
 from .zotero_records import ZoteroError

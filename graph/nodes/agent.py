@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, cast
+from dataclasses import replace
+from typing import Any, Final, Literal, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from ...documents import Chunk
-from ...drafts.written_draft import QueryRecord
+from ...drafts.written_draft import QueryRecord, new_query
 from ...models.concurrency import gather_all
 from ...plurals import counted
 from ...roles.chat.prompt_format import coverage_line, fence, first_words, show_passages
+from ...roles.protocols import Need, Purpose
 from ...tools.evidence_search import search_each
 from ...tools.found_evidence import SearchResult, coverage
 from ...tools.scope import Scope
@@ -36,17 +39,8 @@ from ...tools.tool_schemas import (
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of, chunks_of, is_answerable, limits_of
 from ..run_events import progress
-from ..search_requests import (
-    earlier_search,
-    need_of,
-    of_earlier_section,
-    of_section,
-    own_first,
-    query_record,
-    split_repeats,
-)
 from ..session import Session
-from ..state import ResearchState, RunState, Update
+from ..state import ResearchState, RunState, SectionState, Update
 from ..state_conversion import PlannedSearch, needs_of, own_coverage, own_queries, passages_of, purpose_of, recorded
 
 BUDGET_USED = "Not carried out: the search budget is used up. Stop searching."
@@ -238,10 +232,79 @@ async def _read(request: Reading, session: Session) -> ToolAnswer:
 
 def _taken_over(repeated: Iterable[QueryRecord], state: RunState) -> list[QueryRecord]:
     """Searches repeated from a paper's earlier sections, as this section's own; passages are not counted again."""
-    nothing = passages_of(SearchResult((), ()))
-    taken = {
-        record["query"]: cast(QueryRecord, {**record, **nothing})
-        for record in repeated
-        if of_earlier_section(record, state)
-    }
-    return [of_section(record, state) for record in taken.values()]
+    own = {**passages_of(SearchResult((), ())), "section": cast(SectionState, state).get("section")}
+    taken = {record["query"]: {**record, **own} for record in repeated if of_earlier_section(record, state)}
+    return [cast(QueryRecord, record) for record in taken.values()]
+
+
+_WORD = re.compile(r"\w+")
+_SMALL = frozenset(
+    """a an the of and or in on for to with by from as at is are was were be been how what which do does""".split()
+)
+NEARLY: Final = 0.8
+
+
+def answered_before(query: str, scope: dict[str, Any], records: Sequence[QueryRecord]) -> QueryRecord | None:
+    """The first record with the same scope whose words nearly match `query` (Jaccard of at least 0.8)."""
+    words = _words(query)
+    for record in records:
+        other = _words(record["query"])
+        if record["scope"] == scope and len(words & other) >= NEARLY * max(1, len(words | other)):
+            return record
+    return None
+
+
+def _words(query: str) -> frozenset[str]:
+    found = frozenset(word.removesuffix("s") for word in _WORD.findall(query.lower()) if word not in _SMALL)
+    return found or frozenset(_WORD.findall(query.lower()))
+
+
+def earlier_search(request: ToolRequest, records: Sequence[QueryRecord], within: Scope) -> QueryRecord | None:
+    """The answered search that a request repeats, if any."""
+    if not isinstance(request, SearchEvidence):
+        return None
+    return answered_before(request.query, request.scope().narrowed(within).as_dict(), records)
+
+
+def split_repeats(
+    requests: Sequence[ToolRequest], known: Sequence[QueryRecord], within: Scope
+) -> tuple[dict[int, QueryRecord], dict[int, QueryRecord]]:
+    """Records of new searches, still without evidence, and the earlier records that repeated searches match.
+
+    Both are keyed by request index; a search may repeat another one of the same turn.
+    """
+    new: dict[int, QueryRecord] = {}
+    repeated: dict[int, QueryRecord] = {}
+    for number, request in enumerate(requests):
+        if not isinstance(request, SearchEvidence):
+            continue
+        earlier = earlier_search(request, [*known, *new.values()], within)
+        if earlier is None:
+            new[number] = query_record(request, within)
+        else:
+            repeated[number] = earlier
+    return new, repeated
+
+
+def own_first(state: RunState) -> list[QueryRecord]:
+    """All answered searches; those of a paper's earlier sections come after the section's own."""
+    return sorted(state.get("queries", []), key=lambda record: of_earlier_section(record, state))
+
+
+def of_earlier_section(record: QueryRecord, state: RunState) -> bool:
+    """Whether another section of the same paper made the search."""
+    section = cast(SectionState, state).get("section")
+    return record.get("section", section) != section
+
+
+def query_record(request: SearchEvidence, within: Scope) -> QueryRecord:
+    """The record of a search that has no evidence yet."""
+    scope = request.scope().narrowed(within).as_dict()
+    needs = [request.need.strip().upper()] if request.need else []
+    return new_query(request.query, "custom", needs, scope)
+
+
+def need_of(request: SearchEvidence, purpose: Purpose) -> Need:
+    """The need that a search serves, with the planner's query; without a need the query itself is the need."""
+    named = purpose.named([request.need.strip().upper()])
+    return replace(named[0], queries=(request.query,)) if named else Need("", request.query, (request.query,))

@@ -24,13 +24,12 @@ from ...tools.paper_cards import nearest_findings, screen_papers
 from ...tools.question_routing import Route, question_kind, route_in
 from ...tools.scope import Scope, plain_question
 from ...tools.window_search import propose_windows
-from ..conversation_state import PastTurn
 from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
 from ..run_events import on_findings, progress
 from ..session import Session
-from ..state import ResearchInput, ResearchState, TurnRecord, Update
+from ..state import ResearchInput, ResearchState, Update
 from ..state_conversion import (
     PlannedSearch,
     evidence_key,
@@ -102,11 +101,11 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
 
 
 async def condense_follow_up(
-    asked: str, past: Sequence[TurnRecord | PastTurn], runtime: Runtime[Any], session: Session
+    asked: str, past: Sequence[Mapping[str, Any]], runtime: Runtime[Any], session: Session
 ) -> str:
     """Complete the question from earlier turns; emits the completed question if it differs."""
     roles = await session.roles(runtime)
-    earlier = [Turn(turn["question"], turn["answer"], str(turn.get("asked", ""))) for turn in past]
+    earlier = [Turn(turn["question"], turn["answer"], turn.get("asked", "")) for turn in past]
     question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
     if question != asked:
         runtime.stream_writer(progress("rewritten", f"understood as: {question}"))

@@ -68,7 +68,8 @@ from citeloom.documents import (
 from citeloom.documents.pdf import dehyphenation as pdf_mending, headings as pdf_headings, lines as pdf_lines
 from citeloom.drafts.draft_stream import DraftEventStream
 from citeloom.errors import CiteloomError
-from citeloom.graph import search_requests as repeated_queries, section_queries as default_queries
+from citeloom.graph import section_queries as default_queries
+from citeloom.graph.nodes import agent as repeated_queries
 from citeloom.ingestion import langchain_documents
 from citeloom.models.http import failures
 from citeloom.roles.chat import (
