@@ -61,12 +61,6 @@ class SyncInput:
         return f"{self.library.path}/items/{item.key}"
 
 
-def foreign_keys(papers: Mapping[str, Paper], state: SyncState) -> frozenset[str]:
-    """The papers that no sync may touch, because their entries name no synced item."""
-    items = state.items
-    return frozenset(key for key, paper in papers.items() if item_path(paper.bibtex) not in items)
-
-
 def recognize_papers(
     papers: Mapping[str, Paper],
     items: Sequence[ZoteroItem],
@@ -155,8 +149,7 @@ class _Planning:
 
     def __init__(self, given: SyncInput) -> None:
         self._given = given
-        self._plan = SyncPlan(warnings=list(given.content.damaged))
-        self._plan.state.papers = dict(given.state.papers)
+        self._plan = SyncPlan(warnings=list(given.content.damaged), state=SyncState(dict(given.state.papers)))
         self._files = _group_by_parent(given.content.attachments)
         self._notes = _group_by_parent(given.content.notes)
         self._marks = _group_by_parent(given.content.annotations)

@@ -16,6 +16,7 @@ from typing import Any
 from ..documents.bibliography import Refusal, parse_bibliography
 from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figures import FIGURES_VERSION
+from ..documents.paper_names import item_path
 from ..documents.safe_files import replace_file
 from ..documents.sandbox import in_thread, raise_if_stopped
 from ..errors import InputError
@@ -32,7 +33,7 @@ from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from .item_entry import FilePlaces
-from .sync_plan import SyncInput, SyncPlan, WantedPaper, foreign_keys, make_sync_plan, recognize_papers
+from .sync_plan import SyncInput, SyncPlan, WantedPaper, make_sync_plan, recognize_papers
 from .sync_state import SyncState, read_state, write_state
 from .zotero_records import ZoteroError
 from .zotero_source import (
@@ -43,7 +44,6 @@ from .zotero_source import (
     linked_folder,
     read_zotero,
     scope_members,
-    select_items,
 )
 
 
@@ -148,14 +148,16 @@ def _make_input(
     earlier = frozenset().union(*(paper.scopes for paper in state.papers.values()))
     members = scope_members(scopes | earlier, reading.content)
     keys = frozenset().union(*(members[scope] for scope in scopes))
-    items = select_items(keys, reading.content)
+    # Oldest first, so that an earlier item keeps its key when two have the same.
+    chosen = (item for item in reading.content.items if item.key in keys)
+    items = sorted(chosen, key=lambda item: (item.added, item.key))
     papers = {paper.key: paper for paper in library.papers()}
     pages = library.home.zotero.resolve()
     there = recognize_papers(papers, items, reading.content, reading.library, pages)
     state = SyncState({**there, **state.papers})
-    reading_pdf = f"{settings.ocr}:{settings.ocr_languages}"
+    synced = state.items
     versions = f"{READING_VERSION}:{CHUNKING_VERSION}:{FIGURES_VERSION}"
-    how = f"{reading_pdf}:{versions}:{settings.chunk_tokens}:{settings.chunk_overlap}"
+    sizes = f"{settings.chunk_tokens}:{settings.chunk_overlap}"
     return SyncInput(
         content=reading.content,
         library=reading.library,
@@ -163,12 +165,13 @@ def _make_input(
         members=members,
         items=items,
         papers=papers,
-        foreign=foreign_keys(papers, state),
+        # Their entries name no synced item, so that no sync may touch them.
+        foreign=frozenset(key for key, paper in papers.items() if item_path(paper.bibtex) not in synced),
         state=state,
         places=FilePlaces(reading.content.storage, linked, bool(reading.library.group)),
         pattern=KeyPattern(settings.citation_key),
         pages=pages,
-        reading=how,
+        reading=f"{settings.ocr}:{settings.ocr_languages}:{versions}:{sizes}",
         prune=request.prune,
     )
 

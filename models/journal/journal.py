@@ -59,7 +59,7 @@ class Journal:
         except database.errors as error:
             raise JournalError(f"{database.name}: {error}.", help=database.remedy(error)) from error
         self._flights = SingleFlight.shared(database.place, database.call_locks)
-        self._open = True
+        self.is_open = True
         self.streams = Streams()
         self._counting = threading.Lock()
         self._since_opened: dict[tuple[CallKind, str, str], Spending] = {}
@@ -67,13 +67,9 @@ class Journal:
     def close(self) -> None:
         """Commit pending work and close the file; may be called twice."""
         self._writer.close()
-        if self._open:
-            self._open = False
+        if self.is_open:
+            self.is_open = False
             self._flights.close()
-
-    @property
-    def is_open(self) -> bool:
-        return self._open
 
     def __enter__(self) -> Self:
         return self
