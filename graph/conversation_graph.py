@@ -36,8 +36,7 @@ from .input_check import GraphInputError, require_given
 from .nodes.route_question import condense_follow_up
 from .session import Session
 from .shared_sessions import SessionProvider, shared_session
-from .state import TurnRecord, Update
-from .state_conversion import evidence_key
+from .state import TurnRecord, Update, evidence_key
 
 RECALLED: Final = 15  # chunks that earlier answers cited
 # Share of an exceeded budget that is kept after dropping turns, so that the prompt's prefix is stable for some turns.

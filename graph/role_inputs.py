@@ -21,8 +21,7 @@ from ..tools.found_evidence import MEASURED_WEIGHT, STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
 from .session import Session
-from .state import ResearchState, RunState, SectionState
-from .state_conversion import own_coverage, own_queries, searched_in_vain
+from .state import ResearchState, RunState, SectionState, own_coverage, own_queries, searched_in_vain
 
 SECTION_LENGTH: Final[Mapping[Depth, int]] = {"brief": 250, "standard": 500, "thorough": 900}  # words
 _FEW: Final = 2  # findings of a need that are shown even when they are weak

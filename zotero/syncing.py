@@ -33,8 +33,16 @@ from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from .item_entry import FilePlaces
-from .sync_plan import SyncInput, SyncPlan, WantedPaper, make_sync_plan, recognize_papers
-from .sync_state import SyncState, read_state, write_state
+from .sync_plan import (
+    SyncInput,
+    SyncPlan,
+    SyncState,
+    WantedPaper,
+    make_sync_plan,
+    read_state,
+    recognize_papers,
+    write_state,
+)
 from .zotero_records import ZoteroError
 from .zotero_source import (
     OnNotice,

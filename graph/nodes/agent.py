@@ -40,8 +40,19 @@ from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of, chunks_of, is_answerable, limits_of
 from ..run_events import progress
 from ..session import Session
-from ..state import ResearchState, RunState, SectionState, Update
-from ..state_conversion import PlannedSearch, needs_of, own_coverage, own_queries, passages_of, purpose_of, recorded
+from ..state import (
+    PlannedSearch,
+    ResearchState,
+    RunState,
+    SectionState,
+    Update,
+    needs_of,
+    own_coverage,
+    own_queries,
+    passages_of,
+    purpose_of,
+    recorded,
+)
 
 BUDGET_USED = "Not carried out: the search budget is used up. Stop searching."
 

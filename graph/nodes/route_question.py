@@ -29,9 +29,11 @@ from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
 from ..run_events import on_findings, progress
 from ..session import Session
-from ..state import ResearchInput, ResearchState, Update
-from ..state_conversion import (
+from ..state import (
     PlannedSearch,
+    ResearchInput,
+    ResearchState,
+    Update,
     evidence_key,
     first_searches,
     further_searches,

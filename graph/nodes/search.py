@@ -23,8 +23,17 @@ from ..role_inputs import brief_of
 from ..run_events import on_findings, progress
 from ..section_queries import default_queries as queries_for, without_own_results
 from ..session import Session
-from ..state import RunState, SectionInput, SectionState, Update
-from ..state_conversion import first_searches, near_titles, nothing_done, purpose_of, recorded
+from ..state import (
+    RunState,
+    SectionInput,
+    SectionState,
+    Update,
+    first_searches,
+    near_titles,
+    nothing_done,
+    purpose_of,
+    recorded,
+)
 
 # Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
 OFFERED: Final = 12
