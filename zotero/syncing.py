@@ -57,52 +57,10 @@ from .zotero_source import (
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """The result of a sync; if `ingested` is None, of a dry run."""
+    """The JSON of `sync zotero --json`, and whether a missing file may appear without any change in Zotero."""
 
-    reading: ZoteroReading
-    items: int
-    plan: SyncPlan
-    ingested: IngestReport | None
-    added: Sequence[str]
-    updated: Sequence[str]
-    unchanged: int
-    abstract_only: Sequence[str]
-    seconds: float
-
-    @property
-    def refused(self) -> tuple[Refusal, ...]:
-        """Items and files that could not be taken, with reasons."""
-        return (*self.plan.refused, *(self.ingested.refused if self.ingested else ()))
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return (*self.plan.warnings, *(self.ingested.warnings if self.ingested else ()))
-
-    @property
-    def changes(self) -> int:
-        return len(self.added) + len(self.updated) + len(self.plan.removed)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as printed by `sync zotero --json`."""
-        plan = self.plan
-        renamed = {one.now for one in plan.removed}
-        return {
-            "source": self.reading.source,
-            "library": self.reading.library.name,
-            "items": self.items,
-            "dry_run": self.ingested is None,
-            "added": [key for key in self.added if key not in renamed],
-            "updated": list(self.updated),
-            "unchanged": self.unchanged,
-            "removed": [{"key": one.key, "why": one.why} for one in plan.removed if not one.now],
-            "renamed": [{"from": one.key, "to": one.now} for one in plan.removed if one.now],
-            "abstract_only": list(self.abstract_only),
-            "without_file": [{"item": item.key, "title": item.title} for item in plan.without_file],
-            "chunks_embedded": self.ingested.chunks_embedded if self.ingested else 0,
-            "refused": [{"path": item.path, "reason": item.reason} for item in self.refused],
-            "warnings": list(self.warnings),
-            "seconds": round(self.seconds, 3),
-        }
+    record: dict[str, Any]
+    file_missing: bool
 
 
 async def sync_reading(
@@ -127,21 +85,36 @@ async def sync_reading(
         given = await asyncio.to_thread(_make_input, library, settings, reading, request, state, linked)
         plan = await in_thread(make_sync_plan, given)
         ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
-    keys = [paper.key for paper in plan.changed]
     by_abstract = _by_abstract(library)
-    return SyncReport(
-        reading,
-        len(given.items),
-        plan,
-        ingested,
-        added=ingested.added if ingested else [key for key in keys if key not in given.papers],
-        updated=ingested.updated if ingested else [key for key in keys if key in given.papers],
-        unchanged=len(plan.unchanged) + (len(ingested.unchanged) if ingested else 0),
-        abstract_only=[
+    renamed = {one.now for one in plan.removed}
+    if ingested is None:
+        keys = [paper.key for paper in plan.changed]
+        added, updated = [key for key in keys if key not in given.papers], [key for key in keys if key in given.papers]
+    else:
+        added, updated = list(ingested.added), list(ingested.updated)
+    record = {
+        "source": reading.source,
+        "library": reading.library.name,
+        "items": len(given.items),
+        "dry_run": dry_run,
+        "added": [key for key in added if key not in renamed],
+        "updated": updated,
+        "unchanged": len(plan.unchanged) + (len(ingested.unchanged) if ingested else 0),
+        "removed": [{"key": one.key, "why": one.why} for one in plan.removed if not one.now],
+        "renamed": [{"from": one.key, "to": one.now} for one in plan.removed if one.now],
+        "abstract_only": [
             paper.key for paper in (*plan.changed, *plan.unchanged) if paper.file is None or paper.key in by_abstract
         ],
-        seconds=time.perf_counter() - began,
-    )
+        "without_file": [{"item": item.key, "title": item.title} for item in plan.without_file],
+        "chunks_embedded": ingested.chunks_embedded if ingested else 0,
+        "refused": [
+            {"path": item.path, "reason": item.reason}
+            for item in (*plan.refused, *(ingested.refused if ingested else ()))
+        ],
+        "warnings": [*plan.warnings, *(ingested.warnings if ingested else ())],
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    return SyncReport(record, plan.file_missing)
 
 
 def _make_input(
@@ -306,6 +279,5 @@ async def watch_zotero(
             reading, known = None, ""
         if reading is not None:
             report = await sync(reading)
-            # A missing file may appear without any change in Zotero.
-            known = "" if report.plan.file_missing else reading.content.version
+            known = "" if report.file_missing else reading.content.version
         await clock.sleep(settings.zotero_seconds)
