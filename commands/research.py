@@ -54,7 +54,7 @@ def research(
     if page_images and out is None:
         raise InputError("--page-images needs a folder.", help="Name one with --out.")
     output = None if out is None else output_to(out, formats or (), force=force, page_images=page_images)
-    record, view = run_async(_ask(limits.request(question), output, home, settings, draft=not as_json))
+    record, view = run_async(_ask(question, limits, output, home, settings, draft=not as_json))
     if as_json:
         result_json(record)
     else:
@@ -65,13 +65,22 @@ def research(
 
 
 async def _ask(
-    request: ResearchRequest, output: Output | None, home: str | None, given: AnswerSettings, *, draft: bool
+    question: str,
+    limits: QuestionOptions,
+    output: Output | None,
+    home: str | None,
+    given: AnswerSettings,
+    *,
+    draft: bool,
 ) -> tuple[ResultRecord, AnswerStreamView]:
-    from ..api.running import plain_question
+    from ..api.early_loading import plain_question
 
-    plain_question(request.question)  # before a home is created or printed
-    with home_session(home, **given.changes()) as session, answer_progress(session.spent_now, draft=draft) as view:
-        return await answer_one(request, output, session, view), view
+    plain_question(question)  # before a home is created or printed
+    with (
+        home_session(home, early="answer", **given.changes()) as session,
+        answer_progress(session.spent_now, draft=draft) as view,
+    ):
+        return await answer_one(limits.request(question), output, session, view), view
 
 
 async def answer_one(
