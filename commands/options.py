@@ -35,6 +35,7 @@ HomeOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
 # Options named differently from the settings they override.
 _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
+FILE_FORMATS: Final = ("md", "tex", "docx", "html", "pdf", "zip")
 
 _before_command: list[str] = []
 _in_use: list[Path] = []
@@ -184,4 +185,9 @@ def _completed(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
     return []
 
 
-_COMPLETIONS: Final = {"papers": complete_keys}
+def complete_formats(incomplete: str) -> list[str]:
+    """Complete formats of a text's files."""
+    return [name for name in FILE_FORMATS if name.startswith(incomplete)]
+
+
+_COMPLETIONS: Final[dict[str, Callable[..., Any]]] = {"papers": complete_keys, "formats": complete_formats}

@@ -48,9 +48,9 @@ _ADDED = re.compile(
 )
 _COURTESY = frozenset(
     """
-    thank thanks thx lot cheers please hello hi hey bye goodbye morning evening ok okay alright right yes no yeah sure
+    thank thanks thx cheers please hello hi hey bye goodbye morning evening ok okay alright right yes no yeah sure
     great good nice cool fine perfect excellent wonderful awesome wow interesting helpful useful understood got welcome
-    sorry
+    sorry lot helps helped bit much
     """.split()
 )
 _INTERROGATIVES = frozenset("what which who whom whose how why when where".split())
