@@ -9,13 +9,22 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 
-def join_results(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment with an object as `results` in its `metrics`, under its own name if there are some already."""
-    results, metrics = data.get("results"), as_metrics({} if data.get("metrics") is None else data["metrics"])
-    if not isinstance(results, dict) or not isinstance(metrics, dict):
-        return dict(data)
-    others = {name: value for name, value in data.items() if name != "results"}
-    return {**others, "metrics": {**metrics, "results": results} if metrics else results}
+def move_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The experiment with an object as `results` in its `metrics`, and a `title` in a concept that has none.
+
+    If there are metrics already, the results stand among them under their own name.
+    """
+    found = dict(data)
+    results, metrics = found.get("results"), as_metrics({} if found.get("metrics") is None else found["metrics"])
+    if isinstance(results, dict) and isinstance(metrics, dict):
+        del found["results"]
+        found["metrics"] = {**metrics, "results": results} if metrics else results
+    if isinstance(found.get("title"), str):
+        concept = {} if found.get("paper_concept") is None else found["paper_concept"]
+        concept = {"description": concept} if isinstance(concept, str) else concept
+        if isinstance(concept, dict) and not concept.get("title"):
+            found["paper_concept"] = {**concept, "title": found.pop("title")}
+    return found
 
 
 def as_text(value: Any) -> Any:

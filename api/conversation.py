@@ -14,6 +14,7 @@ from ..graph.conversation_graph import (
 )
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
+from ..roles.extractive.follow_ups import is_remark as is_remark
 from ..runs.conversation_turns import (
     TurnRequest as TurnRequest,
     delete_conversation as delete_conversation,
