@@ -59,7 +59,10 @@ def test_a_claim_in_the_form_of_a_lead_or_a_transition_still_needs_its_source(cl
     assert finding.span == (0, len(claim))
 
 
-@pytest.mark.parametrize("text", ["**Sleep improved.** Why?", "**Degree.** It grows.", "Two points follow.", "Degree [E1].\n\n**Size.** Small."])
+@pytest.mark.parametrize(
+    "text",
+    ["**Sleep improved.** Why?", "**Degree.** It grows.", "Two points follow.", "Degree [E1].\n\n**Size.** Small."],
+)
 def test_a_lead_without_a_cited_sentence_behind_it_leads_nowhere(text: str) -> None:
     assert unsupported_findings(text)
 
