@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Final, ParamSpec, TypeVar
 
+from ..errors import InputError
 from .safe_files import FileRefusedError
 
 P = ParamSpec("P")
@@ -163,8 +164,8 @@ def sandboxed(function: Callable[..., Any], limits: CallLimits, *arguments: Any)
     """The result of `function(*arguments)`, called in a process of its own; blocks.
 
     `function` must be in our modules and need nothing from this process. Arguments and result are plain data and bytes;
-    dataclasses arrive as dictionaries and paths as text. Raises the function's `FileRefusedError`, `SandboxError` if it
-    otherwise fails, crashes or exceeds a limit, and `StoppedError` if cancelled.
+    dataclasses arrive as dictionaries and paths as text. Raises `FileRefusedError` if the function refuses its input,
+    `SandboxError` if it otherwise fails, crashes or exceeds a limit, and `StoppedError` if cancelled.
     """
     given = json.dumps(arguments, default=_as_plain)
     with contextlib.ExitStack() as stack:
@@ -211,8 +212,8 @@ def main() -> None:
     text = given if given.startswith("[") else Path(given).read_text(encoding="utf-8")
     try:
         result = {"result": function(*json.loads(text, object_hook=_from_plain))}
-    except FileRefusedError as error:
-        result = {"refused": str(error)}
+    except (FileRefusedError, InputError) as error:
+        result = {"refused": error.message if isinstance(error, InputError) else str(error)}
     with os.fdopen(answer, "w", encoding="utf-8") as out:
         json.dump(result, out, default=_as_plain)
 

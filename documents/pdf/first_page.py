@@ -13,7 +13,7 @@ from ...text.words import one_line
 from ..categories import standard_section
 from ..paragraph_kinds import is_boilerplate
 from ..types import Category
-from .headings import NUMBERED, SMALLER, TITLE_PAGES, Piece, opening_category, is_heading
+from .headings import NUMBERED, SMALLER, TITLE_PAGES, Piece, is_heading, opening_category
 
 _LABEL = re.compile(r"(?:abstract|a b s t r a c t|summary|contents|table of contents)", re.IGNORECASE)
 _RUN_IN = re.compile(r"(?:Abstract|ABSTRACT|A B S T R A C T)(?:\s*[.:\u2014\u2013-]\s*|\s+)(?=[\"\u201c(]?[A-Z\d])")
