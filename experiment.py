@@ -142,6 +142,7 @@ _FAILED_STATES = frozenset(
 )
 _EXIT_CODES = ("returncode", "return_code", "exit_code", "exitcode")
 _FLAGS = (("success", False), ("succeeded", False), ("failed", True), ("timed_out", True))
+_RUN_FIELDS = frozenset((*_EXIT_CODES, *dict(_FLAGS), "status"))  # of which `failure` is made
 
 
 def _exited(fields: Mapping[str, Any]) -> str:
@@ -483,26 +484,38 @@ def missing_fields(
 
 
 def near_fields(experiment: Experiment) -> list[tuple[str, str]]:
-    """Paths of unknown fields that look misspelt, each with the field that was probably meant."""
+    """Paths of unknown fields that look misspelt or cut short, each with the field that was probably meant."""
     found: list[tuple[str, str]] = []
     for path, record in _records(experiment):
-        known = {field.replace("_", ""): field for field in type(record).model_fields}
-        for name in record.model_extra or {}:
+        fields = type(record).model_fields
+        known = {field.replace("_", ""): field for field in fields}
+        cut = {field.rpartition("_")[2]: field for field in fields if "_" in field}  # "plan" for "experimental_plan"
+        for name in _unknown_names(record):
             plain = re.sub(r"[\W_]", "", name[:_LONGEST_NAME]).lower()
             near = difflib.get_close_matches(plain, known, n=1, cutoff=_ALIKE)
-            if near and not name.startswith("_"):
-                found.append((f"{path}{name}", f"{path}{known[near[0]]}"))
+            if meant := known[near[0]] if near else cut.get(plain):
+                found.append((f"{path}{name}", f"{path}{meant}"))
     return found
+
+
+def _unknown_names(record: _Record) -> list[str]:
+    """The names of the fields that are none of an experiment's; one that begins with an underscore is a note."""
+    return [name for name in record.model_extra or {} if not name.startswith("_")]
 
 
 def experiment_warnings(experiment: Experiment) -> list[str]:
     """Warnings about `exp.json` itself: shortened and misspelt fields, missing images, and a failed run."""
     shortened = _earlier_notices((experiment.model_extra or {}).get(SHORTENED))
     warnings = [f"exp.json: {notice} {_SHORTER}" for notice in shortened]
+    misspelt = dict(near_fields(experiment))
     warnings += [
         f"exp.json: unknown field {_named(found)} is ignored: did you mean {known}?"
-        for found, known in near_fields(experiment)
+        for found, known in misspelt.items()
     ]
+    names = [f"{path}{name}" for path, record in _records(experiment) for name in _unknown_names(record)]
+    if unused := [name for name in names if name not in misspelt and name.rpartition(".")[2] not in _RUN_FIELDS]:
+        named = _named(", ".join(unused))
+        warnings.append(f"exp.json: unknown fields, of which at most a chat model makes use: {named}.")
     found = {place for place, _ in experiment.found_plots()}
     paths = [plot.path for plot in experiment.plots]
     missing = [path for place, path in enumerate(paths) if path and place not in found]

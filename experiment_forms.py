@@ -17,7 +17,7 @@ def normalise_forms(data: Mapping[str, Any]) -> dict[str, Any]:
     """The experiment with every plausible form rewritten; anything else stays, and is refused by its type.
 
     Known fields that are null count as missing. An object as `results` joins `metrics`, under its own name if there
-    are some already.
+    are some already. A `title` is the concept's unless that has one.
     """
     known = {*_TEXTS, *_RECORDS, "metrics", "plots"}
     found = {name: value for name, value in data.items() if value is not None or name not in known}
@@ -30,6 +30,11 @@ def normalise_forms(data: Mapping[str, Any]) -> dict[str, Any]:
         del found["results"]
         metrics = found.get("metrics", {})
         found["metrics"] = {**metrics, "results": results} if metrics else results
+    concept = found.get("paper_concept")
+    if isinstance(found.get("title"), str) and (concept is None or isinstance(concept, str)):
+        concept = {} if concept is None else {"description": concept}
+    if isinstance(found.get("title"), str) and isinstance(concept, dict) and not concept.get("title"):
+        found["paper_concept"] = {**concept, "title": found.pop("title")}
     for name in _TEXTS:
         if name in found:
             found[name] = _text(found[name])

@@ -14,6 +14,7 @@ from ..graph.conversation_state import (
 )
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
+from ..roles.extractive.follow_ups import is_remark as is_remark
 from ..runs.conversation_turns import (
     PausedTurn as PausedTurn,
     TurnRequest as TurnRequest,

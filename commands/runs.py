@@ -18,7 +18,7 @@ from .output import notice, result, result_json
 from .research import answer_one
 from .run_display import answer_progress
 from .run_report import end_incomplete
-from .sections import ForceOption, OutOption, PageImagesOption, output_to, write_one
+from .sections import OutOption, RunFiles, write_one
 from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
@@ -77,20 +77,18 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
 
 
 @runs_app.command("resume")
-@takes_options(limits=RunLimits)
+@takes_options(files=RunFiles, limits=RunLimits)
 def resume_run(
     run_id: IdArgument,
     out: OutOption = Path(),
-    force: ForceOption = False,
-    page_images: PageImagesOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    files: RunFiles,
     limits: RunLimits,
 ) -> None:
     """Resume a paused or killed run."""
-    output = output_to(out, force=force, page_images=page_images)
-    record = run_async(_resume(run_id, output, home, limits.changes()))
+    record = run_async(_resume(run_id, files.output(out), home, limits.changes()))
     if as_json:
         result_json(record)
     else:

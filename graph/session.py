@@ -254,7 +254,7 @@ _OF_ROLE: Final[Mapping[RoleName, tuple[str, ...]]] = {
     "agent": ("needs", "planner"),
     "reader": ("reader", "screener", "cells"),
     "writer": ("writer",),
-    "judge": ("judge", "comparer", "claims"),
+    "judge": ("judge", "stances", "claims"),
     "summarizer": ("summarizer",),
 }
 _OF_ANSWERS: Final[Mapping[RoleName, tuple[str, ...]]] = {

@@ -329,8 +329,8 @@ async def export_edited(
 ) -> tuple[list[Path], list[str]]:
     """Export an edited markdown file to formats in `out`, or beside it; returns paths, and warnings on kept files.
 
-    LaTeX in another folder gets its bibliography and figures there. `run` is the run that wrote the file. Raises
-    `InputError`, and `ExportError` if a conversion fails.
+    Another folder gets the record, with which files are verified, and for LaTeX bibliography and figures. `run` is the
+    run that wrote the file. Raises `InputError`, and `ExportError` if a conversion fails.
     """
     markdown = await in_thread(_read, file)
     record = await edited_record(edited_by_hand(run, markdown), session, csl)
@@ -339,12 +339,14 @@ async def export_edited(
         files = ResultFiles.of(record, session.home, file.stem)
         folder = out or file.parent
         prepare_folder(folder)
-        needed = () if out is None or "tex" not in formats else ("bib", *files.image_suffixes)
+        elsewhere = folder.resolve() != file.parent.resolve()
+        needed = ("bib", *files.image_suffixes) if elsewhere and "tex" in formats else ()
+        kept = {"json": file.with_suffix(".json").read_bytes()} if elsewhere else {}
         written = written_files(session.home)
-        free = free_file_name(folder, file.stem, [*formats, *needed], written, force=force)
+        free = free_file_name(folder, file.stem, [*formats, *needed, *kept], written, force=force)
         if needed and free.stem != file.stem:
             files = ResultFiles.of(record, session.home, free.stem)
-        contents = {name: files.content(name) for name in (*formats, *needed)}
+        contents = {name: files.content(name) for name in (*formats, *needed)} | kept
         written.note(list(contents.values()))
         paths = []
         for name, content in contents.items():

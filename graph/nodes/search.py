@@ -12,7 +12,7 @@ from langgraph.types import Overwrite
 from ...drafts.written_draft import QueryRecord
 from ...experiment import SECTION_KINDS, ExperimentError, parse_experiment
 from ...plurals import counted
-from ...roles.extractive.statement_needs import section_needs
+from ...roles.extractive.statement_needs import is_cited, section_needs
 from ...roles.protocols import AnswerBrief, Purpose
 from ...tools.evidence_search import nearest_chunks, read_in_waves
 from ...tools.scope import Scope
@@ -94,7 +94,11 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     purpose = await asyncio.to_thread(purpose_of, state)
     limits = await search_limits(session, runtime, section=True)
     proposed = limits.windows(limits.read_tokens, len(purpose.needs))
-    windows = await propose_windows(session.library, purpose.needs, Scope(), proposed, limits.retrieval)
+    known = await asyncio.to_thread(session.library.papers) if "reader" in session.extractive else ()
+    cited = {need.id: [paper.key for paper in known if is_cited(paper, need.text)] for need in purpose.needs}
+    windows = await propose_windows(
+        session.library, purpose.needs, Scope(), proposed, limits.retrieval, candidates=cited
+    )
     papers = len({window.paper.key for window in windows})
     said = f"{counted(len(windows), 'passage')} of {counted(papers, 'paper')} to read"
     runtime.stream_writer(progress("found", said, total=len(windows)))

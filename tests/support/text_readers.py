@@ -92,7 +92,7 @@ from citeloom.roles.extractive import (
 from citeloom.roles.protocols import Draft, EarlierSection
 from citeloom.settings import key_trust
 from citeloom.text import question_subject, sentences, words
-from citeloom.tools import contradiction_candidates, paper_mentions, question_routing, scope
+from citeloom.tools import paper_mentions, question_routing, scope
 from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
 from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
 from tests.support.user_readers import USERS
@@ -365,7 +365,6 @@ TOOLS: Final[Mapping[str, Reader]] = {
         text[:QUESTION], about_a_paper=True, alone=True
     ),
     "coined_names": lambda text: question_routing.coined_names(text[:QUESTION]),
-    "_can_claim": contradiction_candidates._can_claim,
     "plain_question": lambda text: _said(scope.plain_question, text),
     "require_words": lambda text: _said(scope.require_words, text),
     "category_named": lambda text: _said(scope.parse_category, text),
