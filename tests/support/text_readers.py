@@ -308,7 +308,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "count_of": lambda text: passage_scores._count(text, "seed"),
     "plain_wording": words.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
-    "begins_text": pdf_headings.begins_text,
+    "opening_category": pdf_headings.opening_category,
     "numbered_level": pdf_headings.numbered_level,
     "without_numbers": pdf_lines.without_numbers,
     "is_number": pdf_lines.is_number,
