@@ -77,7 +77,7 @@ def measure(repository: Path, home: Path, most: int, seed: int) -> None:
     cases, skipped = _cases(repository, articles)
     random.Random(seed).shuffle(cases)
     drawn = cases[:most]
-    head = _git(repository, "rev-parse", "--short", "HEAD").strip()
+    head = git_text(repository, "rev-parse", "--short", "HEAD").strip()
     print(f"Citation-Integrity {head}, texts {TEXTS[:8]}, MIT licence, seed {seed}, no model")
     print(f"{skipped['all']} test claims, {len(cases)} with evidence in a text with paragraphs, {len(drawn)} checked,")
     print(f"of {len({case.article for case in drawn})} articles")
@@ -116,7 +116,7 @@ def _has(case: Case, texts: Sequence[str]) -> bool:
 
 
 def _articles(repository: Path) -> dict[int, Article]:
-    names = _git(repository, "ls-tree", "-r", "--name-only", TEXTS, _FOLDER).splitlines()
+    names = git_text(repository, "ls-tree", "-r", "--name-only", TEXTS, _FOLDER).splitlines()
     first: dict[str, str] = {}
     for name in names:
         if name.endswith(".txt") and ".ipynb" not in name:
@@ -125,10 +125,10 @@ def _articles(repository: Path) -> dict[int, Article]:
     for folder, name in first.items():
         number, _, identifier = folder.partition("_")
         try:
-            listed = json.loads(_git(repository, "show", f"{TEXTS}:{_SENTENCES}{identifier}.json"))
+            listed = json.loads(git_text(repository, "show", f"{TEXTS}:{_SENTENCES}{identifier}.json"))
         except subprocess.CalledProcessError:
             continue  # its sentences are not numbered
-        text = _CONTEXT_END.split(_git(repository, "show", f"{TEXTS}:{name}"), maxsplit=1)[-1].strip()
+        text = _CONTEXT_END.split(git_text(repository, "show", f"{TEXTS}:{name}"), maxsplit=1)[-1].strip()
         paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
         sentences = [letters(item.strip().rpartition("\n\n")[2]) for item in listed]
         sentences = list(dict.fromkeys(item for item in sentences if len(item) >= _FEWEST_LETTERS))
@@ -143,7 +143,7 @@ def _cases(repository: Path, articles: dict[int, Article]) -> tuple[list[Case], 
     cases: list[Case] = []
     before = _sentences_before(repository)
     skipped = {"all": 0, "no evidence": 0, "no text with paragraphs": 0, "evidence not placed": 0}
-    for line in _git(repository, "show", "HEAD:Data/multivers-format/claims-test.jsonl").splitlines():
+    for line in git_text(repository, "show", "HEAD:Data/multivers-format/claims-test.jsonl").splitlines():
         record = json.loads(line)
         skipped["all"] += 1
         number = record["cited_doc_ids"][0] // _NUMBERED
@@ -171,7 +171,7 @@ def _cases(repository: Path, articles: dict[int, Article]) -> tuple[list[Case], 
 def _sentences_before(repository: Path) -> dict[str, str]:
     """For each claim, by how it starts, the sentence before it in the citing article."""
     found: dict[str, str] = {}
-    for line in _git(repository, "show", "HEAD:Data/test.jsonl").splitlines():
+    for line in git_text(repository, "show", "HEAD:Data/test.jsonl").splitlines():
         record = json.loads(line)
         first = record["labels"].index(1) if 1 in record["labels"] else 0
         if first:
@@ -193,7 +193,8 @@ def _index(library: Any, home: Path, articles: Sequence[Article]) -> None:
         ingest(library, files)
 
 
-def _git(repository: Path, *arguments: str) -> str:
+def git_text(repository: Path, *arguments: str) -> str:
+    """What a Git command prints."""
     done = subprocess.run(
         ["git", "-C", str(repository), *arguments], capture_output=True, check=True, text=True, encoding="utf-8"
     )

@@ -34,11 +34,13 @@ def search(
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    from ..api.library_search import require_words, search as search_passages, year_range
+    from ..api.early_loading import require_words
 
     require_words(query)
-    years = year_range(options.from_year, options.to_year)
-    with home_session(home, reading=True, retrieval_mode=options.mode) as session:
+    with home_session(home, reading=True, early="search", retrieval_mode=options.mode) as session:
+        from ..api.library_search import search as search_passages, year_range
+
+        years = year_range(options.from_year, options.to_year)
         records = search_passages(
             session,
             query,
