@@ -38,9 +38,7 @@ def test_what_is_held_counts_where_a_budget_asks_for_it() -> None:
     assert total_cost([row], PRICES, reserved=True) == pytest.approx(40.001)
 
 
-def test_prices_are_read_from_the_file_as_the_docs_show_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prices_are_read_from_the_file_as_the_docs_show_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = '[prices."gpt-4.1-mini"]\ninput = 0.40\noutput = 1.60\n'
     page = (Path(__file__).resolve().parents[4] / "docs" / "models.md").read_text(encoding="utf-8")
     assert all(line in page for line in text.splitlines())
