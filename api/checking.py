@@ -11,7 +11,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
-from ..claims.check_files import CHECK_FORMATS, CheckFormat, check_formats, comment_in_place, write_check
+from ..claims.check_files import (
+    CHECK_FORMATS,
+    CheckFormat,
+    check_formats,
+    comment_in_place,
+    without_copy,
+    write_check,
+)
 from ..claims.check_report import (
     check_report,
     needs_attention,
@@ -182,6 +189,7 @@ async def acheck_text(
     if out is not None and wanted:
         written = await in_thread(write_check, found.result, found.manuscript, path, Path(out), wanted, force)
         found.result["files"] = written
+    found.result["warnings"] += without_copy(formats, path)
     if in_place_comments:
         found.result["kept"] = await in_thread(comment_in_place, found.result, found.manuscript, path)
     return found.result

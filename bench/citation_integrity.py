@@ -96,7 +96,7 @@ def measure(repository: Path, home: Path, most: int, seed: int) -> None:
     cases, skipped = _cases(repository, articles)
     random.Random(seed).shuffle(cases)
     drawn = cases[:most]
-    head = read_git(repository, "rev-parse", "--short", "HEAD").strip()
+    head = git_text(repository, "rev-parse", "--short", "HEAD").strip()
     print(f"Citation-Integrity {head}, texts {TEXTS[:8]}, MIT licence, seed {seed}, no model")
     print(f"{skipped['all']} test claims, {len(cases)} with evidence in a text with paragraphs, {len(drawn)} checked,")
     print(f"of {len({case.article for case in drawn})} articles")
@@ -135,7 +135,7 @@ def _has(case: Case, texts: Sequence[str]) -> bool:
 
 
 def _articles(repository: Path) -> dict[int, Article]:
-    names = read_git(repository, "ls-tree", "-r", "--name-only", TEXTS, _FOLDER).splitlines()
+    names = git_text(repository, "ls-tree", "-r", "--name-only", TEXTS, _FOLDER).splitlines()
     first: dict[str, str] = {}
     for name in names:
         if name.endswith(".txt") and ".ipynb" not in name:
@@ -144,10 +144,10 @@ def _articles(repository: Path) -> dict[int, Article]:
     for folder, name in first.items():
         number, _, identifier = folder.partition("_")
         try:
-            listed = json.loads(read_git(repository, "show", f"{TEXTS}:{_SENTENCES}{identifier}.json"))
+            listed = json.loads(git_text(repository, "show", f"{TEXTS}:{_SENTENCES}{identifier}.json"))
         except subprocess.CalledProcessError:
             continue  # its sentences are not numbered
-        text = _CONTEXT_END.split(read_git(repository, "show", f"{TEXTS}:{name}"), maxsplit=1)[-1].strip()
+        text = _CONTEXT_END.split(git_text(repository, "show", f"{TEXTS}:{name}"), maxsplit=1)[-1].strip()
         paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
         sentences = [letters(item.strip().rpartition("\n\n")[2]) for item in listed]
         sentences = list(dict.fromkeys(item for item in sentences if len(item) >= _FEWEST_LETTERS))
@@ -162,7 +162,7 @@ def _cases(repository: Path, articles: dict[int, Article]) -> tuple[list[Case], 
     cases: list[Case] = []
     before = _sentences_before(repository)
     skipped = {"all": 0, "no evidence": 0, "no text with paragraphs": 0, "evidence not placed": 0}
-    for line in read_git(repository, "show", "HEAD:Data/multivers-format/claims-test.jsonl").splitlines():
+    for line in git_text(repository, "show", "HEAD:Data/multivers-format/claims-test.jsonl").splitlines():
         record = json.loads(line)
         skipped["all"] += 1
         number = record["cited_doc_ids"][0] // _NUMBERED
@@ -198,11 +198,11 @@ def labelled_claims(repository: Path, library: Any) -> list[tuple[int, str, str,
     """
     texts = {number: (article.name, article.text) for number, article in _articles(repository).items()}
     for number, name in _SENTENCES_ONLY.items():
-        listed = json.loads(read_git(repository, "show", f"{TEXTS}:{_SENTENCES}{name}.json"))
+        listed = json.loads(git_text(repository, "show", f"{TEXTS}:{_SENTENCES}{name}.json"))
         text = " ".join(item.removeprefix("##\n") for item in listed)
         texts[number] = name, re.sub(r"\s*(#{2,} )", r"\n\n\1", text)
     before, found = _sentences_before(repository), []
-    for line in read_git(repository, "show", "HEAD:Data/multivers-format/claims-test.jsonl").splitlines():
+    for line in git_text(repository, "show", "HEAD:Data/multivers-format/claims-test.jsonl").splitlines():
         record = json.loads(line)
         given = {group["label"] for groups in record["evidence"].values() for group in groups} - {"IRRELEVANT"}
         label = "IRRELEVANT" if not given else "ACCURATE" if given == {"ACCURATE"} else "NOT_ACCURATE"
@@ -218,7 +218,7 @@ def labelled_claims(repository: Path, library: Any) -> list[tuple[int, str, str,
 def _sentences_before(repository: Path) -> dict[str, str]:
     """For each claim, by how it starts, the sentence before it in the citing article."""
     found: dict[str, str] = {}
-    for line in read_git(repository, "show", "HEAD:Data/test.jsonl").splitlines():
+    for line in git_text(repository, "show", "HEAD:Data/test.jsonl").splitlines():
         record = json.loads(line)
         first = record["labels"].index(1) if 1 in record["labels"] else 0
         if first:
@@ -237,7 +237,7 @@ def _index(library: Any, articles: Sequence[tuple[str, str]]) -> None:
             ingest(library, files)
 
 
-def read_git(repository: Path, *arguments: str) -> str:
+def git_text(repository: Path, *arguments: str) -> str:
     """What a git command on the repository prints."""
     done = subprocess.run(
         ["git", "-C", str(repository), *arguments], capture_output=True, check=True, text=True, encoding="utf-8"

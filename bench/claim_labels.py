@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Final
 
-from bench.citation_integrity import labelled_claims, read_git
+from bench.citation_integrity import labelled_claims, git_text
 from citeloom import check_claims, open_library
 from citeloom.models.http.endpoints import hash_key
 from citeloom.prompts import PromptLibrary
@@ -147,7 +147,7 @@ def _measure(name: str, data: Path, most: int, seed: int) -> None:
         random.Random(seed).shuffle(claims)
         drawn = claims[:most]
         found = check_claims(library, [dict(claim.asked) for claim in drawn])
-    head = read_git(data / name, "rev-parse", "--short", "HEAD").strip()
+    head = git_text(data / name, "rev-parse", "--short", "HEAD").strip()
     print(f"## {name} {head}, {len(drawn)} of {len(claims)} claims, seed {seed}")
     print(f"{datetime.now(UTC):%Y-%m-%d}, model {settings.chat_model}, prompts {hash_key(bodies)[:8]}")
     print(f"usage: {json.dumps(found['usage'])}; warnings: {found['warnings']}\n")
@@ -191,7 +191,7 @@ def _interval(pairs: Sequence[tuple[str, str]], measure: str, seed: int) -> tupl
 
 
 def _lines(repository: Path, path: str) -> list[Any]:
-    return [json.loads(line) for line in read_git(repository, "show", f"HEAD:{path}").splitlines()]
+    return [json.loads(line) for line in git_text(repository, "show", f"HEAD:{path}").splitlines()]
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Final
 from ..citations.cited_works import find_marks
 from ..documents import Category, Chunk, Evidence, Paper
 from ..documents.passages import readable_units
+from ..documents.plain_text import plain_text
 from ..models.concurrency import gather_all
 from ..roles.chat.prompt_format import estimate_tokens
 from ..roles.protocols import PassageSentence, Source
@@ -75,6 +76,7 @@ class ClaimPassage:
             "start": start,
             "end": end,
             "quote": self.chunk.text[start:end],
+            "shown": plain_text(self.chunk.text[start:end]),
             "does": does,
             "similarity": round(max(0.0, min(1.0, self.cosine)), 4),
             "sentences": [sentence.text for sentence in self.sentences],

@@ -50,10 +50,10 @@ class ClaimInput(TypedDict, total=False):
 
 
 class PassageRecord(TypedDict):
-    """Words of a paper: `quote` is `chunk.text[start:end]`; `similarity` (0-1) is the cosine to the claim.
+    """Words of a paper: `quote` is `chunk.text[start:end]`, `shown` it without markup.
 
-    `does` says what the judge found: "supports", "contradicts", "idle", or empty where nothing was judged. `sentences`
-    are the sentences that were shown to the judge.
+    `similarity` (0-1) is the cosine to the claim. `does` says what the judge found: "supports", "contradicts", "idle",
+    or empty where nothing was judged. `sentences` are the sentences that were shown to the judge.
     """
 
     key: str
@@ -65,6 +65,7 @@ class PassageRecord(TypedDict):
     start: int
     end: int
     quote: str
+    shown: str
     does: Does
     similarity: float
     sentences: list[str]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from ...api import evidence_tables
 from ..routes.table_routes import Column, Key, Study, list_tables, show_cell
@@ -15,16 +16,18 @@ from ..server_state import StateOf
 from .html import page
 
 router = APIRouter(include_in_schema=False)
+_CITATION: Final = re.compile(r"\[[^\[\]]{1,200}\]")
 
 
 @router.get("/tables")
-async def tables(request: Request, state: StateOf) -> Response:
-    """All tables, and the form for a new one."""
+async def tables(request: Request, state: StateOf, claim: Annotated[str, Query(max_length=4_000)] = "") -> Response:
+    """All tables, and the forms for a new one and for a `claim`, a sentence of an answer."""
     session = state.session
     context = {
         **await list_tables(state),
         "papers": len(await asyncio.to_thread(session.library.records)),
         "judged": "reader" not in session.extractive,
+        "claim": " ".join(_CITATION.sub("", claim).split()),
     }
     return page(request, "tables.html", context)
 

@@ -13,7 +13,7 @@ from ...api.results import CellRecord
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..problems import ServerError, problem_response, to_problem
-from ..request_models import CellBody, TableBody
+from ..request_models import AgreementBody, CellBody, TableBody
 from ..response_models import ListedTable, ListedTables, Responses, Stopped, event_answers, job_answers, problems
 from ..run_jobs import load_ended_table
 from ..server_state import StateOf
@@ -38,6 +38,15 @@ async def make_table(body: TableBody, call: JobCall) -> Response:
     """Make or complete the table that answers a question, or join the job that already does.
 
     Every paper in scope is screened; only rows of new or changed papers and cells of new columns are read.
+    """
+    return await call.answer(asdict(body), lambda: call.state.runs.make_table(body), "tables")
+
+
+@router.post("/agree", responses=job_answers(404), response_class=Response)
+async def agree(body: AgreementBody, call: JobCall) -> Response:
+    """Find out which papers are for a claim, which against it, under which condition, and which are silent.
+
+    It is kept as a table, which the same request continues; only new and changed papers are read.
     """
     return await call.answer(asdict(body), lambda: call.state.runs.make_table(body), "tables")
 
