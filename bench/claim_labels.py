@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Final
 
-from bench.citation_integrity import labelled_claims, git_text
+from bench.citation_integrity import git_text, labelled_claims
 from citeloom import check_claims, open_library
 from citeloom.models.http.endpoints import hash_key
 from citeloom.prompts import PromptLibrary
