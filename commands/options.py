@@ -88,12 +88,19 @@ def readable_records(home: Home) -> Home:
 
 
 @contextmanager
-def home_session(home: str | None, *, reading: bool = False, **overrides: Any) -> Iterator[Session]:
+def home_session(
+    home: str | None, *, reading: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
+) -> Iterator[Session]:
     """Open an existing library for a command; prints the home on stderr. Raises `InputError`.
 
-    `reading` is explained at `command_session`; `overrides` are settings.
+    `reading` is explained at `command_session`; `overrides` are settings. What a search or an answer needs is loaded
+    `early`, beside the imports that follow.
     """
     settings, found = resolve(home, **overrides)
+    if early and found.exists():
+        from ..api.early_loading import load_early
+
+        load_early(settings, early)
     with command_session(settings, found, create=False, reading=reading) as session:
         yield session
 

@@ -51,7 +51,7 @@ def research(
         flag = "--format" if files.formats else "--page-images"
         raise InputError(f"{flag} needs a folder.", help="Name one with --out.")
     output = None if out is None else files.output(out, files.formats)
-    record, view = run_async(_ask(limits.request(question), output, home, settings, draft=not as_json))
+    record, view = run_async(_ask(question, limits, output, home, settings, draft=not as_json))
     if as_json:
         result_json(record)
     else:
@@ -62,13 +62,22 @@ def research(
 
 
 async def _ask(
-    request: ResearchRequest, output: Output | None, home: str | None, given: AnswerSettings, *, draft: bool
+    question: str,
+    limits: QuestionOptions,
+    output: Output | None,
+    home: str | None,
+    given: AnswerSettings,
+    *,
+    draft: bool,
 ) -> tuple[ResultRecord, AnswerStreamView]:
-    from ..api.running import plain_question
+    from ..api.early_loading import plain_question
 
-    plain_question(request.question)  # before a home is created or printed
-    with home_session(home, **given.changes()) as session, answer_progress(session.spent_now, draft=draft) as view:
-        return await answer_one(request, output, session, view), view
+    plain_question(question)  # before a home is created or printed
+    with (
+        home_session(home, early="answer", **given.changes()) as session,
+        answer_progress(session.spent_now, draft=draft) as view,
+    ):
+        return await answer_one(limits.request(question), output, session, view), view
 
 
 async def answer_one(
