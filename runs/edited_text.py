@@ -64,17 +64,14 @@ class EditedSection:
 
 @dataclass(frozen=True)
 class EditableSection:
-    """A section's record and evidence, and the user's edits by sentence position.
-
-    `first` is the run-wide position of its first sentence, `by_hand` the section as edited in the file.
-    """
+    """A section's record and evidence, and the user's edits by sentence position."""
 
     kind: SectionKind
     record: StoredRecord
     evidence: tuple[Evidence, ...]
-    first: int
+    first: int  # the run-wide position of its first sentence
     edits: Mapping[int, EditedSentence]
-    by_hand: EditedSection | None = None
+    by_hand: EditedSection | None = None  # the section as edited in the file
 
     @cached_property
     def sentences(self) -> Sequence[CitedSentence]:
