@@ -41,7 +41,7 @@ def test_a_pattern_gives_its_key(pattern: str, key: str) -> None:
     [
         ("auth.shout", "'shout'"),
         ("author + year", "'author'"),
-        ("auth + ", "''"),
+        ("auth + ", "'auth +'"),
         ("auth year", "'year'"),
         ("auth(-1)", "'auth(-1)'"),
         ("auth + {}", "'{}'"),
