@@ -15,11 +15,13 @@ from ..citations.export.section_files import slug, write_texts
 from ..citations.html_escaping import inert
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..evidence_tables.cells import TableCell
+from ..evidence_tables.cells import TableCell, cell_text, study_name
 from ..evidence_tables.column_specs import describe_column, parse_columns
+from ..evidence_tables.column_values import column_sums, sum_lines
 from ..evidence_tables.extraction import Decision, TableFiller, paper_version
 from ..evidence_tables.stances import claim_needs
-from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, cell_text, count_line, render_table, study_name
+from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, count_line, render_table
+from ..evidence_tables.table_plots import draw_table
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..roles.cell_protocols import TableColumn
@@ -52,6 +54,7 @@ __all__ = [
     "asave_table",
     "cell_text",
     "count_line",
+    "draw_table",
     "edit_cell",
     "id_of_table",
     "list_tables",
@@ -59,6 +62,7 @@ __all__ = [
     "make_table",
     "save_table",
     "study_name",
+    "sum_lines",
 ]
 
 _NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
@@ -271,11 +275,13 @@ def _load(session: Session, table_id: str) -> dict[str, Any]:
                 for study in decision.studies
             ]
     scope = Scope(tuple(table.plan["papers"]))
+    shown = [item.as_dict() for item in columns]
     return {
         "table_id": table.table_id,
         "question": inert(table.question),
         "papers": sum(scope.holds(paper) for paper in library.values()),
-        "columns": [item.as_dict() for item in columns],
+        "columns": shown,
+        "sums": column_sums({"columns": shown, "rows": rows}),
         "screened": sum(counts.values()),
         "included": counts["included"],
         "rows": rows,

@@ -29,7 +29,8 @@ class TableFiles(OverwriteOption):
     """Which files of a table are written."""
 
     formats: Annotated[tuple[str, ...], Shown("--format", "md")] = option(
-        "Also write csv, xlsx (with a sheet of the words), tex, docx, or html whose cells open to their words", value=()
+        "Also write csv, xlsx (with a sheet of the words), tex, docx, html whose cells open to their words, or svg",
+        value=(),
     )
 
     out: Path | None = option(  # noqa: RUF009 - it makes a field
@@ -150,7 +151,7 @@ def delete_tables(
 
 def show(record: dict[str, Any]) -> None:
     """Print a table, its counts, and why near cases were left out."""
-    from ..api.evidence_tables import cell_text, count_line, study_name
+    from ..api.evidence_tables import cell_text, count_line, study_name, sum_lines
 
     names = [column["name"] for column in record["columns"]]
 
@@ -165,7 +166,8 @@ def show(record: dict[str, Any]) -> None:
     table(record["question"], record["rows"], columns, prose=names)
     for item in record["left_out"]:
         notice(f"Left out: {item['key']}: {item['reason']}")
-    notice(count_line(record))
+    for line in (count_line(record), *sum_lines(record)):
+        notice(line)
     if any(row["changed"] for row in record["rows"]):
         notice("* The paper was changed since it was read; the same command reads it again.")
     for line in filter(None, (record["notice"], *record.get("warnings", ()))):
