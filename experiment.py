@@ -337,10 +337,7 @@ def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableF
 def require_fields(
     experiment: Experiment, *kinds: SectionKind, source: str = "experiment", problems: Sequence[UnusableField] = ()
 ) -> None:
-    """Raise one `ExperimentError` with all problems, and all empty fields that sections of these kinds require.
-
-    A failed run is an outcome too: the section reports it instead of results.
-    """
+    """Raise one `ExperimentError` with all problems and missing fields; of a failed run the outcome is not required."""
     lacks: dict[tuple[str, ...], list[str]] = {}
     for kind in kinds:
         for group in missing_fields(experiment, kind, problems):

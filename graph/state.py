@@ -66,10 +66,7 @@ class WrittenSection(TypedDict):
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append evidence with new ids; ids keep their chunk for the whole thread.
-
-    If a search finds evidence that the conversation recalled, the new record replaces the old one.
-    """
+    """Append evidence with new ids; a record with a known id, such as a recalled one found again, replaces that."""
     again = {record["id"]: record for record in new}
     kept = [again.pop(record["id"], record) for record in known]
     return kept + list(again.values())

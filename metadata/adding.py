@@ -157,10 +157,7 @@ async def fetch_pdf(services: Services, found: NewPaper) -> bytes:
 
 
 async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
-    """Download the PDF at a link given by the service at this address; raises `DownloadError`.
-
-    Follows only https links to public hosts, and any link on the service's own host.
-    """
+    """Follow https links to public hosts, and any link on the service's own host; raises `DownloadError`."""
     host, remedy = host_of(url), f"Download it yourself: {url}"
     try:
         parts, own = urlsplit(url), urlsplit(service)
@@ -217,10 +214,7 @@ def keep_entry(home: Home, found: NewPaper, users: Path | None) -> None:
 
 
 def keep_file(home: Home, found: NewPaper, pdf: bytes | None) -> Path | None:
-    """Store the file to ingest under the paper's key: its PDF, else its abstract, else None. Blocks.
-
-    Raises `InputError` if it cannot be written.
-    """
+    """Store the file to ingest: the paper's PDF, else its abstract, else None. Blocks; raises `InputError`."""
     file, abstract = home.added / f"{found.key}.pdf", home.added / f"{found.key}.md"
     if pdf is None and file.is_file():
         return file

@@ -52,10 +52,7 @@ def check_experiment(
     with_plots: Callable[[Experiment], Experiment] = lambda experiment: experiment,
     left_out: Sequence[UnusableField] = (),
 ) -> ExperimentReport:
-    """Check the content of an `exp.json`; `with_plots` finds its images, and only its errors are raised.
-
-    `left_out` are problems of fields that are no longer in `data`.
-    """
+    """Check an `exp.json`; `with_plots` finds its images, `left_out` are problems of fields no longer in `data`."""
     try:
         experiment = with_plots(parse_experiment(data, left_out=left_out))
     except InputError as error:

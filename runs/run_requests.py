@@ -64,10 +64,7 @@ def _fingerprint(kind: str, request: Mapping[str, Any], session: Session) -> str
 
 
 def settings_record(settings: Settings) -> dict[str, Any]:
-    """Settings needed to resume a run by id: all in the fingerprint.
-
-    No API keys or addresses containing one: keys stay in the environment.
-    """
+    """The settings of the fingerprint, to resume a run by id; no keys, nor addresses that contain one."""
     kept = settings.model_dump(mode="json", include=set(KEPT_SETTINGS))
     return {
         name: shown_address(value) if name.endswith("_base_url") else value

@@ -273,10 +273,7 @@ class _Planning:
         return WantedPaper(given.path(item), key, entry, note, file, page, page_path, stamp)
 
     def _compare(self, wanted: WantedPaper, old: SyncedPaper | None) -> None:
-        """Classify a paper as changed, unchanged or still refused, and record it in the state.
-
-        A paper whose file was refused may be in the library with its abstract or an earlier file.
-        """
+        """Classify and record a paper; one whose file was refused may be there with its abstract or an earlier file."""
         plan = self._plan
         scopes = self._current_scopes(wanted.item)
         if old is None or (old.item, old.stamp) != (wanted.item, wanted.stamp):

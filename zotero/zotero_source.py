@@ -40,10 +40,7 @@ class ZoteroReading:
 
 
 async def open_source(settings: Settings, on_notice: OnNotice) -> ZoteroSource:
-    """The source that the settings name, else the local API, else the default folder.
-
-    Raises `ConfigurationError` for an invalid folder or address, and `ZoteroError` if there is no source.
-    """
+    """The source of the settings, else the local API or default folder; raises `ConfigurationError`, `ZoteroError`."""
     if settings.zotero.startswith(("http://", "https://")):
         return LocalApi(settings.zotero)
     if settings.zotero:
@@ -75,10 +72,7 @@ async def open_source(settings: Settings, on_notice: OnNotice) -> ZoteroSource:
 async def read_zotero(
     settings: Settings, request: ZoteroRequest, *, known: str = "", on_notice: OnNotice = lambda _: None
 ) -> ZoteroReading | None:
-    """Read a library; None if it is unchanged since version `known`.
-
-    Raises `ZoteroError` if it cannot be read, and `InputError` for an unknown group.
-    """
+    """Read a library; None if it is at version `known`. Raises `ZoteroError`; `InputError` for an unknown group."""
     source = await open_source(settings, on_notice)
     library = ZoteroLibrary()
     if request.group:
