@@ -42,14 +42,6 @@ _START: Final = 1024  # readers accept the mark within the first kilobyte
 
 
 @dataclass(frozen=True, slots=True)
-class PdfLink:
-    """A free PDF, and the service that names it."""
-
-    url: str
-    service: str
-
-
-@dataclass(frozen=True, slots=True)
 class NewPaper:
     """A work to add under a key."""
 
@@ -59,7 +51,7 @@ class NewPaper:
     entry: str = ""  # empty if there already is one
     duplicate: str = ""  # the key of the same paper in the library
     similar: str = ""  # that of a paper with the same title and authors under another DOI, such as its preprint
-    pdfs: tuple[PdfLink, ...] = ()
+    pdfs: tuple[tuple[str, str], ...] = ()  # links to free PDFs, each with the service that names it
     status: PublicationStatus = field(default_factory=PublicationStatus)
     failures: tuple[str, ...] = ()
 
@@ -110,9 +102,9 @@ async def look_up(services: Services, identifier: Identifier, known: KnownPapers
         entry = bib_entry(work, key)
         known.entries[key] = Paper(key, work.title, doi=identifier.doi)
     links = {work.open_access: work.service for work in reversed(responses.works) if work.open_access}
-    pdfs = [PdfLink(url, service) for url, service in reversed(links.items())]
+    pdfs = list(reversed(links.items()))
     if identifier.doi.startswith(ARXIV_PREFIX):
-        pdfs.append(PdfLink(f"https://arxiv.org/pdf/{identifier.arxiv}", _ARXIV))
+        pdfs.append((f"https://arxiv.org/pdf/{identifier.arxiv}", _ARXIV))
     statuses = await asyncio.to_thread(services.store.statuses, [Paper(key, work.title, doi=identifier.doi)])
     return NewPaper(
         identifier,
@@ -148,9 +140,9 @@ async def fetch_pdf(services: Services, found: NewPaper) -> bytes:
     """Download the first available free PDF of a work; raises the first `DownloadError` if there is none."""
     addresses = {client.address.name: client.address.base_url for client in services.clients.values()}
     errors: list[DownloadError] = []
-    for pdf in found.pdfs:
+    for url, service in found.pdfs:
         try:
-            return await _download(services.http, pdf.url, addresses.get(pdf.service, ""))
+            return await _download(services.http, url, addresses.get(service, ""))
         except DownloadError as error:
             errors.append(error)
     raise errors[0] if errors else DownloadError(f"{found.identifier.shown}: no service names a free PDF.")
