@@ -15,7 +15,7 @@ from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector, Vectors
 from ..paper_catalog import CurrentRecords, ReadOnce
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, ScopedSearch, Scored, VectorKind, cosines, ordered
+from ..search_records import ChunkScope, ScopedSearch, Scored, VectorKind, VectorStoreError, cosines, ordered
 
 if TYPE_CHECKING:
     from .catalog import Catalog
@@ -183,7 +183,7 @@ class Reach:
             found |= dict(exact)
             if no_more and not enough:
                 missed = [identifier for identifier in scope.ids() if identifier not in found]
-                found |= cosines(self._vectors(missed), vector)
+                found |= cosines(self._read(missed, vector), vector)
             if enough or no_more:
                 return ordered(found.items())[:k]
             asked *= _WIDENING
@@ -194,7 +194,7 @@ class Reach:
             loaded = _NOTHING
         held = {name: loaded.rows[loaded.places[name]] for name in ids if name in loaded.places}
         missing = [name for name in ids if name not in held]
-        vectors = {**held, **self._vectors(missing)} if missing else held
+        vectors = {**held, **self._read(missing, vector)} if missing else held
         return cosines({name: vectors[name] for name in ids if name in vectors}, vector)
 
     def _brute_force_for(self, vector: Vector, state: object, whole: SearchScope) -> _BruteForce:
@@ -203,11 +203,18 @@ class Reach:
                 ids = whole.ids()
                 unreachable = ids if len(ids) <= WHOLE_LIMIT else self._unreachable(vector, ids)
                 use_whole = len(unreachable) > _MOST_UNREACHABLE * len(ids)
-                found = self._vectors(ids if use_whole else unreachable)
+                found = self._read(ids if use_whole else unreachable, vector)
                 names = sorted(found)
                 rows = np.stack([found[name] for name in names]) if names else _NOTHING.rows
                 self._loaded = state, _BruteForce(names, rows, use_whole)
             return self._loaded[1]
+
+    def _read(self, ids: Sequence[str], vector: Vector) -> Mapping[str, Vector]:
+        found = self._vectors(ids)
+        if wrong := next((name for name, row in found.items() if len(row) != len(vector)), None):
+            place = f"table vectors, column size, row key={wrong.rpartition(':')[0] or wrong!r}"
+            raise VectorStoreError(f"catalog.sqlite: {place}: expected {len(vector)}, not {len(found[wrong])}.")
+        return found
 
     def _unreachable(self, vector: Vector, ids: Sequence[str]) -> Sequence[str]:
         """Records unreachable in the graph, at 6 us of CPU time per record; any query vector will do."""
