@@ -58,7 +58,6 @@ __all__ = [
     "save_table",
     "study_name",
 ]
-
 _NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
 _COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
 
