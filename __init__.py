@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .api.agreement import aagree, acontradictions, agree, contradictions
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
-    from .api.contradiction_search import acontradictions, contradictions
     from .api.conversation import Conversation
     from .api.evidence_tables import amake_table, asave_table, make_table, save_table
     from .api.files import aexport, averify, export, verify
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .settings.config import Settings
 
 _NAMES = {
+    "api.agreement": "aagree acontradictions agree contradictions",
     "api.checking": "acheck_claims acheck_text check_claims check_text",
-    "api.contradiction_search": "acontradictions contradictions",
     "api.conversation": "Conversation",
     "api.evidence_tables": "amake_table asave_table make_table save_table",
     "api.files": "aexport averify export verify",
@@ -51,6 +51,7 @@ __all__ = [
     "Conversation",
     "Settings",
     "aadd",
+    "aagree",
     "acheck_claims",
     "acheck_text",
     "acontradictions",
@@ -59,6 +60,7 @@ __all__ = [
     "aenrich",
     "aexport",
     "afigures",
+    "agree",
     "aingest",
     "amake_table",
     "aopen_library",

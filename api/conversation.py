@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..graph.conversation_state import (
+from ..graph.conversation_graph import (
     TurnKind as TurnKind,
     answer_with_sources as answer_with_sources,
     chat_question as chat_question,
@@ -15,8 +15,8 @@ from ..graph.conversation_state import (
 )
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
+from ..roles.extractive.follow_ups import is_remark as is_remark
 from ..runs.conversation_turns import (
-    PausedTurn as PausedTurn,
     TurnRequest as TurnRequest,
     delete_conversation as delete_conversation,
     delete_expired as delete_expired,

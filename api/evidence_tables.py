@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,13 +15,17 @@ from ..citations.export.section_files import slug, write_texts
 from ..citations.html_escaping import inert
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..evidence_tables.cells import TableCell
+from ..evidence_tables.cells import TableCell, cell_text, study_name
 from ..evidence_tables.column_specs import describe_column, parse_columns
+from ..evidence_tables.column_values import column_sums, sum_lines
 from ..evidence_tables.extraction import Decision, TableFiller, paper_version
-from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, cell_text, count_line, render_table, study_name
+from ..evidence_tables.stances import claim_needs
+from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, count_line, render_table
+from ..evidence_tables.table_plots import draw_table
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..roles.cell_protocols import TableColumn
+from ..roles.run_roles import Roles
 from ..runs.output_files import free_file_name
 from ..stores.backends import backend_of, written_files
 from ..stores.evidence_table_register import (
@@ -50,6 +54,7 @@ __all__ = [
     "asave_table",
     "cell_text",
     "count_line",
+    "draw_table",
     "edit_cell",
     "id_of_table",
     "list_tables",
@@ -57,6 +62,7 @@ __all__ = [
     "make_table",
     "save_table",
     "study_name",
+    "sum_lines",
 ]
 _NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
 _COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
@@ -87,57 +93,93 @@ async def amake_table(
 
     Raises `InputError`, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
     """
-    require_writable(session)
     asked = plain_question(question)
     keys: tuple[str, ...] = one_or_more(papers)
-    scope = await asyncio.to_thread(Scope.within, session.library, keys)
-    await session.require_papers()
-    register = await asyncio.to_thread(_register, session)
-    table_id = id_of_table(asked, keys)
     wanted = parse_columns(one_or_more(columns))
+    table_id = id_of_table(asked, keys)
+
+    async def describe(stored: StoredTable | None, roles: Roles) -> tuple[TableColumn, ...]:
+        return await _describe(session, stored, roles, asked, wanted)
+
+    return await complete_table(session, StoredTable(table_id, asked, {"papers": list(keys)}), describe, on_progress)
+
+
+Describe = Callable[[StoredTable | None, Roles], Awaitable[tuple[TableColumn, ...]]]
+
+
+async def complete_table(
+    session: Session,
+    table: StoredTable,
+    describe: Describe,
+    on_progress: Callable[[str], None],
+    claims: Callable[[Sequence[TableColumn]], Sequence[str]] = lambda _: (),
+) -> dict[str, Any]:
+    """Make or complete a table; returns its JSON. `describe` gives its columns, from the stored table if there is one.
+
+    `claims` gives the claims that papers are screened for, from the columns; the judge then reads the cells.
+    """
+    require_writable(session)
+    scope = await asyncio.to_thread(Scope.within, session.library, table.plan["papers"])
+    await session.require_papers()
+    register, table_id = await asyncio.to_thread(_register, session), table.table_id
     with session.run(table_id):
-        described = await fitted(session, table_id, lambda: _describe(session, register, table_id, asked, wanted))
-        plan = {"columns": [item.as_dict() for item in described], "papers": list(keys)}
-        await asyncio.to_thread(register.save, table_id, asked, plan)
+        known = [item for item in await asyncio.to_thread(register.all) if item.table_id == table_id]
+
+        async def columns() -> tuple[TableColumn, ...]:
+            return await describe(known[0] if known else None, await session.roles_of(table_id))
+
+        described = await fitted(session, table_id, columns)
+        plan = {"columns": [item.as_dict() for item in described], "papers": list(table.plan["papers"])}
+        await asyncio.to_thread(register.save, table_id, table.question, plan)
+        needs = claim_needs(claims(described))
+        asked = f"What do papers find on this: {table.question}" if needs else table.question
 
         async def fill() -> None:  # again, with new roles, once the context size is known
             roles = await session.roles_of(table_id)
-            most = session.settings.screened_papers
-            own = (table_id, asked, described, roles.answering.reader, roles.cells, roles.screener, most, on_progress)
-            await TableFiller(session.library, register, *own).fill(scope)
+            filler = TableFiller(
+                session.library,
+                register,
+                table_id,
+                asked,
+                described,
+                roles.answering.reader,
+                roles.stances if needs else roles.cells,
+                roles.screener,
+                session.settings.screened_papers,
+                on_progress,
+                needs,
+            )
+            await filler.fill(scope)
 
-        await fitted(session, table_id, fill)
+        if described:
+            await fitted(session, table_id, fill)
     return {**await aload_table(session, table_id), "usage": await session.usage(table_id)}
 
 
 make_table = requires_open(blocking(amake_table))
 
 
-def id_of_table(question: str, papers: Sequence[str]) -> str:
+def id_of_table(question: str, papers: Sequence[str], kind: str = "table") -> str:
     """The id of the table that answers a question from these papers, or from all if there are none."""
     named = json.dumps([plain_question(question), sorted(papers)]).encode()
-    return f"table-{hashlib.sha256(named).hexdigest()[:12]}"
+    return f"{kind}-{hashlib.sha256(named).hexdigest()[:12]}"
 
 
 async def _describe(
-    session: Session, register: EvidenceTableRegister, table_id: str, question: str, wanted: Sequence[TableColumn]
+    session: Session, stored: StoredTable | None, roles: Roles, question: str, wanted: Sequence[TableColumn]
 ) -> tuple[TableColumn, ...]:
     """The wanted columns with what they ask for; those of the stored table if none is wanted."""
-    known: dict[str, TableColumn] = {}
-    for table in await asyncio.to_thread(register.all):
-        if table.table_id == table_id:
-            known = {item["name"].casefold(): TableColumn.from_dict(item) for item in table.plan["columns"]}
+    kept = [TableColumn.from_dict(item) for item in stored.plan["columns"]] if stored else []
+    known = {column.name.casefold(): column for column in kept}
     if not wanted and known:
-        return tuple(known.values())
-    new = [column for column in wanted if column.name.casefold() not in known]
+        return tuple(kept)
+    new = [column.name for column in wanted if column.name.casefold() not in known]
     if not wanted or new:
-        roles = await session.roles_of(table_id)
-        names = [column.name for column in new]
         if roles.cells is None:
-            planned = tuple(describe_column(TableColumn(name)) for name in names or _COLUMNS_WITHOUT_MODEL)
+            planned = tuple(describe_column(TableColumn(name)) for name in new or _COLUMNS_WITHOUT_MODEL)
         else:
             titles = [paper.title for paper in (await asyncio.to_thread(session.library.papers))[:40]]
-            planned = await roles.cells.propose_columns(question, names, titles)
+            planned = await roles.cells.propose_columns(question, new, titles)
         known |= {column.name.casefold(): column for column in planned}
         if not wanted:
             return planned
@@ -232,11 +274,13 @@ def _load(session: Session, table_id: str) -> dict[str, Any]:
                 for study in decision.studies
             ]
     scope = Scope(tuple(table.plan["papers"]))
+    shown = [item.as_dict() for item in columns]
     return {
         "table_id": table.table_id,
         "question": inert(table.question),
         "papers": sum(scope.holds(paper) for paper in library.values()),
-        "columns": [item.as_dict() for item in columns],
+        "columns": shown,
+        "sums": column_sums({"columns": shown, "rows": rows}),
         "screened": sum(counts.values()),
         "included": counts["included"],
         "rows": rows,

@@ -36,7 +36,8 @@ async def aexport(
 ) -> dict[str, Any]:
     """Convert the markdown file of a section or paper, edited or not, to other formats.
 
-    The run's `.json` must be beside the file; no model is called. Returns `files`, paths by format, and `warnings`.
+    The run's `.json` must be beside the file, and is copied to `out`, where `verify` needs it; no model is called.
+    Returns `files`, paths by format, and `warnings`.
 
     Args:
         session: the open library that the file was written from.
@@ -122,11 +123,13 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
 
 
 def _record_of(file: Path) -> Path:
-    """The `.json` that belongs to a file."""
+    """The `.json` that belongs to a file; a numbered one (`paper.2.docx`) may have that of the first."""
     record = file.with_suffix(".json") if file.suffix in SUFFIXES else file
+    if not record.is_file() and Path(file.stem).suffix[1:].isdigit():
+        record = file.with_name(f"{Path(file.stem).stem}.json")
     if not record.is_file():
         raise InputError(
-            f"{file}: is not a result of Citeloom: its record, {record.name}, is not in the same folder.",
+            f"{file}: is not a result of Citeloom: its record, {file.stem}.json, is not in the same folder.",
             help="Give a file of a section, paper or answer, and keep its .json beside it.",
         )
     return record

@@ -123,12 +123,12 @@ def open_library(
 
     Raises `InputError` when home, store or settings cannot be used.
     """
-    from ..graph.session import create_session
+    from ..graph.session import open_session
 
     used = settings or load_settings()
     found = configured_home(used, None if home is None else parse_home(home))
     readable = readable_home(found, lambda _: None, library=True, records=True)
-    return create_session(used, readable, chat_model, embeddings)
+    return open_session(used, readable, chat_model, embeddings)
 
 
 class _Opening:

@@ -439,6 +439,16 @@ class LeftOutPaper(TypedDict):
     reason: str
 
 
+class ColumnSum(TypedDict):
+    """What the numbers of one unit in a column come to."""
+
+    unit: str
+    count: int
+    median: float
+    low: float
+    high: float
+
+
 class TableRecord(TypedDict):
     """An evidence table with the words behind each cell."""
 
@@ -446,12 +456,49 @@ class TableRecord(TypedDict):
     question: str
     papers: Annotated[int, Meaning("Papers in scope.")]
     columns: list[TableColumnRecord]
+    sums: Annotated[dict[str, list[ColumnSum]], Meaning("What columns of numbers come to, by name, for each unit.")]
     screened: int
     included: int
     rows: list[StudyRow]
     left_out: list[LeftOutPaper]
     removed: Annotated[list[str], Meaning("Keys of papers that the library no longer has.")]
     notice: str
+
+
+class StudyStance(TypedDict):
+    """What a study finds on a claim, with the words that decide."""
+
+    key: Key
+    title: str
+    year: int | None
+    study: Annotated[str, Meaning("The name of the study; empty if the paper has one only.")]
+    changed: bool
+    stance: Annotated[str, Meaning("for, mixed, other condition, no difference, against, or not judged.")]
+    condition: Annotated[str, Meaning("What the result holds for.")]
+    direction: str
+    design: str
+    n: str
+    quote: Annotated[str, Meaning("The words of the paper.")]
+    page: int | None
+    chunk_id: str
+    start: int | None
+    end: int | None
+    edited: bool
+    spans: list[dict[str, Any]]
+
+
+class AgreementRecord(TypedDict):
+    """Which papers are for a claim, which against it, and which are silent."""
+
+    claim: str
+    table_id: Annotated[str, Meaning("Of the evidence table that holds it.")]
+    papers: Annotated[int, Meaning("Papers in scope.")]
+    screened: int
+    removed: Annotated[list[str], Meaning("Keys of papers that the library no longer has.")]
+    notice: str
+    counts: Annotated[dict[str, int], Meaning("Papers by stance.")]
+    studies: list[StudyStance]
+    silent: Annotated[list[LeftOutPaper], Meaning("Papers that were read and say nothing on the claim.")]
 
 
 class TableSummary(TypedDict):

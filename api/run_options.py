@@ -259,25 +259,30 @@ class SearchOptions(PaperLimits):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContradictionOptions:
-    """Which statements of papers to compare."""
+class AgreementOptions:
+    """Which papers are asked for their stance."""
 
-    topic: str = option("What to compare papers on. Default: their abstracts and conclusions.", value="")
-    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option("Citation keys to compare.", value=())
-    pairs: int = option("Pairs of passages to judge, one model call each.", value=20, ge=1, le=500)
+    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option(
+        "Citation keys of the papers.", value=(), max_length=10_000
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
+class ContradictionOptions(AgreementOptions):
+    """On what papers are compared."""
+
+    topic: str = option("What to compare papers on. Default: whatever they find.", value="")
+    claims: int = option("Claims to compare papers on.", value=6, ge=1, le=20)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(AgreementOptions):
     """The columns of a table, and the papers that it may hold."""
 
     columns: tuple[str, ...] = option(
         "What to know of each study: n, 'effect:number[%]', blinded:yes/no, 'design:RCT|cohort'. Default: proposed",
         value=(),
         max_length=50,
-    )
-    papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option(
-        "Citation keys of the papers.", value=(), max_length=10_000
     )
 
 

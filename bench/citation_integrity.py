@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from citeloom import Settings, check_claims, ingest, open_library
@@ -30,10 +31,28 @@ _UNNUMBERED = re.compile(
     r"#+ (?:abstract|background|introduction|results|discussion|conclusions?|(?:materials and )?methods)", re.IGNORECASE
 )
 _MARK = re.compile(r"<\|[^|]{1,20}\|>")
+_CITES = {"<|cit|>": "[@]", "<|multi_cit|>": "[@][@other]", "<|other_cit|>": "[@other]"}
+_BRACKETED = re.compile(r"[\[(]\s*(<\|[^|]{1,20}\|>)\s*[\])]")
 _BARE_MARK = re.compile(r"\s*[\[(]\s*[\])]")
 _TAG = re.compile(r"<CITATION_MARKER>[^<]{0,200}</CITATION_MARKER>")
 _START = 40  # letters
 _FEWEST_LETTERS = 20
+# The texts of these articles are lists of sentences. Which number is whose was found by comparing the words of claims
+# and articles: the nearest article of each of the twenty numbers from 22 to 41 is another one.
+_SENTENCES_ONLY = {
+    22: "PMC7328313",
+    23: "PMC7604159",
+    25: "PMC7173821",
+    28: "PMC7488216",
+    29: "PMC7906955",
+    30: "PMC7165103",
+    32: "PMC7675243",
+    33: "PMC7267384",
+    34: "PMC8136807",
+    35: "PMC6954302",
+    36: "PMC7225046",
+    37: "PMC7808278",
+}
 PASSAGES = (5, 10, 20)
 AT_ONCE = 40  # claims
 
@@ -77,14 +96,14 @@ def measure(repository: Path, home: Path, most: int, seed: int) -> None:
     cases, skipped = _cases(repository, articles)
     random.Random(seed).shuffle(cases)
     drawn = cases[:most]
-    head = _git(repository, "rev-parse", "--short", "HEAD").strip()
+    head = git_text(repository, "rev-parse", "--short", "HEAD").strip()
     print(f"Citation-Integrity {head}, texts {TEXTS[:8]}, MIT licence, seed {seed}, no model")
     print(f"{skipped['all']} test claims, {len(cases)} with evidence in a text with paragraphs, {len(drawn)} checked,")
     print(f"of {len({case.article for case in drawn})} articles")
     print("| passages | expert's sentence in one of them | expert's sentence among those shown to a judge |")
     print("|---|---|---|")
     with open_library(home, settings=Settings()) as library:
-        _index(library, home, [articles[number] for number in sorted(articles)])
+        _index(library, [(articles[number].name, articles[number].text) for number in sorted(articles)])
         for passages in PASSAGES:
             found, shown = _found(library, drawn, passages)
             print(f"| {passages} | {_share(found)} | {_share(shown)} |")
@@ -116,7 +135,7 @@ def _has(case: Case, texts: Sequence[str]) -> bool:
 
 
 def _articles(repository: Path) -> dict[int, Article]:
-    names = _git(repository, "ls-tree", "-r", "--name-only", TEXTS, _FOLDER).splitlines()
+    names = git_text(repository, "ls-tree", "-r", "--name-only", TEXTS, _FOLDER).splitlines()
     first: dict[str, str] = {}
     for name in names:
         if name.endswith(".txt") and ".ipynb" not in name:
@@ -125,10 +144,10 @@ def _articles(repository: Path) -> dict[int, Article]:
     for folder, name in first.items():
         number, _, identifier = folder.partition("_")
         try:
-            listed = json.loads(_git(repository, "show", f"{TEXTS}:{_SENTENCES}{identifier}.json"))
+            listed = json.loads(git_text(repository, "show", f"{TEXTS}:{_SENTENCES}{identifier}.json"))
         except subprocess.CalledProcessError:
             continue  # its sentences are not numbered
-        text = _CONTEXT_END.split(_git(repository, "show", f"{TEXTS}:{name}"), maxsplit=1)[-1].strip()
+        text = _CONTEXT_END.split(git_text(repository, "show", f"{TEXTS}:{name}"), maxsplit=1)[-1].strip()
         paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
         sentences = [letters(item.strip().rpartition("\n\n")[2]) for item in listed]
         sentences = list(dict.fromkeys(item for item in sentences if len(item) >= _FEWEST_LETTERS))
@@ -143,7 +162,7 @@ def _cases(repository: Path, articles: dict[int, Article]) -> tuple[list[Case], 
     cases: list[Case] = []
     before = _sentences_before(repository)
     skipped = {"all": 0, "no evidence": 0, "no text with paragraphs": 0, "evidence not placed": 0}
-    for line in _git(repository, "show", "HEAD:Data/multivers-format/claims-test.jsonl").splitlines():
+    for line in git_text(repository, "show", "HEAD:Data/multivers-format/claims-test.jsonl").splitlines():
         record = json.loads(line)
         skipped["all"] += 1
         number = record["cited_doc_ids"][0] // _NUMBERED
@@ -160,7 +179,7 @@ def _cases(repository: Path, articles: dict[int, Article]) -> tuple[list[Case], 
             ]
             placed = tuple(sentence for sentence in wanted if sentence)
             if placed:
-                claim = _BARE_MARK.sub("", _MARK.sub("", record["claim"])).strip()
+                claim = _plain(record["claim"])
                 context = before.get(letters(claim)[:_START], "")
                 cases.append(Case(claim, context, articles[number].name, placed))
             else:
@@ -168,10 +187,38 @@ def _cases(repository: Path, articles: dict[int, Article]) -> tuple[list[Case], 
     return cases, skipped
 
 
+def _plain(claim: str) -> str:
+    return _BARE_MARK.sub("", _MARK.sub("", claim)).strip()
+
+
+def labelled_claims(repository: Path, library: Any) -> list[tuple[int, str, str, str, str]]:
+    """All test claims: number, claim, the sentence before it, its article, and ACCURATE, NOT_ACCURATE or IRRELEVANT.
+
+    The articles are put into the library. A claim without evidence is IRRELEVANT, as the authors count it.
+    """
+    texts = {number: (article.name, article.text) for number, article in _articles(repository).items()}
+    for number, name in _SENTENCES_ONLY.items():
+        listed = json.loads(git_text(repository, "show", f"{TEXTS}:{_SENTENCES}{name}.json"))
+        text = " ".join(item.removeprefix("##\n") for item in listed)
+        texts[number] = name, re.sub(r"\s*(#{2,} )", r"\n\n\1", text)
+    before, found = _sentences_before(repository), []
+    for line in git_text(repository, "show", "HEAD:Data/multivers-format/claims-test.jsonl").splitlines():
+        record = json.loads(line)
+        given = {group["label"] for groups in record["evidence"].values() for group in groups} - {"IRRELEVANT"}
+        label = "IRRELEVANT" if not given else "ACCURATE" if given == {"ACCURATE"} else "NOT_ACCURATE"
+        name = texts[record["cited_doc_ids"][0] // _NUMBERED][0]
+        context = before.get(letters(_plain(record["claim"]))[:_START], "")
+        claim = _MARK.sub(lambda mark: _CITES[mark[0]], _BRACKETED.sub(r"\1", record["claim"]))
+        found.append((record["id"], claim, context, name, label))
+    cited = {name for _, _, _, name, _ in found}
+    _index(library, [(name, text) for name, text in texts.values() if name in cited])
+    return found
+
+
 def _sentences_before(repository: Path) -> dict[str, str]:
     """For each claim, by how it starts, the sentence before it in the citing article."""
     found: dict[str, str] = {}
-    for line in _git(repository, "show", "HEAD:Data/test.jsonl").splitlines():
+    for line in git_text(repository, "show", "HEAD:Data/test.jsonl").splitlines():
         record = json.loads(line)
         first = record["labels"].index(1) if 1 in record["labels"] else 0
         if first:
@@ -180,20 +227,18 @@ def _sentences_before(repository: Path) -> dict[str, str]:
     return found
 
 
-def _index(library: Any, home: Path, articles: Sequence[Article]) -> None:
+def _index(library: Any, articles: Sequence[tuple[str, str]]) -> None:
     have = {paper.key for paper in library.library.papers()}
-    folder = home / "articles"
-    folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for article in articles:
-        if article.name not in have:
-            files.append(folder / f"{article.name}.md")
-            files[-1].write_text(article.text, encoding="utf-8")
-    if files:
-        ingest(library, files)
+    with TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{name}.md" for name, _ in articles if name not in have]
+        for file, text in ((Path(folder) / f"{name}.md", text) for name, text in articles):
+            file.write_text(text, encoding="utf-8")
+        if files:
+            ingest(library, files)
 
 
-def _git(repository: Path, *arguments: str) -> str:
+def git_text(repository: Path, *arguments: str) -> str:
+    """What a git command on the repository prints."""
     done = subprocess.run(
         ["git", "-C", str(repository), *arguments], capture_output=True, check=True, text=True, encoding="utf-8"
     )

@@ -26,21 +26,35 @@ _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 def check_formats(
     formats: Sequence[CheckFormat] | CheckFormat, out: Path | str | None, file: Path
 ) -> tuple[CheckFormat, ...]:
-    """The formats to write, validated; raises `InputError`."""
+    """The formats to write; raises `InputError` for an unknown one, and if none of them can be made of this file."""
     names = (formats,) if isinstance(formats, str) else tuple(formats)
     for name in names:
         if name not in CHECK_FORMATS:
             raise InputError(f"formats: unknown format {name!r}.", help=f"Choose from {', '.join(CHECK_FORMATS)}.")
-        if name in _COPIES and file.suffix.lower() != f".{name}":
-            raise InputError(
-                f"formats: {file.name} is no .{name}, so no copy of it with remarks can be made as {name}."
-            )
+    lacking = without_copy(names, file)
+    if lacking and len(lacking) == len(names):
+        raise InputError(f"formats: {' '.join(lacking)}", help="Choose html, json or sarif.")
     if names and out is None:
         raise InputError(
             "formats: no file can be written without out.",
             help="Give it as out (--out FOLDER on the command line).",
         )
-    return tuple(dict.fromkeys(names)) or (("html",) if out is not None else ())
+    wanted = tuple(name for name in dict.fromkeys(names) if name not in _COPIES or _is_copied(name, file))
+    return wanted or (("html",) if out is not None else ())
+
+
+def without_copy(formats: Sequence[CheckFormat] | CheckFormat, file: Path) -> list[str]:
+    """A line for each format that a copy with remarks would need, and the text does not have."""
+    names = (formats,) if isinstance(formats, str) else formats
+    return [
+        f"{file.name} is no .{name}, so no copy of it with remarks can be made as {name}."
+        for name in dict.fromkeys(names)
+        if name in _COPIES and not _is_copied(name, file)
+    ]
+
+
+def _is_copied(name: CheckFormat, file: Path) -> bool:
+    return file.suffix.lower() == f".{name}"
 
 
 def write_check(

@@ -17,7 +17,7 @@ from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
 from ..documents import Category, Chunk, Evidence, Paper
 from ..experiment import Experiment
 from ..roles.protocols import Source
-from ..text.words import shorten, stem
+from ..text.words import is_stop, shorten, split_words, stem
 from .claim_records import FaultRecord, fault
 from .manuscript import ManuscriptSentence
 from .nearest_sentences import SAME_MATTER, SAME_WORDS, SHOWN_WORDS, NearSentence
@@ -103,14 +103,18 @@ def number_faults(
             continue
         swapped = said and _other_unit(marked, number, (said.text,), (said.text,))
         swapped = swapped or _other_unit(marked, number, nearest, texts)
-        other = said and _other_number(marked, number, said)
+        bound = _other_bound(marked, number, texts)
+        other = None if said is None else _other_number(marked, number, said)
         if swapped:
             bare = words.rstrip("%\\ ")
             message = f"{bare}{swapped[0]}: the source has this value as {bare}{swapped[1]}."
             found.append(fault("unit-differs", message))
-        elif said and other:
-            message = f'{_with_unit(marked, number)}: the source has {other} ("{shorten(said.text, SHOWN_WORDS)}").'
-            found.append(fault("number-differs", message))
+        elif bound:
+            found.append(fault("number-differs", f"{words}: the source has {bound}."))
+        elif said and other is not None:
+            quoted = f'"{shorten(said.text, SHOWN_WORDS)}"'
+            has = f"the source has {other} ({quoted})" if other else f"the source says {quoted}"
+            found.append(fault("number-differs", f"{_with_unit(marked, number)}: {has}."))
         elif trace.origin is None and not _stands_with_noun(marked, number, texts):
             where = "in the cited paper" if sources else "in the experiment"
             also = " nor in the experiment" if sources and experiment is not None else ""
@@ -118,11 +122,37 @@ def number_faults(
     return found
 
 
-def _other_number(text: str, number: Number, said: NearSentence) -> str:
-    """What the sentence that says the same has in place of a number; empty if it has this one, or none instead."""
+def _other_bound(text: str, number: Number, sources: Sequence[str]) -> str:
+    """How the sources bound a value ("<0.001") that a text states, or bounds, otherwise ("= 0.001"); else empty."""
+    sign = _sign_before(text, number)
+    other = ""
+    for source in sources if sign else ():
+        for given in _given(source):
+            if given.value == number.value and given.scale == number.scale:
+                there = _sign_before(source, given)
+                if there not in ("<", ">") or there == sign:
+                    return ""
+                other = other or f"{there}{source[given.start : given.end]}"
+    return other
+
+
+def _sign_before(text: str, number: Number) -> str:
+    found = _SIGN.search(text, max(0, number.start - 6), number.start)
+    return _SIGNS.get(found[1], found[1]) if found else ""
+
+
+_SIGN: Final = re.compile(r"([=<>\u2264\u2265\u2a7d\u2a7e])[ \u00a0\u2009\u202f$]{0,3}$")
+_SIGNS: Final = {"\u2264": "<", "\u2265": ">", "\u2a7d": "<", "\u2a7e": ">"}
+
+
+def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
+    """What the sentence that says the same has in place of a number; None if it has this one, or none instead.
+
+    Empty if nothing shows which of its numbers that is: of the same unit and near the same words.
+    """
     near = said.text if said.share >= SAME_WORDS else said.around
     if any(_same_value(number, given) for given in _given(near)):
-        return ""
+        return None
     claimed = claimed_numbers(text)
     others = [
         given
@@ -133,7 +163,26 @@ def _other_number(text: str, number: Number, said: NearSentence) -> str:
     alike = [given for given in others if noun == _noun(said.text, given)] or (
         others if said.share >= SAME_WORDS else []
     )
-    return _with_unit(said.text, alike[0]) if alike else ""
+    if not alike:
+        return None
+    unit, words = _unit_after(text, number)[0], _words_around(text, number)
+    rated = [
+        (len(words & _words_around(said.text, given)), -abs(given.value - number.value), given)
+        for given in alike
+        if _unit_after(said.text, given)[0] == unit
+    ]
+    shared, _, best = max(rated, key=lambda item: item[:2], default=(0, Decimal(0), number))
+    return _with_unit(said.text, best) if shared else ""
+
+
+_AROUND: Final = 50  # characters on either side of a number
+
+
+def _words_around(text: str, number: Number) -> frozenset[str]:
+    """The nearest words that carry matter: up to three before a number and two after it."""
+    sides = (text[max(0, number.start - _AROUND) : number.start], text[number.end : number.end + _AROUND])
+    before, after = ([word.form for word in split_words(side) if not is_stop(word)] for side in sides)
+    return frozenset((*before[-3:], *after[:2]))
 
 
 def _same_value(number: Number, given: Number) -> bool:

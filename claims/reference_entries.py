@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +35,8 @@ _LEAST_TITLE: Final = 3  # words by which a listed entry can name a paper of the
 _SAME_KEY: Final = 0.55  # similarity of titles from which a shared key means the same paper
 _YEARS_APART: Final = 1  # between preprint and article
 _LONGEST_ORGANISATION: Final = 90  # characters
+_NEAR_KEY: Final = 0.8
+_BEGUN_KEY: Final = 5  # characters of a key by which one that goes on is suggested
 
 
 @dataclass(frozen=True)
@@ -332,11 +335,22 @@ def citation_faults(
                 message = f"{work.shown} may be any of {', '.join(several)}; name more authors or add a letter."
                 found.append(fault("ambiguous-citation", message))
             elif work.key or work.number is not None or references.complete:
-                held = " The library has a paper of this key." if work.key in library and references.complete else ""
+                hint = " The library has a paper of this key." if references.complete else ""
+                if work.key not in library:
+                    near = near_keys(work.key, references.entries) or near_keys(work.key, library)
+                    hint = f" Did you mean {' or '.join(near)}?" if near else ""
                 found.append(
-                    fault("key-without-entry", f"{work.shown} is cited, but the reference list lacks it.{held}")
+                    fault("key-without-entry", f"{work.shown} is cited, but the reference list lacks it.{hint}")
                 )
     return found
+
+
+def near_keys(key: str, known: Iterable[str]) -> list[str]:
+    """The keys of which this one is probably a misspelling or the beginning, nearest first."""
+    plain = {other.casefold(): other for other in known}
+    near = difflib.get_close_matches(key.casefold(), plain, n=2, cutoff=_NEAR_KEY)
+    begun = [other for other in plain if len(key) >= _BEGUN_KEY and other.startswith(key.casefold())]
+    return [plain[other] for other in dict.fromkeys([*begun[:2], *near])][:2]
 
 
 def pointer_faults(manuscript: Manuscript, sentences: Sequence[ManuscriptSentence]) -> dict[int, list[FaultRecord]]:

@@ -22,7 +22,7 @@ from .options import (
 )
 from .output import notice, notice_command, result, result_json
 from .runs import when
-from .sections import ForceOption
+from .sections import OverwriteOption
 from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
@@ -169,13 +169,15 @@ def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: 
 
 
 @conversations_app.command("export")
+@takes_options(files=OverwriteOption)
 def export_conversation(
     thread_id: IdArgument,
     file: Annotated[
         Path, typer.Argument(help="File to write: JSON if its name ends in .json, else markdown.", show_default=False)
     ],
-    force: ForceOption = False,
     home: HomeOption = None,
+    *,
+    files: OverwriteOption,
 ) -> None:
     """Export a conversation to a file; never overwrites a file that you edited."""
     from ..api import stored_conversations as stored
@@ -183,7 +185,7 @@ def export_conversation(
     found = _open_home(home)
     entry = stored.find_conversation(found, thread_id)
     turns = stored.read_turns(found, entry.thread_id)
-    written, notices = stored.write_transcript(file, entry.thread_id, turns, home=found, force=force)
+    written, notices = stored.write_transcript(file, entry.thread_id, turns, home=found, force=files.force)
     for line in notices:
         notice(f"Note: {line}")
     notice(f"Written: {written}")

@@ -2,40 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict
-from enum import StrEnum
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted
-from ..api.run_options import ModelSettings, TableOptions
+from ..api.run_options import ModelSettings, Shown, TableOptions, option
+from ..errors import InputError
 from .options import HomeOption, JsonOption, complete_keys, home_session, takes_options
 from .output import notice, result_json
 from .runs import when
 from .searching import plain_sentence
-from .sections import ForceOption
+from .sections import OverwriteOption
 from .terminal_text import Columns, one_line, table
 
-OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", help="Folder for the table's files; none are written without it.", show_default=False),
-]
+if TYPE_CHECKING:
+    from ..api.homes import Session
 
 
-TableFileFormat = StrEnum("TableFileFormat", ["MD", "CSV", "XLSX", "TEX", "DOCX", "HTML"])
-TableFormatOption = Annotated[
-    list[TableFileFormat] | None,
-    typer.Option(
-        "--format",
-        help="Also write CSV, Excel (with a sheet of the words), LaTeX, Word, or HTML whose cells open to their words; "
-        "can be repeated.",
-        show_default="md",
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class TableFiles(OverwriteOption):
+    """Which files of a table are written."""
+
+    formats: Annotated[tuple[str, ...], Shown("--format", "md")] = option(
+        "Also write csv, xlsx (with a sheet of the words), tex, docx, html whose cells open to their words, or svg",
+        value=(),
+    )
+
+    out: Path | None = option(  # noqa: RUF009 - it makes a field
+        "Folder for the table's files; none are written without it."
+    )
+
+    def require_folder(self) -> None:
+        """Raise `InputError` for formats without a folder."""
+        if self.formats and self.out is None:
+            raise InputError("--format needs a folder.", help="Name one with --out.")
+
+    def write(self, session: Session, table_id: str) -> dict[str, Any]:
+        """Write the files, if a folder is given; returns the table."""
+        from ..api.evidence_tables import load_table, save_table
+
+        if self.out is None:
+            return load_table(session, table_id)
+        formats: Sequence[Any] = self.formats
+        return save_table(session, table_id, self.out, formats, force=self.force)
 
 
 tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, edit and delete tables.")
@@ -43,15 +57,13 @@ tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List
 IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of it.", show_default=False)]
 
 
-@takes_options(options=TableOptions, settings=ModelSettings)
+@takes_options(files=TableFiles, options=TableOptions, settings=ModelSettings)
 def make_table(
     question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.", show_default=False)],
-    formats: TableFormatOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    files: TableFiles,
     options: TableOptions,
     settings: ModelSettings,
 ) -> None:
@@ -63,17 +75,14 @@ def make_table(
 
     Example: citeloom table "trials of aspirin for migraine" --columns "n,dose[mg],pain free:number[%]" --out tables
     """
-    from ..api.evidence_tables import make_table as make, save_table
+    from ..api.evidence_tables import make_table as make
 
+    files.require_folder()
     with home_session(home, **settings.changes()) as session:
         record = make(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
-        if out is not None:
-            record |= save_table(session, record["table_id"], out, _names(formats), force=force)
+        if files.out is not None:
+            record |= files.write(session, record["table_id"])
     result_json(record) if as_json else show(record)
-
-
-def _names(formats: list[TableFileFormat] | None) -> Any:
-    return [item.value for item in formats or ()]
 
 
 @tables_app.command("list")
@@ -95,22 +104,18 @@ def list_tables(as_json: JsonOption = False, home: HomeOption = None) -> None:
 
 
 @tables_app.command("show")
+@takes_options(files=TableFiles)
 def show_table(
     table_id: IdArgument,
-    formats: TableFormatOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
+    *,
+    files: TableFiles,
 ) -> None:
     """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
-    from ..api.evidence_tables import load_table, save_table
-
-    with home_session(home, reading=out is None) as session:
-        if out is None:
-            record = load_table(session, table_id)
-        else:
-            record = save_table(session, table_id, out, _names(formats), force=force)
+    files.require_folder()
+    with home_session(home, reading=files.out is None) as session:
+        record = files.write(session, table_id)
     result_json(record) if as_json else show(record)
 
 
@@ -146,7 +151,7 @@ def delete_tables(
 
 def show(record: dict[str, Any]) -> None:
     """Print a table, its counts, and why near cases were left out."""
-    from ..api.evidence_tables import cell_text, count_line, study_name
+    from ..api.evidence_tables import cell_text, count_line, study_name, sum_lines
 
     names = [column["name"] for column in record["columns"]]
 
@@ -161,7 +166,8 @@ def show(record: dict[str, Any]) -> None:
     table(record["question"], record["rows"], columns, prose=names)
     for item in record["left_out"]:
         notice(f"Left out: {item['key']}: {item['reason']}")
-    notice(count_line(record))
+    for line in (count_line(record), *sum_lines(record)):
+        notice(line)
     if any(row["changed"] for row in record["rows"]):
         notice("* The paper was changed since it was read; the same command reads it again.")
     for line in filter(None, (record["notice"], *record.get("warnings", ()))):

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..api.messages import counted
-from ..api.run_options import StyleSettings
-from ..errors import DONE_WITH_REFUSALS, InputError
+from ..api.run_options import Shown, StyleSettings, option
+from ..errors import DONE_WITH_REFUSALS
 from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
-from .sections import FileFormat, ForceOption
+from .sections import OverwriteOption
 from .terminal_text import one_line
 
 
-@takes_options(settings=StyleSettings)
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(OverwriteOption):
+    """What an export writes."""
+
+    formats: Annotated[tuple[str, ...], Shown("--format", completes="formats")] = option(
+        "Formats to write: tex, docx, html, pdf or zip", value=()
+    )
+
+
+@takes_options(files=ExportOptions, settings=StyleSettings)
 def export(
     file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.", show_default=False)],
-    formats: Annotated[list[FileFormat], typer.Option("--format", help="Format to write; can be repeated.")],
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the files.", show_default="the folder of the .md")
     ] = None,
-    force: ForceOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    files: ExportOptions,
     settings: StyleSettings,
 ) -> None:
     """Write the text of an edited markdown file in other formats.
@@ -36,16 +45,12 @@ def export(
 
     Example: citeloom export paper/discussion.md --format docx
     """
-    wanted = [name.value for name in dict.fromkeys(formats) if name is not FileFormat.MD]
-    if not wanted:
-        raise InputError("--format md: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
     from ..api.arguments import parse_formats
     from ..api.files import export as export_file
 
+    wanted = parse_formats(files.formats, file.parent)
     with home_session(home, **settings.changes()) as session:
-        exported = export_file(
-            session, file, parse_formats(wanted, file.parent), out=out, csl=settings.csl, force=force
-        )
+        exported = export_file(session, file, wanted, out=out, csl=settings.csl, force=files.force)
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
     result_json(exported) if as_json else result("\n".join(exported["files"].values()))

@@ -78,9 +78,6 @@ def resume_command(arguments: Sequence[str], error: CiteloomError | None = None)
 
 def multi_value_hint(error: Any, arguments: Sequence[str]) -> str:
     """The hint for a usage error caused by several values after a repeatable option; "" for other errors."""
-    if (given := getattr(error, "param", None)) is not None:  # --format a,b
-        value = error.message.removeprefix("Value error, ").partition(" is not ")[0]
-        return _hint(given.opts[0]) if given.multiple and "," in value else ""
     command = getattr(getattr(error, "ctx", None), "command", None)
     if command is None or not error.format_message().startswith(_UNEXPECTED):
         return ""
@@ -100,7 +97,7 @@ def require_single_value(option: str, values: Sequence[str], file: object) -> No
 
 
 def _hint(option: str) -> str:
-    return f" Give {option} once for each value."
+    return f" Give several values of {option} as one, with commas."
 
 
 def use_argv_name(command: Any) -> None:

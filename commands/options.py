@@ -35,6 +35,7 @@ HomeOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
 # Options named differently from the settings they override.
 _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
+FILE_FORMATS: Final = ("md", "tex", "docx", "html", "pdf", "zip")
 
 _before_command: list[str] = []
 _in_use: list[Path] = []
@@ -87,12 +88,19 @@ def readable_records(home: Home) -> Home:
 
 
 @contextmanager
-def home_session(home: str | None, *, reading: bool = False, **overrides: Any) -> Iterator[Session]:
+def home_session(
+    home: str | None, *, reading: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
+) -> Iterator[Session]:
     """Open an existing library for a command; prints the home on stderr. Raises `InputError`.
 
-    `reading` is explained at `command_session`; `overrides` are settings.
+    `reading` is explained at `command_session`; `overrides` are settings. What a search or an answer needs is loaded
+    `early`, beside the imports that follow.
     """
     settings, found = resolve(home, **overrides)
+    if early and found.exists():
+        from ..api.early_loading import load_early
+
+        load_early(settings, early)
     with command_session(settings, found, create=False, reading=reading) as session:
         yield session
 
@@ -177,4 +185,9 @@ def _completed(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
     return []
 
 
-_COMPLETIONS: Final = {"papers": complete_keys}
+def complete_formats(incomplete: str) -> list[str]:
+    """Complete formats of a text's files."""
+    return [name for name in FILE_FORMATS if name.startswith(incomplete)]
+
+
+_COMPLETIONS: Final[dict[str, Callable[..., Any]]] = {"papers": complete_keys, "formats": complete_formats}

@@ -14,7 +14,7 @@ from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result_json
 from .run_display import AnswerStreamView, answer_progress
 from .run_report import end_incomplete, next_steps, report_run, show_answer
-from .sections import ForceOption, FormatOption, PageImagesOption, output_to
+from .sections import TextFiles
 
 if TYPE_CHECKING:
     from ..api.homes import Session
@@ -27,16 +27,14 @@ OutOption = Annotated[
 ]
 
 
-@takes_options(limits=QuestionOptions, settings=AnswerSettings)
+@takes_options(files=TextFiles, limits=QuestionOptions, settings=AnswerSettings)
 def research(
     question: QuestionArgument,
-    formats: FormatOption = None,
     out: OutOption = None,
-    force: ForceOption = False,
-    page_images: PageImagesOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    files: TextFiles,
     limits: QuestionOptions,
     settings: AnswerSettings,
 ) -> None:
@@ -49,12 +47,11 @@ def research(
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018
     """
-    if formats and out is None:
-        raise InputError("--format needs a folder.", help="Name one with --out.")
-    if page_images and out is None:
-        raise InputError("--page-images needs a folder.", help="Name one with --out.")
-    output = None if out is None else output_to(out, formats or (), force=force, page_images=page_images)
-    record, view = run_async(_ask(limits.request(question), output, home, settings, draft=not as_json))
+    if out is None and (files.formats or files.page_images):
+        flag = "--format" if files.formats else "--page-images"
+        raise InputError(f"{flag} needs a folder.", help="Name one with --out.")
+    output = None if out is None else files.output(out, files.formats)
+    record, view = run_async(_ask(question, limits, output, home, settings, draft=not as_json))
     if as_json:
         result_json(record)
     else:
@@ -65,13 +62,22 @@ def research(
 
 
 async def _ask(
-    request: ResearchRequest, output: Output | None, home: str | None, given: AnswerSettings, *, draft: bool
+    question: str,
+    limits: QuestionOptions,
+    output: Output | None,
+    home: str | None,
+    given: AnswerSettings,
+    *,
+    draft: bool,
 ) -> tuple[ResultRecord, AnswerStreamView]:
-    from ..api.running import plain_question
+    from ..api.early_loading import plain_question
 
-    plain_question(request.question)  # before a home is created or printed
-    with home_session(home, **given.changes()) as session, answer_progress(session.spent_now, draft=draft) as view:
-        return await answer_one(request, output, session, view), view
+    plain_question(question)  # before a home is created or printed
+    with (
+        home_session(home, early="answer", **given.changes()) as session,
+        answer_progress(session.spent_now, draft=draft) as view,
+    ):
+        return await answer_one(limits.request(question), output, session, view), view
 
 
 async def answer_one(

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from ..api.blocking import run_async
-from ..api.messages import counted
+from ..api.messages import counted, shorten
 from ..api.run_options import RunLimits
 from .options import HomeOption, JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import notice, result, result_json
 from .research import answer_one
 from .run_display import answer_progress
 from .run_report import end_incomplete
-from .sections import ForceOption, OutOption, PageImagesOption, output_to, write_one
+from .sections import OutOption, RunFiles, write_one
 from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
@@ -70,27 +69,25 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
         ids = query["evidence_ids"]
         named = f"{', '.join(ids[:_FIRST_IDS])}{', ...' if len(ids) > _FIRST_IDS else ''}"
         found = f"{counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
-        said = shorten(query["query"], _MAX_QUERY, placeholder=" ...")
+        said = shorten(query["query"], _MAX_QUERY)
         result(one_line(f"[{query['origin']}] {said} -> {found}"))
     if record["result"]:
         result(f"\n{record['result']['text']}")
 
 
 @runs_app.command("resume")
-@takes_options(limits=RunLimits)
+@takes_options(files=RunFiles, limits=RunLimits)
 def resume_run(
     run_id: IdArgument,
     out: OutOption = Path(),
-    force: ForceOption = False,
-    page_images: PageImagesOption = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
+    files: RunFiles,
     limits: RunLimits,
 ) -> None:
     """Resume a paused or killed run."""
-    output = output_to(out, force=force, page_images=page_images)
-    record = run_async(_resume(run_id, output, home, limits.changes()))
+    record = run_async(_resume(run_id, files.output(out), home, limits.changes()))
     if as_json:
         result_json(record)
     else:

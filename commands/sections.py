@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +11,9 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import command
-from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings
+from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings, Shown, option
 from .failure_hints import require_single_value
-from .options import HomeOption, JsonOption, home_session, takes_options
+from .options import FILE_FORMATS, HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .run_display import section_progress
 from .run_report import end_incomplete, references_markdown, report_run
@@ -30,26 +30,42 @@ ExpOption = Annotated[
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
 
 
-FileFormat = StrEnum("FileFormat", ["MD", "TEX", "DOCX", "HTML", "PDF", "ZIP"])
-FormatOption = Annotated[
-    list[FileFormat] | None,
-    typer.Option(
-        "--format",
-        help="Also write LaTeX (citing from the .bib), Word, HTML, a PDF (where xelatex or tectonic is installed), or "
-        "a zip of LaTeX, .bib and figures; can be repeated.",
-        show_default="md",
-    ),
-]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Write it again, without reusing cached answers.")]
-ForceOption = Annotated[
-    bool, typer.Option("--force", help="Overwrite files that you edited; by default new files get a number.")
-]
-PageImagesOption = Annotated[
-    bool,
-    typer.Option(
-        "--page-images", help="Put images of the cited PDF pages into the evidence report, with the cited words marked."
-    ),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverwriteOption:
+    """Whether edited files are kept."""
+
+    force: bool = option("Overwrite files that you edited; by default new files get a number.", value=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFiles(OverwriteOption):
+    """How the files of a run are written."""
+
+    page_images: bool = option(
+        "Put images of the cited PDF pages into the evidence report, with the cited words marked.", value=False
+    )
+
+    def output(self, out: Path, formats: Sequence[str] = ()) -> Output:
+        """Where and how to write."""
+        from ..api.arguments import parse_formats
+        from ..api.running import FORMATS, Output
+
+        wanted = parse_formats(formats, out)
+        return Output(out, tuple(known for known in FORMATS if known in wanted), self.force, self.page_images)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFiles(RunFiles):
+    """Which files of a text are written, and how."""
+
+    formats: Annotated[tuple[str, ...], Shown("--format", "md", "formats")] = option(
+        "Also write tex (LaTeX, citing from the .bib), docx, html, pdf (where xelatex or tectonic is installed), or "
+        "zip (LaTeX, .bib and figures)",
+        value=(),
+    )
 
 
 _FIELDS = (
@@ -70,22 +86,20 @@ _PAPER_HELP = (
 def section_command(kind: RunKind) -> Callable[..., None]:
     """The command that writes a section, or all as a paper."""
 
-    @takes_options(settings=PaperSettings if kind == "paper" else SectionSettings)
+    @takes_options(files=TextFiles, settings=PaperSettings if kind == "paper" else SectionSettings)
     def write(
         file: ExpArgument = None,
         exp: ExpOption = None,
         out: OutOption = Path(),
-        formats: FormatOption = None,
         fresh: FreshOption = False,
-        force: ForceOption = False,
-        page_images: PageImagesOption = False,
         as_json: JsonOption = False,
         home: HomeOption = None,
         *,
+        files: TextFiles,
         settings: PaperSettings,
     ) -> None:
         given = experiment_file(kind, file, exp)
-        output = output_to(out, formats or (), force=force, page_images=page_images)
+        output = files.output(out, files.formats)
         record = run_async(_write(kind, given, output, fresh, home, settings))
         if as_json:
             result_json(record)
@@ -111,7 +125,7 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment file, given by position or as --exp."""
     from ..errors import InputError
 
-    require_single_value("--format", list(FileFormat), file)
+    require_single_value("--format", FILE_FORMATS, file)
     if file and exp and file != exp:
         raise InputError(f"Two experiments were given, {file} and {exp}.", help="Give one.")
     if given := file or exp:
@@ -144,10 +158,3 @@ async def write_one(request: SectionRequest, output: Output, session: Session) -
         finished = await run_and_save(request, session, output, on_event=show, on_notice=notice)
     report_run(finished)
     return finished.record
-
-
-def output_to(out: Path, formats: Sequence[str] = (), *, force: bool, page_images: bool = False) -> Output:
-    """The given folder and formats, in the order of `FORMATS`."""
-    from ..api.running import FORMATS, Output
-
-    return Output(out, tuple(known for known in FORMATS if known in formats), force, page_images)

@@ -144,28 +144,22 @@ def _nothing_found(written: WrittenDraft, search: QuestionSearch, papers: int, *
     if search.route["kind"] == "remark":
         return _NO_QUESTION
     language = foreign_language(written.brief.question) if isinstance(written.brief, AnswerBrief) else ""
-    lines = [
-        f"{_NO_ANSWER}: no relevant passage was found."
-        if judged
-        else "Nothing near: no passage of the library is near to this question.",
-        *(["", _IN_ENGLISH.format(language=language)] if language else []),
-        "",
-        "Searched:",
-        "",
-    ]
     read = sum(record["shown"] - record["unreadable"] for record in searches_of(written.queries))
     passages = counted(read, "passage")
     looked = counted(len(search.shortlist), "paper")
     if search.route["track"] == "one_paper":
-        lines.append(f"- {passages} of {search.shortlist[0]}")
+        looked_at = f"{passages} of {search.shortlist[0]}"
     elif search.route["papers"] or search.limited:
-        lines.append(f"- {passages} of the {looked} named")
+        looked_at = f"{passages} of the {looked} named"
     else:
-        lines.append(f"- the summaries of all papers ({papers:,})")
-        lines.append(f"- {passages} of the {looked} nearest by summary")
-    if further := sum(record["origin"] == "custom" for record in written.queries):
-        lines.append(f"- the full texts, {counted(further, 'more time')}, in other words")
-    return "\n".join(lines)
+        looked_at = f"{passages} of the {looked} nearest by summary among {counted(papers, 'paper')}"
+    said = (
+        f"{_NO_ANSWER}: no relevant passage was found."
+        if judged
+        else "Nothing near: no passage of the library is near to this question."
+    )
+    lines = [f"{said} Looked at: {looked_at}.", *([_IN_ENGLISH.format(language=language)] if language else [])]
+    return "\n\n".join(lines)
 
 
 def as_answer(record: dict[str, Any], written: WrittenDraft, *, quoted_only: bool) -> dict[str, Any]:

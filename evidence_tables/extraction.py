@@ -61,7 +61,8 @@ class Decision:
 class TableFiller:
     """What filling one table needs. `cells` and `screener` are None without a chat model: then `reader` finds passages.
 
-    Of more than `most` papers in scope, the cards of those nearest to the question are read.
+    Of more than `most` papers in scope, the cards of those nearest to the question are read. `needs` are what papers
+    are screened for, if not the question; a single paper is read without being screened.
     """
 
     library: Library
@@ -74,6 +75,12 @@ class TableFiller:
     screener: PaperScreener | None
     most: int
     on_progress: OnProgress
+    needs: tuple[Need, ...] = ()
+
+    @property
+    def _purpose(self) -> Purpose:
+        needs = self.needs or (Need("N1", self.question, (self.question,)),)
+        return Purpose("; ".join(need.text for need in needs), needs)
 
     async def fill(self, scope: Scope) -> None:
         """Decide on every paper in scope and store the cells of those that belong; raises whatever the roles raise."""
@@ -108,10 +115,10 @@ class TableFiller:
         """
         if not undecided:
             return []
-        purpose = Purpose(self.question, (Need("N1", self.question, (self.question,)),))
+        purpose = self._purpose
         near = await keys_to_screen(self.library, purpose, Scope(tuple(papers)), self.most or len(papers))
         undecided = [key for key in near if key in set(undecided)]
-        if not undecided or not self.most:
+        if not undecided or not self.most or (len(papers) == 1 and self.screener):
             return undecided
         if self.screener is None:
             scores = await gather_all(self._nearest(purpose, key) for key in undecided)

@@ -27,8 +27,8 @@ from .citation_keys import KeyFields, KeyPattern
 from .enriching import FROM_ANY_SERVICE, REGISTRARS, store_responses
 from .matching import SURE, compare
 from .service_client import fetch
+from .service_works import Work
 from .services import Services
-from .work import Work
 
 if TYPE_CHECKING:
     import httpx

@@ -10,6 +10,7 @@ from ..documents import Chunk
 
 if TYPE_CHECKING:
     from ..documents.chunking import Window
+    from .protocols import PaperCard
 
 ColumnKind = Literal["text", "number", "yes/no", "choice", "p-value", "interval"]
 COLUMN_KINDS: Final[tuple[ColumnKind, ...]] = get_args(ColumnKind)
@@ -86,6 +87,9 @@ class CellReader(Protocol):
 
         `titles` are papers that the table is about. A column without a valid answer is described by its name alone.
         """
+
+    async def propose_claims(self, topic: str, cards: Sequence[PaperCard], most: int) -> tuple[str, ...]:
+        """At most `most` claims on which the papers with these cards may disagree."""
 
     async def read_row(
         self, question: str, columns: Sequence[TableColumn], windows: Sequence[Window], studies: Sequence[str] = ()

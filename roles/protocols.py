@@ -373,29 +373,6 @@ class FailingSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """What a paper says at one place: each of `spans` is a sentence `chunk.text[start:end]`, in order."""
-
-    chunk: Chunk
-    paper: Paper
-    spans: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A judge's comparison of two statements; `first` and `second` index their `spans` when they contradict.
-
-    `claim` and `reason` are the judge's words, one line each.
-    """
-
-    label: Literal["contradict", "agree", "unrelated", "unjudged"]
-    claim: str = ""
-    reason: str = ""
-    first: int = 0
-    second: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class PaperCard:
     """The card of a paper shown to a screener; never used as evidence."""
 
@@ -501,12 +478,6 @@ class ClaimJudge(SupportJudge, Protocol):
     async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
         """For each sentence without a citation, in order, its kind; None where there was no valid answer."""
         ...
-
-
-class ContradictionJudge(Protocol):
-    """Judges whether statements of two papers disagree on one claim."""
-
-    async def compare(self, first: Statement, second: Statement) -> Comparison: ...
 
 
 class PaperSummarizer(Protocol):

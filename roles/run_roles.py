@@ -11,7 +11,6 @@ from .protocols import (
     AnswerWriter,
     Brief,
     ClaimJudge,
-    ContradictionJudge,
     EvidenceReader,
     NeedsPlanner,
     PaperScreener,
@@ -44,8 +43,8 @@ class AnswerRoles:
 class Roles:
     """The roles of one run; `notice` is one line for the user about the mode.
 
-    `answering` are the roles for questions. `comparer` judges contradictions, `screener` reads cards, `claims` judges
-    users' texts and `cells` fills evidence tables; all four are None without a chat model.
+    `answering` are the roles for questions. `screener` reads cards, `claims` judges users' texts, `cells` fills
+    evidence tables, `stances` (the judge's model) those on claims; all four are None without a chat model.
     """
 
     needs: NeedsPlanner
@@ -56,9 +55,9 @@ class Roles:
     summarizer: PaperSummarizer
     answering: AnswerRoles
     notice: str = ""
-    comparer: ContradictionJudge | None = None
     screener: PaperScreener | None = None
     cells: CellReader | None = None
+    stances: CellReader | None = None
     claims: ClaimJudge | None = None
 
     def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, cast
 
 from ..errors import ConfigurationError, InputError
@@ -32,29 +32,10 @@ OnNotice = Callable[[str], None]
 # Settings that affect which evidence is found or what is written. Not the citation style, applied to the
 # finished text, nor concurrency and retries, which only affect the duration.
 TEXT_SETTINGS: Final = (
-    "temperature",
-    "retrieval_mode",
-    "rerank",
-    "top_k_initial",
-    "top_k_final",
-    "per_paper",
-    "window_tokens",
-    "read_tokens",
-    "search_tokens",
-    "paper_share",
-    "vector_weight",
-    "llm_weight",
-    "score_threshold",
-    "max_search_iterations",
-    "max_repairs",
-    "summary_words",
-    "depth",
-    "section_words",
-    "max_output_tokens",
-    "context_tokens",
-    "enough_findings",
-    "cite_retracted",
-)
+    "temperature retrieval_mode rerank top_k_initial top_k_final per_paper window_tokens read_tokens search_tokens "
+    "paper_share vector_weight llm_weight score_threshold max_search_iterations max_repairs summary_words depth "
+    "section_words max_output_tokens context_tokens enough_findings cite_retracted"
+).split()
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
 # The only settings that the register stores and that are read back.
 KEPT_SETTINGS: Final = frozenset(
@@ -190,7 +171,7 @@ class ResearchRequest:
     thread_id: str | None = None
     turns: tuple[TurnRecord, ...] = ()
     follow_up: bool = False
-    recalled: tuple[dict[str, Any], ...] = field(default=())
+    recalled: tuple[dict[str, Any], ...] = ()
 
     @property
     def kind(self) -> Literal["research"]:
@@ -233,13 +214,6 @@ class ResearchRequest:
         own |= {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}
         return {"asked": self.graph_input(), "settings": settings_record(settings) | own}
 
-    @classmethod
-    def from_record(cls, record: dict[str, Any], *, fresh: bool, thread_id: str) -> ResearchRequest:
-        """The request of a registered run."""
-        asked = dict(record["asked"])
-        listed: dict[str, Any] = {name: tuple(asked.pop(name, ())) for name in ("papers", "turns", "recalled")}
-        return cls(**asked, **listed, fresh=fresh, thread_id=thread_id)
-
 
 RunRequest = SectionRequest | ResearchRequest
 
@@ -251,13 +225,13 @@ def foreign_script(question: str, session: Session) -> bool:
 
 _OF_ANSWERS: Final = frozenset({"answer_words", "answer_sources"})
 
-_ASKED: Final = frozenset(field.name for field in fields(ResearchRequest))
-
 
 def request_to_resume(run: RunRecord) -> RunRequest:
     """Load a registered run's request, to resume exactly this run."""
     if run.section == "research":
-        return ResearchRequest.from_record(run.request, fresh=run.fresh, thread_id=run.thread_id)
+        asked = dict(run.request["asked"])
+        listed: dict[str, Any] = {name: tuple(asked.pop(name, ())) for name in ("papers", "turns", "recalled")}
+        return ResearchRequest(**asked, **listed, fresh=run.fresh, thread_id=run.thread_id)
     source = run.request["source"]
     experiment = parse_experiment(run.request["experiment"], source=source)
     return SectionRequest(cast(RunKind, run.section), experiment, source, run.fresh, run.thread_id)
@@ -297,7 +271,8 @@ def _require_request(run: RunRecord, home: Home) -> None:
     request, needed = run.request, {"asked": dict} if run.section == "research" else {"source": str, "experiment": dict}
     expected: dict[str, type] = {"settings": dict, **needed}
     wrong = [name for name, kind in expected.items() if not isinstance(request.get(name), kind)]
-    wrong += ["asked"] if not wrong and not _ASKED.issuperset(request.get("asked", ())) else []
+    unknown = {*request.get("asked", ())} - {item.name for item in fields(ResearchRequest)} if not wrong else None
+    wrong += ["asked"] if unknown else []
     wrong += ["key_marks"] if not isinstance(request.get("key_marks", []), list) else []
     if wrong:
         place = f"table runs, column request, row thread_id={run.thread_id!r}"

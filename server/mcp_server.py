@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
 from types import MethodType
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 from urllib.parse import quote
 
 from mcp.server.context import ServerRequestContext
@@ -27,18 +27,20 @@ from mcp_types import (
 )
 from pydantic import BeforeValidator, Field, ValidationError, create_model
 
+from ..api.agreement import agreement_of
 from ..api.checking import ClaimRecord, RemarkedText, acheck_claims, acheck_prose, remarks_of
 from ..api.conversation import answer_with_sources, short_answer
+from ..api.evidence_tables import aload_table
 from ..api.library_papers import alist_papers, apaper_markdown
 from ..api.library_search import CategoryName, afind_papers, as_list, as_years, asearch, year_range
 from ..api.library_upkeep import alibrary_status
 from ..api.messages import describe_invalid, field_path
-from ..api.results import AnswerRecord, FoundPapers, FoundPassages, LibraryStatus, TableRecord
+from ..api.results import AgreementRecord, AnswerRecord, FoundPapers, FoundPassages, LibraryStatus, TableRecord
 from ..api.serving import Session
 from ..errors import CiteloomError
 from .job import Job
 from .problems import ServerError, client_help
-from .request_models import ResearchBody, TableBody
+from .request_models import AgreementBody, ResearchBody, TableBody
 from .routes import paper_routes as paper_routes  # which has a shared tool
 from .run_jobs import RunJobs
 from .shared_calls import SHARED_TOOLS, get_table, with_fields
@@ -132,6 +134,15 @@ class LibraryTools:
         table = await _follow(await self._runs.make_table(asked), context)
         return await get_table(self._session, table["table_id"])
 
+    async def agree(self, context: Context[Any, Any], asked: AgreementBody) -> AgreementRecord:
+        """Find out which of the user's papers are for a claim, which against it, under which condition, and which are
+        silent, with the words that decide.
+
+        Every paper is screened. May take many minutes and cost the user money; the same claim again is free.
+        """
+        made = await _follow(await self._runs.make_table(asked), context)
+        return cast("AgreementRecord", agreement_of(await aload_table(self._session, made["table_id"])))
+
     async def check_claim(
         self,
         claim: Annotated[str, Field(min_length=1, max_length=4000, description="One sentence, without citations.")],
@@ -192,6 +203,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
             _strict_tool(tools.search_papers, "Search papers"),
             _strict_tool(with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
             _strict_tool(with_fields(tools.make_table, asked=TableBody), "Make a table", read_only=False),
+            _strict_tool(with_fields(tools.agree, asked=AgreementBody), "Who agrees", read_only=False),
             _strict_tool(tools.check_claim, "Check a sentence", read_only=False),
             _strict_tool(tools.check_text, "Check a text", read_only=False),
             _strict_tool(tools.library_status, "Library status"),

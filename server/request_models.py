@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..api.checking import CheckPart
 from ..api.run_options import (
+    AgreementOptions,
     BudgetOptions,
     QuestionOptions,
     RunLimits,
@@ -86,15 +87,30 @@ class WritingBody(TextBody):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AgreementBody(AgreementOptions, BudgetOptions):
+    """A claim to ask papers about."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    claim: Annotated[str, Field(min_length=1, max_length=2000, description="One sentence.")]
+
+    def order(self) -> dict[str, Any]:
+        """What a job is started with."""
+        limits = part_of(self, BudgetOptions).changes()
+        return {"question": self.claim, "columns": [], "papers": list(self.papers), "agree": True, "limits": limits}
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableBody(TableOptions, BudgetOptions):
     """An evidence table to make or to complete."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     question: Annotated[str, Field(min_length=1, max_length=2000, description="What the rows are.")]
 
-    def limits(self) -> BudgetOptions:
-        """The limits that were given."""
-        return part_of(self, BudgetOptions)
+    def order(self) -> dict[str, Any]:
+        """What a job is started with."""
+        limits = part_of(self, BudgetOptions).changes()
+        columns, papers = list(self.columns), list(self.papers)
+        return {"question": self.question, "columns": columns, "papers": papers, "agree": False, "limits": limits}
 
 
 @dataclass(frozen=True, kw_only=True)

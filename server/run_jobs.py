@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from ..api import stored_conversations
+from ..api.agreement import aagree, agreement_of, id_of_agreement
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
 from ..api.evidence_tables import aload_table, amake_table, id_of_table
 from ..api.homes import Home
@@ -22,7 +23,7 @@ from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
 from .orders import Orders, conversation_deleted, run_deleted
 from .problems import Problem, ServerError, problem
-from .request_models import TableBody
+from .request_models import AgreementBody, TableBody
 
 _STORED_EPOCH: Final = "stored"
 
@@ -127,17 +128,15 @@ class RunJobs:
                 JobOrder(thread_id, "turn", request), partial(self._take_turn, thread_id, request)
             )
 
-    async def make_table(self, asked: TableBody) -> Job:
-        """Start to make or complete a table, or join the job that does.
+    async def make_table(self, asked: TableBody | AgreementBody) -> Job:
+        """Start to make or complete a table, or that of a claim, or join the job that does.
 
         Raises `ServerError` with status 409 while it is being made with other columns.
         """
         await self.session.require_papers()
-        request = {"question": asked.question, "columns": list(asked.columns), "papers": list(asked.papers)}
-        order = JobOrder(
-            id_of_table(asked.question, asked.papers), "table", {**request, "limits": asked.limits().changes()}
-        )
-        return await self.resume_order(order)
+        request = asked.order()
+        name = id_of_agreement if request["agree"] else id_of_table
+        return await self.resume_order(JobOrder(name(request["question"], request["papers"]), "table", request))
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
         """The job of an earlier request, or its registered outcome; resumes a paused run.
@@ -209,13 +208,10 @@ async def _make_table(request: Mapping[str, Any], session: Session, emit: Emit) 
     def show(text: str) -> None:
         emit("stage", {"source": "citeloom", "kind": "stage", "stage": "table", "text": text})
 
-    return await amake_table(
-        session.with_settings(**request["limits"]),
-        request["question"],
-        columns=request["columns"],
-        papers=request["papers"],
-        on_progress=show,
-    )
+    limited, papers = session.with_settings(**request["limits"]), request["papers"]
+    if request["agree"]:
+        return await aagree(limited, request["question"], papers=papers, on_progress=show)
+    return await amake_table(limited, request["question"], columns=request["columns"], papers=papers, on_progress=show)
 
 
 def _recorder(emit: Emit) -> EventRecorder:
@@ -255,7 +251,7 @@ async def load_ended_turn(thread_id: str, home: Home) -> Job:
 async def load_ended_table(table_id: str, session: Session) -> Job:
     """The outcome of a job that no server knows any more: the table; raises `UnknownTableError`."""
     table = await aload_table(session, table_id)
-    return _finished_job(table["table_id"], "table", table)
+    return _finished_job(table["table_id"], "table", agreement_of(table) or table)
 
 
 def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:

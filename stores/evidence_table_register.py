@@ -117,8 +117,8 @@ class StoredTable:
     table_id: str
     question: str
     plan: dict[str, Any]
-    begun_at: float
-    updated_at: float
+    begun_at: float = 0.0
+    updated_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ Track = Literal["one_paper", "survey"]
 QuestionKind = Literal["paper", "focused", "survey", "inventory", "remark"]  # a remark asks for nothing
 
 _INVENTORY = re.compile(
-    r"\b(?:for (?:each|every)|each\b|list (?:all|every)|how many (?:papers|studies|trials)"
-    r"|which (?:of the )?(?:papers|studies|trials|reviews|articles|reports))\b",
+    r"\b(?:for (?:each|every)|list (?:all|every)|how many (?:papers|studies|trials)|each (?:paper|study|trial|review)"
+    r"|which (?:of the )?(?:papers|studies|trials|reviews|articles|reports))\b|\beach(?=\W?$)",
     re.IGNORECASE,
 )
 _FOCUSED = re.compile(

@@ -60,7 +60,6 @@ class ZoteroDatabase:
         return str(self.folder / DATABASE)
 
     async def groups(self) -> list[ZoteroLibrary]:
-
         def read() -> list[ZoteroLibrary]:
             with _open_copy(self.folder / DATABASE) as db:
                 _require_tables(db, self.name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from ..errors import CiteloomError
-from ..metadata.work import objects
+from ..metadata.service_works import objects
 
 ITEM_KEY: Final = re.compile(r"[A-Z0-9]{8}")
 LinkMode = Literal["stored", "linked", "other"]

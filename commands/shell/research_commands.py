@@ -73,6 +73,9 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
         view.end()
     record = turn.record
     shell.turns = turn.number
+    if record["route"]["kind"] == "remark":
+        result(str(record["text"]))
+        return shell.state.without_result()
     if not record["citations"]:
         for text in coverage_warnings(*attempts(record["coverage"])):
             display.warning(text)
@@ -137,7 +140,7 @@ class TurnStages(RunProgress):
         match event["stage"]:
             case "rewritten":
                 notice(f"   {text[:1].upper()}{text[1:]}")
-            case "routed":
+            case "routed" if "nothing is searched" not in text:
                 display.stage("🔍", "Stage 1: Searching summaries for relevant papers...")
             case "shortlisted":
                 self.papers = total

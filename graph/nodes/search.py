@@ -12,7 +12,7 @@ from langgraph.types import Overwrite
 from ...drafts.written_draft import QueryRecord
 from ...experiment import SECTION_KINDS, ExperimentError, parse_experiment
 from ...plurals import counted
-from ...roles.extractive.statement_needs import section_needs
+from ...roles.extractive.statement_needs import is_cited, section_needs
 from ...roles.protocols import AnswerBrief, Purpose
 from ...tools.evidence_search import nearest_chunks, read_in_waves
 from ...tools.scope import Scope
@@ -23,8 +23,11 @@ from ..role_inputs import brief_of
 from ..run_events import on_findings, progress
 from ..section_queries import default_queries as queries_for, without_own_results
 from ..session import Session
-from ..state import RunState, SectionInput, SectionState, Update
-from ..state_conversion import (
+from ..state import (
+    RunState,
+    SectionInput,
+    SectionState,
+    Update,
     first_searches,
     near_titles,
     nothing_done,
@@ -52,20 +55,17 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
     experiment = await asyncio.to_thread(parse_experiment, state["experiment"], kind)
     await session.require_papers()
     queries = await asyncio.to_thread(queries_for, kind, experiment, session.library.embedding.count_tokens)
-    begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if "written" in state else None
+    in_paper = "written" in state
+    begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if in_paper else None
     said = f"{counted(len(queries), 'default query', 'default queries')} for the {kind}"
     runtime.stream_writer(progress("queries", said, total=len(queries), section=begun))
     records: list[QueryRecord] = [
         {"section": kind, "query": query, "origin": "default", "scope": {}, "evidence_ids": []} for query in queries
     ]
-    in_paper = "written" in state
     return {
-        "messages": Overwrite([]),
-        "needs": [],
-        "read_chunks": Overwrite([]),
+        **nothing_done(),
         "queries": Overwrite([*state["queries"], *records] if in_paper else records),
         **({"offered": []} if in_paper else {"evidence": Overwrite([])}),
-        **nothing_done(),
     }
 
 
@@ -94,7 +94,11 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     purpose = await asyncio.to_thread(purpose_of, state)
     limits = await search_limits(session, runtime, section=True)
     proposed = limits.windows(limits.read_tokens, len(purpose.needs))
-    windows = await propose_windows(session.library, purpose.needs, Scope(), proposed, limits.retrieval)
+    known = await asyncio.to_thread(session.library.papers) if "reader" in session.extractive else ()
+    cited = {need.id: [paper.key for paper in known if is_cited(paper, need.text)] for need in purpose.needs}
+    windows = await propose_windows(
+        session.library, purpose.needs, Scope(), proposed, limits.retrieval, candidates=cited
+    )
     papers = len({window.paper.key for window in windows})
     said = f"{counted(len(windows), 'passage')} of {counted(papers, 'paper')} to read"
     runtime.stream_writer(progress("found", said, total=len(windows)))

@@ -38,8 +38,7 @@ from ...roles.protocols import Brief, Draft, VerdictLabel
 from ..role_inputs import brief_of
 from ..run_events import progress
 from ..session import Session
-from ..state import ResearchState, RunState, Update
-from ..state_conversion import searched_in_vain
+from ..state import ResearchState, RunState, Update, searched_in_vain
 from .finish import page_options
 
 

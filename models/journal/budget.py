@@ -67,7 +67,7 @@ class Budget:
     """The common budget of runs; may be shared by tasks, threads and event loops.
 
     Args:
-        runs: the runs whose spending counts; `cover` adds more.
+        runs: the runs whose spending counts.
     """
 
     def __init__(self, limits: BudgetLimits, prices: Mapping[str, Price], journal: Journal, *runs: str) -> None:
@@ -85,11 +85,6 @@ class Budget:
     @property
     def limited(self) -> bool:
         return bool(self._limits)
-
-    def cover(self, run: str) -> None:
-        """Also count the spending of `run`."""
-        if run not in self._runs:
-            self._runs.append(run)
 
     def require_price(self, model: str) -> None:
         """Raise `ConfigurationError` if cost is limited and the price of `model` is unknown."""
@@ -270,9 +265,7 @@ class Payer:
 _payer: ContextVar[Payer | None] = ContextVar("payer", default=None)
 
 
-def current_payer() -> Payer | None:
-    """The payer in the current context; None outside of runs."""
-    return _payer.get()
+current_payer = _payer.get  # None outside of runs
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
     from ...settings.config import Price
@@ -114,6 +114,11 @@ class Usage:
             embedded_texts=sum(row.paid for row in rows if row.kind == "embedding"),
             cost=cost,
         )
+
+
+def spent_since(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The difference of two usages of a run, as plain data; None for a cost if a price is unknown."""
+    return {name: None if used is None else round(used - (before.get(name) or 0), 9) for name, used in after.items()}
 
 
 def total_cost(spent: Iterable[Spending], prices: Mapping[str, Price], *, reserved: bool = False) -> float | None:

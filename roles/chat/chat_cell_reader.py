@@ -15,13 +15,16 @@ from pydantic import Field, field_validator
 from ...documents.chunking import Window, WindowSentence
 from ...models.context_size import WHOLE
 from ..cell_protocols import COLUMN_KINDS, CellReading, ColumnKind, RowReading, StudyReading, TableColumn
+from ..protocols import PaperCard
 from .chat_reader import merge_sentences
-from .prompt_format import fence, one_line, present_lines, present_windows, window_sentences
-from .structured_output import ChatRole, StructuredAnswer, lowercase, parse_numbers
+from .prompt_format import estimate_tokens, fence, one_line, present_lines, present_windows, window_sentences
+from .structured_output import ChatRole, StructuredAnswer, in_batches, lowercase, parse_numbers
 
 _MOST_COLUMNS: Final = 8  # proposed when the user names none
 _MOST_SENTENCES: Final = 6  # per cell
 _VALUE: Final = 300  # characters
+_CLAIM: Final = 400
+_CARD_TOKENS: Final = 16_000
 
 
 class PlannedColumn(StructuredAnswer):
@@ -45,6 +48,12 @@ class ColumnPlan(StructuredAnswer):
     """The planned columns."""
 
     columns: list[PlannedColumn] = Field(min_length=1, description="The columns in their order.")
+
+
+class DisputedClaims(StructuredAnswer):
+    """Claims on which papers may disagree."""
+
+    claims: list[str] = Field(description="One sentence each.")
 
 
 class ReadCell(StructuredAnswer):
@@ -115,6 +124,18 @@ class ChatCellReader(ChatRole):
             return tuple({column.name.casefold(): column for column in planned}.values())[:_MOST_COLUMNS]
         by_name = {column.name.casefold(): column for column in planned}
         return tuple(by_name.get(name.casefold(), TableColumn(name)) for name in names)
+
+    async def propose_claims(self, topic: str, cards: Sequence[PaperCard], most: int) -> tuple[str, ...]:
+        """Claims on which the papers with these cards may disagree; those without room are left out, the last first."""
+        system, task = self.prompts["disputed_system"].render(most=most), self.prompts["disputed_task"]
+        room = self.room.left(_CARD_TOKENS, system, task.render(topic=topic, cards=""))
+        shown = next(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, room, len(cards)), [])
+        text = task.render(topic=fence(topic, "topic"), cards=fence("\n\n".join(card.text for card in shown), "cards"))
+        answer = await self.ask([SystemMessage(system), HumanMessage(text)], DisputedClaims)
+        if answer is None:
+            self.note("No claims were named: the model gave no valid answer, twice.")
+        named = [one_line(claim)[:_CLAIM] for claim in (answer.claims if answer else [])]
+        return tuple(dict.fromkeys(claim for claim in named if claim))[:most]
 
     async def read_row(
         self, question: str, columns: Sequence[TableColumn], windows: Sequence[Window], studies: Sequence[str] = ()

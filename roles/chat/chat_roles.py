@@ -17,7 +17,7 @@ from .chat_planners import ChatNeedsPlanner, ChatPlanner, ChatQuestionPlanner, C
 from .chat_reader import ChatReader
 from .chat_writers import ChatAnswerer, ChatWriter
 from .claim_judges import ChatClaimJudge, SmallClaimJudge
-from .judges import ChatContradictionJudge, ChatJudge
+from .judges import ChatJudge
 from .screener import ChatScreener
 from .structured_output import Note, log_note
 from .summarizer import ChatSummarizer
@@ -71,8 +71,8 @@ def chat_roles(
             ChatAnswerer(callers["writer"], prompts, max_tokens=writes.output, room=writes),
             ChatRewriter(callers["agent"], prompts, max_tokens=agent.output),
         ),
-        comparer=ChatContradictionJudge(callers["judge"], prompts, max_tokens=judges.output),
         cells=ChatCellReader(callers["reader"], prompts, max_tokens=reads.output, note=note, room=reads),
+        stances=ChatCellReader(callers["judge"], prompts, max_tokens=judges.output, note=note, room=judges),
         claims=SmallClaimJudge(callers["judge"], prompts, judges)
         if small_judge
         else ChatClaimJudge(callers["judge"], prompts, max_tokens=judges.output, room=judges, note=note),

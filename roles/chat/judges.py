@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -18,13 +18,12 @@ from pydantic import Field, ValidationError, create_model, field_validator, mode
 
 from ...models.concurrency import gather_all
 from ...text.statement_words import weighs_sources
-from ..protocols import CitedClaim, Comparison, DecidingSpan, Statement, Verdict, VerdictLabel
+from ..protocols import CitedClaim, DecidingSpan, Source, Verdict, VerdictLabel
 from .clean_output import answer_text
 from .judged_passages import JudgedPassage
 from .prompt_format import (
     PASSAGE_TOKENS,
     estimate_tokens,
-    fence,
     one_line,
     present_lines,
     present_numbered,
@@ -165,7 +164,7 @@ class ChatJudge(ChatRole):
         shown: list[str] = []
         for identifier, passage in passages.items():
             source, name = passage.source, f"passage {identifier}"
-            same = first.setdefault((source.paper.title, source.paper.year), name)
+            same = first.setdefault((source.paper.title, source.paper.year), name) if source.paper.title else name
             shown.append(present_numbered(source, passage.sentences, name, "" if same == name else same))
         task = self.prompts[self.rubric.task].render(
             passages="\n\n".join(shown),
@@ -183,7 +182,12 @@ def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]
             share = max(_LEAST_PASSAGE_TOKENS, share)
         for source in claim.sources:
             room[source.evidence.id] = min(share, room.get(source.evidence.id, share))
-    sources = {source.evidence.id: source for claim in claims for source in claim.sources}
+    sources: dict[str, Source] = {}
+    for source in (source for claim in claims for source in claim.sources):
+        known = sources.setdefault(source.evidence.id, source)
+        if known.passage != source.passage:  # claims may need other sentences of one passage
+            together = sorted({*known.passage, *source.passage}, key=lambda item: item.start)
+            sources[source.evidence.id] = replace(known, passage=tuple(together))
     said: dict[str, list[str]] = {}
     for claim in claims:
         for source in claim.sources:
@@ -355,62 +359,3 @@ def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan,
     own = next((span for span in spans if span.chunk_id == passage.source.evidence.chunk_id), None)
     start, end = (own.start, own.end) if own else (None, None)
     return Verdict(verdict.label, verdict.reason, start, end, verdict.adds, spans)
-
-
-_LONGEST_LINE: Final = 300  # maximum characters of the judge's words
-
-
-class PassageComparison(StructuredAnswer):
-    """The judge's answer; claim and reason come first, so that the verdict follows from them."""
-
-    claim: str = Field(description="One line: the claim on which both passages say something; empty when none.")
-    reason: str = Field(description="One line: the words on either side that decide it.")
-    verdict: Literal["contradict", "agree", "unrelated"] = Field(description="Whether the passages disagree.")
-    first: str = Field(description="Id of the sentence of the first passage, such as A1; empty unless they contradict.")
-    second: str = Field(description="Id of the sentence of the second passage, such as B1; empty unless so.")
-
-    _lowercase = field_validator("verdict", mode="before")(lowercase)
-
-
-class ChatContradictionJudge(ChatRole):
-    """Implements `ContradictionJudge`."""
-
-    async def compare(self, first: Statement, second: Statement) -> Comparison:
-        """Judge whether and where the statements contradict; "unjudged" if two attempts gave no valid answer."""
-
-        def check(answer: PassageComparison) -> None:
-            if answer.verdict == "contradict":
-                _place(answer.first, "first", "A", first)
-                _place(answer.second, "second", "B", second)
-                if not answer.claim:
-                    raise ValueError("field claim: it is empty, though the passages contradict")
-
-        task = self.prompts["contradiction_task"].render(first=_shown(first, "A"), second=_shown(second, "B"))
-        messages = [SystemMessage(self.prompts["contradiction_system"].render()), HumanMessage(task)]
-        answer = await self.ask(messages, PassageComparison, check=check)
-        if answer is None:
-            return Comparison("unjudged", reason="the judge gave no valid answer, twice")
-        claim, reason = (one_line(text)[:_LONGEST_LINE] for text in (answer.claim, answer.reason))
-        if answer.verdict != "contradict":
-            return Comparison(answer.verdict, claim, reason)
-        places = _place(answer.first, "first", "A", first), _place(answer.second, "second", "B", second)
-        return Comparison("contradict", claim, reason, *places)
-
-
-def _shown(statement: Statement, letter: str) -> str:
-    """Numbered sentences in a fence; without key and authors, so that names do not influence the verdict."""
-    text = statement.chunk.text
-    head = f"Section: {one_line(statement.chunk.section)}"
-    lines = [
-        f"{letter}{number}: {one_line(text[start:end])}" for number, (start, end) in enumerate(statement.spans, start=1)
-    ]
-    return fence("\n".join([head, "", *lines]), f"passage {letter}")
-
-
-def _place(identifier: str, name: str, letter: str, statement: Statement) -> int:
-    """The index in `spans` of an id that was shown for this passage; ValueError for any other."""
-    known = {f"{letter}{number}": number - 1 for number in range(1, len(statement.spans) + 1)}
-    found = known.get(identifier.strip(" .[]").upper())
-    if found is None:
-        raise ValueError(f"field {name}: it must be one of {', '.join(known)}")
-    return found

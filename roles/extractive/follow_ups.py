@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...text.question_subject import AUXILIARIES, Subject, find_subject, is_participle, is_verb
+from ...text.question_subject import AUXILIARIES, find_subject, is_participle, is_verb
 from ...text.words import STOP_WORDS, is_generic, is_stop, split_words
 from ..protocols import Turn
 
@@ -48,9 +48,9 @@ _ADDED = re.compile(
 )
 _COURTESY = frozenset(
     """
-    thank thanks thx lot cheers please hello hi hey bye goodbye morning evening ok okay alright right yes no yeah sure
+    thank thanks thx cheers please hello hi hey bye goodbye morning evening ok okay alright right yes no yeah sure
     great good nice cool fine perfect excellent wonderful awesome wow interesting helpful useful understood got welcome
-    sorry
+    sorry lot helps helped bit much
     """.split()
 )
 _INTERROGATIVES = frozenset("what which who whom whose how why when where".split())
@@ -91,30 +91,27 @@ def complete_question(question: str, last: str, topic: str | None = None) -> str
     Its pronouns stand for the subject of `topic`, by default the last question.
     """
     last = _ADDED.sub("", _FIRST_QUESTION.sub(r"\1", last.strip()))
-    topic = last if topic is None else topic
     asked = question.strip()
     if not _LATIN.search(asked):
         return question
     bare = _OPENING.sub("", asked)
-    opened = bare != asked
-    pronoun = _pronoun_in(asked)
-    if pronoun is not None:
-        return _replaced(asked, pronoun, topic)
+    if (pronoun := _pronoun_in(asked)) is not None:
+        return _replaced(asked, pronoun, last if topic is None else topic)
     if _points_back(asked):
-        return _joined(last, asked)
+        return f"{last} {asked}"
     if not _complete(bare):
-        return _continued(bare, last) if not _commands(bare) else _joined(last, asked)
-    if opened and asked.lower().startswith(("what about", "how about", "and what about")):
+        return f"{last} {asked}" if _commands(bare) else _continued(bare, last)
+    if bare != asked and asked.lower().startswith(("what about", "how about", "and what about")):
         return _continued(bare, last)
     return question
 
 
 def _pronoun_in(asked: str) -> re.Match[str] | None:
     """The first pronoun that refers to something outside the question."""
+    spoken = {place for within in _EXPLETIVE.finditer(asked) for place in range(*within.span())}
     for match in _PRONOUN.finditer(asked):
-        spoken_of = any(within.start() <= match.start() < within.end() for within in _EXPLETIVE.finditer(asked))
-        relative = _RELATIVE_THOSE.match(asked, match.start()) is not None
-        if not spoken_of and not relative and not _said_before(asked[: match.start()]):
+        relative = _RELATIVE_THOSE.match(asked, match.start())
+        if match.start() not in spoken and not relative and not _said_before(asked[: match.start()]):
             return match
     return None
 
@@ -122,18 +119,14 @@ def _pronoun_in(asked: str) -> re.Match[str] | None:
 def _said_before(head: str) -> bool:
     """True when the part before a pronoun names what it refers to: a clause of its own with words of a subject."""
     breaks = list(_BREAK.finditer(head))
-    if not breaks:
-        return False
-    clause = head[: breaks[-1].start()]
-    return sum(not is_stop(word) and not is_generic(word.form) for word in split_words(clause)) >= 1
+    clause = head[: breaks[-1].start()] if breaks else ""
+    return any(not is_stop(word) and not is_generic(word.form) for word in split_words(clause))
 
 
 def _points_back(asked: str) -> bool:
-    if any(not _said_before(asked[: match.start()]) for match in _WHOLE.finditer(asked)):
-        return True
-    if _ASKED_OF_THAT.match(asked):
-        return True
-    return any(is_generic(match.group(1).lower()) for match in _THIS_THING.finditer(asked))
+    whole = any(not _said_before(asked[: match.start()]) for match in _WHOLE.finditer(asked))
+    generic = any(is_generic(match[1].lower()) for match in _THIS_THING.finditer(asked))
+    return whole or generic or _ASKED_OF_THAT.match(asked) is not None
 
 
 def _complete(bare: str) -> bool:
@@ -142,7 +135,7 @@ def _complete(bare: str) -> bool:
     own = [word for word in telling if not is_generic(word.form) and not is_verb(word.surface.lower())]
     own = own[1:] if own and own[0] is telling[0] and _commands(bare) else own
     the_thing = _THE_THING.search(bare)
-    if not own or (len(own) == 1 and the_thing and is_generic(the_thing.group(1).lower())):
+    if not own or (len(own) == 1 and the_thing and is_generic(the_thing[1].lower())):
         return False
     finite = any(word.lower().strip(_QUESTION_END) in AUXILIARIES for word in bare.split())
     return finite or _commands(bare) or len(telling) >= 4 or (len(telling) >= 3 and _ASKS.match(bare) is not None)
@@ -155,30 +148,21 @@ def _commands(bare: str) -> bool:
 
 
 def _replaced(asked: str, pronoun: re.Match[str], last: str) -> str:
-    subject = find_subject(last)
-    phrase = _phrase_for(pronoun.group().lower(), subject)
-    if not phrase:
-        return _joined(last, asked)
+    """The question with the subject of the last one in place of its pronoun."""
+    subject, said = find_subject(last), pronoun[0].lower()
     start, end = pronoun.span()
-    if pronoun.group().lower() in ("these", "those", "such"):
-        noun = re.match(r"\s+(\w+)", asked[end:])
-        word = split_words(noun.group(1)) if noun else []
-        if noun and word and not is_stop(word[0]) and not is_participle(noun.group(1)):
-            if not (is_generic(word[0].form) or word[0].form in {other.form for other in split_words(phrase)}):
-                return _joined(last, asked)
-            end += noun.end()
-    owned = re.match(r"\s+(\w+)", asked[end:]) if pronoun.group().lower() in ("its", "their") else None
-    if owned and len(phrase.split()) > _SHORT:
-        return f"{asked[:start]}the {owned.group(1)} of {subject.phrase}{asked[end + owned.end() :]}"
-    return asked[:start] + phrase + asked[end:]
-
-
-def _phrase_for(pronoun: str, subject: Subject) -> str:
-    if pronoun == "the latter":
-        return subject.other
-    if pronoun in ("its", "their", "theirs") and subject.phrase:
-        return f"{subject.phrase}'" if subject.phrase.endswith("s") else f"{subject.phrase}'s"
-    return subject.phrase
+    noun = re.match(r"\s+(\w+)", asked[end:])
+    phrase = subject.other if said == "the latter" else subject.phrase
+    if said in ("its", "their", "theirs") and phrase:
+        if noun and said != "theirs" and len(f"{phrase}'s".split()) > _SHORT:
+            return f"{asked[:start]}the {noun[1]} of {phrase}{asked[end + noun.end() :]}"
+        phrase += "'" if phrase.endswith("s") else "'s"
+    word = split_words(noun[1])[:1] if noun and said in ("these", "those", "such") else []
+    if noun and word and not is_stop(word[0]) and not is_participle(noun[1]):
+        if not is_generic(word[0].form) and word[0].form not in {other.form for other in split_words(phrase)}:
+            phrase = ""
+        end += noun.end()
+    return f"{asked[:start]}{phrase}{asked[end:]}" if phrase else f"{last.strip()} {asked}"
 
 
 def _continued(fragment: str, last: str) -> str:
@@ -186,12 +170,8 @@ def _continued(fragment: str, last: str) -> str:
     body = last.strip().rstrip(_QUESTION_END)
     part = fragment.strip().rstrip(_QUESTION_END)
     preposition = _PREPOSITION.match(part)
-    if preposition and not _ASKS.search(part) and not re.search(rf"\b{preposition.group(1)}\b", body, re.IGNORECASE):
+    if preposition and not _ASKS.search(part) and not re.search(rf"\b{preposition[1]}\b", body, re.IGNORECASE):
         return f"{body} {part}?"
     first = split_words(part)[:1]
     lowered = part[:1].lower() + part[1:] if first and is_stop(first[0]) else part
     return f"{body}, and {lowered}?"
-
-
-def _joined(last: str, asked: str) -> str:
-    return f"{last.strip()} {asked}"

@@ -18,8 +18,9 @@ from ...plurals import counted
 from ...text.sentences import sentence_spans
 from ...text.words import one_line
 from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, NeedCoverage, SectionBrief, Source
-from .passage_scores import PassageScores
+from .passage_scores import CITED, PassageScores
 from .section_outlines import outline, used_and_left_out
+from .statement_needs import is_cited
 
 _OF_A_NEED: Final = 3
 _OF_A_QUESTION: Final = 8  # that has no parts
@@ -27,11 +28,12 @@ _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.15  # score taken off per earlier passage of the same paper in an answer,
 _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
 _LABEL: Final = 12  # words of a statement where a passage names it
-_NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
+_NEAR: Final = -0.6  # log-odds from which a passage is listed under a statement
 _FAINT: Final = -2.5  # and from which it may add a paper to a section that has few
+_FAR: Final = -1.0  # below it nothing is near: odds depend a little on what else a section's searches found
 _PAPERS: Final = 4  # in a section; fewer are noted
 OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
-LISTED_BEFORE: Final = "*Listed in an earlier section, and near to the {} too:*"  # no two sections have the same words
+LISTED_BEFORE: Final = "*Listed in the {}, and near to the {} too:*"  # no two sections have the same words
 # No more than five words, so that a paper does not say a sentence again under every statement.
 EVIDENCE: Final = "*Nearest in your library, unjudged:*"
 NOTHING_NEAR: Final = "*Nothing in your library near:*"
@@ -63,6 +65,10 @@ class NearPassage:
         """The quoted words on one line: a passage may have been found twice."""
         return one_line(self.source.evidence.quote)
 
+    @property
+    def marker(self) -> str:
+        return f"[{self.source.evidence.id}]"
+
 
 class ExtractiveWriter(_Repairless):
     """Implements `SectionWriter`; the same brief always gives the same draft."""
@@ -72,11 +78,14 @@ class ExtractiveWriter(_Repairless):
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; notes name omitted parts of the experiment, and whether few papers are near."""
-        earlier = "\n".join(section.text for section in brief.earlier or ())
+        earlier = {section.kind: section.text for section in brief.earlier or ()}
+        said = "\n".join(earlier.values())
         paragraphs = outline(brief.kind, brief.experiment, of_paper=brief.earlier is not None)
         needs = {item.need.text: item.need for item in brief.needs}
         stated = {needs[item.about].id for item in paragraphs if item.about in needs}
-        placed, again = place_passages(await self._near(brief, stated), stated, earlier)
+        near = await self._near(brief, stated)
+        best = {item.need: item.odds for item in sorted(near, key=lambda item: item.odds)}
+        placed, again = place_passages(near, stated, said)
         papers = {item.source.paper.key for items in (*placed.values(), again) for item in items}
         blocks: list[str] = []
         far: list[str] = []
@@ -86,19 +95,20 @@ class ExtractiveWriter(_Repairless):
                 continue
             if passages := placed.pop(need.id, []):
                 blocks += [EVIDENCE, await self._listed(passages, need.text)]
-            elif _quoted(need.text) not in earlier:
+            elif best.get(need.id, _FAR) <= _FAR and _quoted(need.text) not in said:
                 far.append(need.text)
         if beside := sorted((item for items in placed.values() for item in items), key=lambda item: -item.odds):
             blocks += [OF_SUBJECT, "\n".join(_item(item.source, less=item.odds < _NEAR) for item in beside)]
-        if again:
-            markers = ", ".join(f"[{item.source.evidence.id}]" for item in again)
-            blocks.append(f"{LISTED_BEFORE.format(brief.kind)} {markers}")
+        for kind, text in earlier.items():
+            if markers := [item.marker for item in again if item.marker in text]:
+                blocks.append(f"{LISTED_BEFORE.format(kind.capitalize(), brief.kind)} {', '.join(markers)}")
+                again = [item for item in again if item.marker not in markers]
         if far:
             blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
         notes = used_and_left_out(brief.kind, brief.experiment)
         if len(papers) < _PAPERS:
-            near = counted(len(papers), "paper") if papers else "no paper"
-            notes.append(f"Passages near to the {brief.kind} were found in {near} of your library.")
+            found = counted(len(papers), "paper") if papers else "no paper"
+            notes.append(f"Passages near to the {brief.kind} were found in {found} of your library.")
         return Draft("\n\n".join(blocks), notes=tuple(notes))
 
     async def _near(self, brief: SectionBrief, stated: Set[str]) -> list[NearPassage]:
@@ -111,7 +121,7 @@ class ExtractiveWriter(_Repairless):
         ]
         odds = await self._scores.near_statements(asked, f"{concept.title}. {concept.description}")
         return [
-            NearPassage(need.id, source, float(each))
+            NearPassage(need.id, source, float(each) + CITED * is_cited(source.paper, need.text))
             for (need, sources), of_need in zip(asked, odds, strict=True)
             for source, each in zip(sources, of_need, strict=True)
         ]
@@ -144,26 +154,23 @@ def place_passages(
         of_paper = sum(other.source.paper.key == key for other in here)
         if item.words in listed or len(here) >= _OF_A_NEED or of_paper >= _OF_A_PAPER:
             return
-        if f"[{item.source.evidence.id}]" in earlier:
-            again.append(item)
-        else:
-            here.append(item)
+        (again if item.marker in earlier else here).append(item)
         papers[key] += 1
         listed.add(item.words)
 
     ranked = sorted(near, key=lambda item: -item.odds)
     for item in ranked:
-        used = f"[{item.source.evidence.id}]" in earlier
-        if item.need in stated and not used and item.odds >= _NEAR + _USED_IN_SECTION * papers[item.source.paper.key]:
+        least = _NEAR + _USED_IN_SECTION * papers[item.source.paper.key]
+        if item.need in stated and item.marker not in earlier and item.odds >= least:
             take(item)
     for item in ranked:
         if len(papers) < _PAPERS and item.source.paper.key not in papers and item.odds >= _FAINT:
             take(item)
-    return {need: sorted(items, key=lambda item: -item.odds) for need, items in placed.items() if items}, again
+    return {need: items for need, items in placed.items() if items}, again
 
 
 class ExtractiveAnswerer(_Repairless):
-    """Implements `AnswerWriter`: the passages nearest to each part of the question, and what was searched."""
+    """Implements `AnswerWriter`: the passages nearest to each part of the question."""
 
     def __init__(self, scores: PassageScores) -> None:
         self._scores = scores
@@ -191,8 +198,6 @@ class ExtractiveAnswerer(_Repairless):
             return Draft("")
         if far := [text for text in far if text != brief.needs[0].need.text]:
             blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
-        searches = dict.fromkeys(query for item in brief.needs for query in item.need.queries)
-        blocks += ["*Searched:*", "\n".join(f"- {_quoted(query)}" for query in searches)]
         return Draft("\n\n".join(blocks))
 
 

@@ -13,7 +13,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ _COUNT: Final = re.compile(
 _NEED: Final = (25.0, 0.70)
 _SUBJECT: Final = (10.0, 0.68)
 _CROSS: Final = (0.5, -4.0)
+CITED: Final = 4.0  # added for a passage of a paper that the statement names
+_PAPER: Final = 6.0  # of the cosine of a paper's title and abstract to the subject, around the mean of the papers
 _RARITY: Final = (0.3, 8.0)  # sum over the shared words, each by the logarithm of how rare it is among the passages
 _SHARED: Final = 0.5  # for each shared word where nothing is known of its rarity,
 _MOST_SHARED: Final = 4  # up to this number of words
@@ -63,7 +65,6 @@ class PassageScores:
         self._reranker = reranker
         self._bundled = embedding.name.endswith(EMBEDDER.name)
         self._vectors: dict[str, Vector] = {}
-        self._queries: dict[str, Vector] = {}
         self._crossed: dict[tuple[str, str], float] = {}
 
     def can_judge(self, question: str) -> bool:
@@ -79,56 +80,51 @@ class PassageScores:
         """The cosine of each text to each query, [texts, queries]."""
         if not texts:
             return np.zeros((0, len(queries)))
-        known = {text: self._vectors[text] for text in texts if text in self._vectors}
-        if missing := [text for text in dict.fromkeys(texts) if text not in known]:
-            known.update(zip(missing, await self._embedding.embed_documents(missing), strict=True))
-        asked = {query: self._queries[query] for query in queries if query in self._queries}
-        for query in queries:
-            if query not in asked:
-                asked[query] = await self._embedding.embed_query(query)
-        _remember(self._vectors, known)
-        _remember(self._queries, asked)
-        rows = np.array([known[text] for text in texts], dtype=np.float64)
-        found: Odds = rows @ np.array([asked[query] for query in queries], dtype=np.float64).T
+        if len(self._vectors) > _MOST_CACHED:
+            self._vectors = {}
+        vectors = self._vectors
+        if missing := [text for text in dict.fromkeys(texts) if text not in vectors]:
+            vectors.update(zip(missing, await self._embedding.embed_documents(missing), strict=True))
+        asked = [await self._embedding.embed_query(query) for query in queries]
+        rows = np.array([vectors[text] for text in texts], dtype=np.float64)
+        found: Odds = rows @ np.array(asked, dtype=np.float64).T
         return found
 
     async def crossed(self, query: str, texts: Sequence[str]) -> Odds:
         """Log-odds by the cross-encoder alone that each text answers the query, [n]; a text takes up to 50 ms."""
-        known = {text: self._crossed[query, text] for text in texts if (query, text) in self._crossed}
-        if missing := [text for text in dict.fromkeys(texts) if text not in known]:
+        if len(self._crossed) > _MOST_CACHED:
+            self._crossed = {}
+        known = self._crossed
+        if missing := [text for text in dict.fromkeys(texts) if (query, text) not in known]:
             raw = await asyncio.to_thread(self._reranker.score, query, missing)
             sure = np.clip(raw.astype(np.float64), _SURE, 1 - _SURE)
-            known.update(zip(missing, np.log(sure / (1 - sure)).tolist(), strict=True))
-        _remember(self._crossed, {(query, text): odds for text, odds in known.items()})
-        return np.array([known[text] for text in texts], dtype=np.float64)
+            known.update(zip([(query, text) for text in missing], np.log(sure / (1 - sure)).tolist(), strict=True))
+        return np.array([known[query, text] for text in texts], dtype=np.float64)
 
     async def passages(self, question: str, texts: Sequence[str], cosines: Sequence[float]) -> Odds:
         """Log-odds that each passage is relevant to the question, [n], given its cosine."""
-        return await self._beside(question, texts, np.array(cosines), _PASSAGE)
+        return self._beside(await self.crossed(question, texts), np.array(cosines), _PASSAGE)
 
     async def sentences(self, question: str, texts: Sequence[str]) -> Odds:
         """Log-odds that each sentence answers the question, [n], without its passage."""
-        odds = await self._beside(question, texts, (await self.cosines([question], texts))[:, 0], _SENTENCE)
+        crossed = await self.crossed(question, texts)
+        odds = self._beside(crossed, (await self.cosines([question], texts))[:, 0], _SENTENCE)
         if asked := _HOW_MANY.search(question):
             odds += [_COUNTS * _count(text, stem(asked[1])) for text in texts]
         return odds
 
-    async def _beside(self, question: str, texts: Sequence[str], cosines: Odds, weight: tuple[float, float]) -> Odds:
-        odds = await self.crossed(question, texts)
+    def _beside(self, odds: Odds, cosines: Odds, weight: tuple[float, float]) -> Odds:
         return odds + weight[0] * (cosines - weight[1]) if self._bundled else odds
 
-    async def statements(
-        self, need: Need, subject: str, texts: Sequence[str], category: Category
-    ) -> tuple[Odds, list[str]]:
-        """How near sentences are to what an author states, by words and genre alone, [n], and the nearest queries.
+    async def statements(self, need: Need, subject: str, texts: Sequence[str], category: Category) -> Odds:
+        """How near sentences are to what an author states, by words and genre alone, [n].
 
         Two cosines, to the statement and to the `subject` of the experiment, are combined with the words that are
         shared: a word with two meanings must not match across fields. `category` is that of the sentences' section.
         """
         near, odds = await self._by_cosines(need, subject, texts)
         shared = [len(_stems(query) & _stems(text)) for query, text in zip(near, texts, strict=True)]
-        odds += _SHARED * np.minimum(_MOST_SHARED, shared) + [_of_genre(need, text, category) for text in texts]
-        return odds, near
+        return odds + _SHARED * np.minimum(_MOST_SHARED, shared) + [_of_genre(need, text, category) for text in texts]
 
     async def near_statements(self, needs: Sequence[tuple[Need, Sequence[Source]]], subject: str) -> list[Odds]:
         """How near the quotes of sources are to each need, read by the cross-encoder with the titles of their papers.
@@ -137,26 +133,29 @@ class PassageScores:
         """
         passages = {source.text: _stems(source.text) for _, sources in needs for source in sources}
         among = Counter(word for words in passages.values() for word in words)
+        papers = {source.paper.key: source.paper for _, sources in needs for source in sources}
+        abouts = [f"{paper.title}. {paper.abstract or ''}" for paper in papers.values()]
+        cosines = (await self.cosines([subject], abouts))[:, 0]
+        of_paper = dict(zip(papers, cosines - cosines.mean(), strict=True)) if papers else {}
+
+        def rarity(words: frozenset[str]) -> float:
+            return sum(math.log((len(passages) + 1) / (among[word] + 0.5)) for word in words)
 
         async def of_need(need: Need, sources: Sequence[Source]) -> Odds:
-            quotes = [one_line(source.evidence.quote) for source in sources]
             near, odds = await self._by_cosines(need, subject, [source.evidence.quote for source in sources])
             asked = _stems(" ".join(need.queries))
-            for query in dict.fromkeys(near):
-                here = [place for place, other in enumerate(near) if other == query]
-                titled = [f"{sources[place].paper.title}. {quotes[place]}" for place in here]
-                odds[here] += _CROSS[0] * (await self.crossed(query, titled) - _CROSS[1])
-            for place, (source, quote) in enumerate(zip(sources, quotes, strict=True)):
-                rare = sum(math.log((len(passages) + 1) / (among[word] + 0.5)) for word in asked & _stems(quote))
-                odds[place] += _RARITY[0] * (rare - _RARITY[1]) + _of_genre(need, quote, source.category)
+            for place, (source, query) in enumerate(zip(sources, near, strict=True)):
+                quote = one_line(source.evidence.quote)
+                crossed = (await self.crossed(query, [f"{source.paper.title}. {quote}"]))[0]
+                odds[place] += _CROSS[0] * (crossed - _CROSS[1]) + _of_genre(need, quote, source.category)
+                odds[place] += _RARITY[0] * (rarity(asked & _stems(quote)) - _RARITY[1])
+                odds[place] += _PAPER * of_paper[source.paper.key]
             return odds
 
         return await gather_all(of_need(need, sources) for need, sources in needs)
 
     async def _by_cosines(self, need: Need, subject: str, texts: Sequence[str]) -> tuple[list[str], Odds]:
         """The query of the need nearest to each text, and the log-odds by the cosines to it and to the subject, [n]."""
-        if not texts:
-            return [], np.zeros(0)
         cosines = await self.cosines([*need.queries, subject], texts)
         near = cosines[:, :-1]
         odds = _NEED[0] * (near.max(axis=1) - _NEED[1]) + _SUBJECT[0] * (cosines[:, -1] - _SUBJECT[1])
@@ -170,17 +169,6 @@ class PassageScores:
         odds += _OF_PASSAGE * await self.crossed(question, [source.text for source in sources])
         concludes = (Category.CONCLUSION, Category.ABSTRACT)
         return [each + _CONCLUDES * (source.category in concludes) for each, source in zip(odds, sources, strict=True)]
-
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
-def _remember(cache: dict[_Key, _Value], items: Mapping[_Key, _Value]) -> None:
-    """Add to a cache, which is emptied when full."""
-    if len(cache) > _MOST_CACHED:
-        cache.clear()
-    cache.update(items)
 
 
 def _count(text: str, noun: str) -> int:

@@ -107,6 +107,7 @@ _ANNOUNCES: Final = re.compile(
           new\ opportunities|paves?\ the\ way|remains?\ to\ be|promising|well-studied\ area|continue\ to\ grow|constantly\ growing)\b
     | \b(?:several|various|many|a\ number\ of|long\ line\ of)\ (?:[\w-]+\ )?(?:refinements|improvements|approaches|methods|studies|solutions|work)\b
     | ^(?:[^\s,]+\ ){1,7}?(?:may\ |can\ |typically\ |often\ )?represents?\ | \b(?:is|are)\ (?:treated|regarded|formulated|seen)\ as\b
+    | \b(?:would|could)\ (?:\w+ly\ )?(?:reduce|improve|increase|allow|enable|require|help|benefit)\b
     | \b(?:refers?\ to|(?:is|are)\ (?:defined\ as|known\ as|called|concerned\ with)|stands?\ for|[Ww]e\ (?:want|need|wish|would\ like|are\ trying)\ to)\b
     """,
     re.VERBOSE,
@@ -114,12 +115,12 @@ _ANNOUNCES: Final = re.compile(
 _DONE: Final = (
     r"train|us|measur|comput|calculat|perform|appli|apply|fitt|test|evaluat|consider|collect|download|deriv|estimat|select|split|sampl|"
     r"construct|implement|normali[sz]|compar|assess|examin|quantifi|record|access|encounter|includ|remov|hypothesi[sz]|"
-    r"summari[sz]|divid|generat|aggregat|extract|convert|obtain|conduct|sav|tagg|scor|analy[sz]"
+    r"summari[sz]|divid|generat|aggregat|extract|convert|obtain|conduct|sav|tagg|scor|analy[sz]|report|establish"
 )
 _PROCEDURE: Final = re.compile(
     rf"\b[Ww]e (?:\w+ly |then |also |next |first )?(?:(?:{_DONE})(?:ed|e|ing)?|built|build|ran|run|chose|took|take|fit|made)\b"
     rf"|\b(?:was|were) (?:\w+ly |then |also )?(?:(?:{_DONE})ed|built|run|chosen|taken|fit|carried out)\b"
-    r"|\b(?:is|are) (?:then )?(?:trained|computed|calculated|fitted|recorded|sampled|aggregated)\b"
+    r"|\b(?:is|are) (?:then )?(?:trained|computed|calculated|fitted|recorded|sampled|aggregated|split|divided)\b"
 )
 _AIMED: Final = re.compile(
     r"\bto (?:measure|test|assess|determine|examine|see|ask|evaluate|investigate|quantify) (?:how|if|whether|the|what|which)\b"
@@ -161,6 +162,9 @@ def quotable_passages(chunk_text: str) -> list[QuotablePassage]:
     passages = []
     for start, end in sentence_spans(chunk_text):
         body = chunk_text[start:end].rstrip()
+        if body.startswith("**") and body.endswith("**"):  # a statement that its authors set in bold
+            body = body[2:-2]
+            start += 2
         trailing = _TRAILING_CITATIONS.search(body, max(0, len(body) - _LONGEST_CITATION))
         if trailing:
             body = body[: trailing.start()]

@@ -33,6 +33,9 @@ class OwnParagraph:
     about: str = ""
 
 
+Part = Callable[[Experiment], list[OwnParagraph]]
+
+
 def outline(kind: SectionKind, experiment: Experiment, *, of_paper: bool = False) -> list[OwnParagraph]:
     """The paragraphs of a section; fields without text give none.
 
@@ -43,10 +46,10 @@ def outline(kind: SectionKind, experiment: Experiment, *, of_paper: bool = False
         elsewhere = {item.about for other in others for item in outline(other, experiment) if item.about}
         own = [item for item in outline(kind, experiment) if item.about not in elsewhere]
         return own if any(item.about for item in own) else outline(kind, experiment)
-    failed = failed_statement(kind, experiment)
-    made = _OUTLINES[kind](experiment)
-    at = 2 if kind == "abstract" else 0
-    return [*made[:at], *([OwnParagraph(failed)] if failed else []), *made[at:]]
+    made = [item for part in _OUTLINES[kind] for item in part(experiment)]
+    if failed := failed_statement(kind, experiment):
+        made.insert(2 if kind == "abstract" else 0, OwnParagraph(failed))
+    return made
 
 
 def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
@@ -54,15 +57,13 @@ def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
     if kind != "results":
         return []
     count = sum(1 for _ in _flat(experiment.metrics)) if experiment.metrics else 0
-    used = ["the field results"] * bool(experiment.results.strip()) + [counted(count, "metric")] * bool(count)
     lines = len(experiment.execution_result.stdout.splitlines())
     shown = min(lines, _SHOWN_LINES) if _shows_output(experiment) else 0
-    used += [f"{shown} of {counted(lines, 'line')} of stdout"] * bool(shown)
-    left = [f"stdout ({counted(lines, 'line')})"] * bool(lines and not shown)
     found = len(experiment.found_plots())
-    used += [counted(found, "plot")] * bool(found)
-    said = f"The results section uses {', '.join(used) or 'nothing'} of exp.json"
-    return [f"{said}; left out: {', '.join(left)}." if left else f"{said}; none of its metrics is left out."]
+    used = ["the field results"] * bool(experiment.results.strip()) + [counted(count, "metric")] * bool(count)
+    used += [f"{shown} of {counted(lines, 'line')} of stdout"] * bool(shown) + [counted(found, "plot")] * bool(found)
+    left = f"left out: stdout ({counted(lines, 'line')})" if lines and not shown else "none of its metrics is left out"
+    return [f"The results section uses {', '.join(used) or 'nothing'} of exp.json; {left}."]
 
 
 def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
@@ -73,7 +74,8 @@ def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
 def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
     """The blocks of a field in order, unchanged but for a final full stop; the first has the label."""
     made: list[OwnParagraph] = []
-    for block in field_blocks(text):
+    blocks = field_blocks(text)
+    for block in blocks:
         words = as_text(block.text)
         if block.kind == "paragraph":
             made.append(OwnParagraph(words if _CLOSED.search(words) else f"{words}.", block.text))
@@ -82,15 +84,15 @@ def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
             made.append(OwnParagraph(words, "" if block.kind == "heading" else plain))
     if label and made and text.strip():
         head = f"**{label}.**"
-        if field_blocks(text)[0].kind == "paragraph":
+        if blocks[0].kind == "paragraph":
             made[0] = OwnParagraph(f"{head} {made[0].text}", made[0].about)
         else:
             made.insert(0, OwnParagraph(head))
     return made
 
 
-def _hypothesis(experiment: Experiment) -> list[OwnParagraph]:
-    return field_paragraphs(experiment.hypothesis.description, "Hypothesis")
+def _field(read: Callable[[Experiment], str], label: str = "") -> Part:
+    return lambda experiment: field_paragraphs(read(experiment), label)
 
 
 def _verdict(experiment: Experiment) -> list[OwnParagraph]:
@@ -104,10 +106,6 @@ def _verdict(experiment: Experiment) -> list[OwnParagraph]:
 def _questions(experiment: Experiment) -> list[OwnParagraph]:
     asked = [" ".join(text.split()) for text in experiment.paper_concept.open_questions]
     return [OwnParagraph(f"**Open question.** {as_text(text)}", text) for text in asked if text]
-
-
-def _approach(experiment: Experiment) -> list[OwnParagraph]:
-    return field_paragraphs(experiment.hypothesis.method_combination, "Approach")
 
 
 def _plan(experiment: Experiment) -> list[OwnParagraph]:
@@ -136,57 +134,53 @@ def _output(experiment: Experiment) -> list[OwnParagraph]:
     if not _shows_output(experiment):
         return []
     lines = [line.rstrip() for line in experiment.execution_result.stdout.splitlines()]
-    if len(lines) > _SHOWN_LINES:
-        left = len(lines) - _SHOWN_LINES
-        first = _SHOWN_LINES - _LAST_LINES
-        lines = [*lines[:first], f"... ({counted(left, 'line')} left out)", *lines[-_LAST_LINES:]]
+    if (left := len(lines) - _SHOWN_LINES) > 0:
+        lines[_SHOWN_LINES - _LAST_LINES : -_LAST_LINES] = [f"... ({counted(left, 'line')} left out)"]
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", "\n".join(lines))), default=0))
     body = as_text("\n".join(lines))
     return [OwnParagraph("**Output of the program.**"), OwnParagraph(f"{fence}\n{body}\n{fence}")]
 
 
-def _introduction(experiment: Experiment) -> list[OwnParagraph]:
-    described = field_paragraphs(experiment.paper_concept.description)
-    return [*described, *_questions(experiment), *_hypothesis(experiment), *_approach(experiment)]
-
-
-def _results(experiment: Experiment) -> list[OwnParagraph]:
+def _measured(experiment: Experiment) -> list[OwnParagraph]:
     tables = [OwnParagraph(as_text(block)) for block in metrics_table(experiment.metrics)]
     measured = [*field_paragraphs(experiment.results), *tables, *_output(experiment)]
-    stated = measured or ([] if experiment.failure else field_paragraphs(experiment.reasoning))
-    return [*stated, *_figures(experiment)]
+    return measured or ([] if experiment.failure else field_paragraphs(experiment.reasoning))
 
 
-def _discussion(experiment: Experiment) -> list[OwnParagraph]:
-    reasoned = field_paragraphs(experiment.reasoning) or field_paragraphs(experiment.results)
-    judged = [*_hypothesis(experiment), *_verdict(experiment)]
-    return [*judged, *reasoned, *_questions(experiment), *field_paragraphs(experiment.summary, "Summary")]
+def _outcome(experiment: Experiment) -> list[OwnParagraph]:
+    reasoned = "" if experiment.failure else experiment.reasoning
+    return field_paragraphs(experiment.results, "Results") or field_paragraphs(reasoned, "Results")
 
 
-def _conclusion(experiment: Experiment) -> list[OwnParagraph]:
-    fields = (experiment.summary, experiment.reasoning, experiment.results)
-    stated = next((found for text in fields if (found := field_paragraphs(text))), [])
-    return [*_hypothesis(experiment), *_verdict(experiment), *stated]
+def _first_of(*fields: Callable[[Experiment], str]) -> Part:
+    return lambda experiment: next((found for read in fields if (found := field_paragraphs(read(experiment)))), [])
 
 
-def _abstract(experiment: Experiment) -> list[OwnParagraph]:
-    results = field_paragraphs(experiment.results, "Results")
-    return [
-        *field_paragraphs(experiment.paper_concept.description, "Background"),
-        *_hypothesis(experiment),
-        *_verdict(experiment),
-        *(results or ([] if experiment.failure else field_paragraphs(experiment.reasoning, "Results"))),
-        *field_paragraphs(experiment.summary, "Conclusion"),
-    ]
-
-
-_OUTLINES: Final[Mapping[SectionKind, Callable[[Experiment], list[OwnParagraph]]]] = {
-    "introduction": _introduction,
-    "methods": lambda experiment: [*_approach(experiment), *_plan(experiment)],
-    "results": _results,
-    "discussion": _discussion,
-    "conclusion": _conclusion,
-    "abstract": _abstract,
+_HYPOTHESIS: Final = _field(lambda experiment: experiment.hypothesis.description, "Hypothesis")
+_APPROACH: Final = _field(lambda experiment: experiment.hypothesis.method_combination, "Approach")
+_OUTLINES: Final[Mapping[SectionKind, Sequence[Part]]] = {
+    "introduction": (_field(lambda own: own.paper_concept.description), _questions, _HYPOTHESIS, _APPROACH),
+    "methods": (_APPROACH, _plan),
+    "results": (_measured, _figures),
+    "discussion": (
+        _HYPOTHESIS,
+        _verdict,
+        _first_of(lambda own: own.reasoning, lambda own: own.results),
+        _questions,
+        _field(lambda own: own.summary, "Summary"),
+    ),
+    "conclusion": (
+        _HYPOTHESIS,
+        _verdict,
+        _first_of(lambda own: own.summary, lambda own: own.reasoning, lambda own: own.results),
+    ),
+    "abstract": (
+        _field(lambda own: own.paper_concept.description, "Background"),
+        _HYPOTHESIS,
+        _verdict,
+        _outcome,
+        _field(lambda own: own.summary, "Conclusion"),
+    ),
 }
 # Whose statements of a paper are not repeated by the sections after them.
 _STATED_FIRST: Final[tuple[SectionKind, ...]] = ("methods", "results", "introduction", "conclusion", "discussion")
@@ -196,8 +190,6 @@ _FAILED: Final[Mapping[SectionKind, str]] = {
     "conclusion": "The hypothesis stays untested, since the run of the experiment failed ({reason}).",
     "abstract": "No result is reported, as the run of the experiment failed ({reason}).",
 }
-
-
 _NONE: Final = "\u2013"
 _SPECIAL: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|~^$#"})
 
@@ -208,30 +200,28 @@ def metrics_table(metrics: Mapping[str, Any]) -> list[str]:
     Dicts of values with the same names, such as two scores of three models, are the rows of one table.
     """
     plain = {name: value for name, value in metrics.items() if not _nested(value)}
-    found = [_table(("Metric", "Value"), [(_named(name), _shown(value)) for name, value in plain.items()])]
     groups: dict[str | tuple[str, ...], dict[str, Any]] = {}
     for name, value in metrics.items():
         if _nested(value):
             groups.setdefault(name if any(map(_nested, value.values())) else tuple(value), {})[name] = value
-    for group in groups.values():
-        found.append(_nested_table("Metric", group) if len(group) > 1 else _nested_table(*next(iter(group.items()))))
-    return list(filter(None, found))
+    several = [("Metric", group) if len(group) > 1 else next(iter(group.items())) for group in groups.values()]
+    return [_table(name, rows) for name, rows in [("Metric", plain), *several] if rows]
 
 
 def _nested(value: Any) -> bool:
     return isinstance(value, dict) and bool(value)
 
 
-def _nested_table(name: str, rows: Mapping[str, Any]) -> str:
+def _table(name: str, rows: Mapping[str, Any]) -> str:
     """A dict of dicts has a column for each inner name; a dict of values two columns."""
-    if not any(_nested(value) for value in rows.values()):
-        return _table((_named(name), "Value"), [(_named(row), _shown(value)) for row, value in rows.items()])
     cells = {row: dict(_flat(value)) for row, value in rows.items()}
     columns = list(dict.fromkeys(column for row in cells.values() for column in row))
-    body = [
-        (_named(row), *(_shown(of[column]) if column in of else "" for column in columns)) for row, of in cells.items()
-    ]
-    return _table((_named(name), *(_named(column) or "value" for column in columns)), body)
+    plain = columns == [""]
+    lines = [[_named(name), *("Value" if plain else _named(column) or "value" for column in columns)]]
+    lines.append(["---"] * len(lines[0]))
+    for row, of in cells.items():
+        lines.append([_named(row), *(_shown(of[column]) if column in of else "" for column in columns)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _flat(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
@@ -243,11 +233,6 @@ def _flat(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
         yield from _flat(inner, f"{before} / {name}" if before else name)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows] if rows else []
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
 def _named(name: str) -> str:
     return one_line(str(name)).replace("_", " ").translate(_SPECIAL)
 
@@ -256,8 +241,7 @@ def _shown(value: Any) -> str:
     """A value as the author wrote it; null is a dash."""
     if value is None:
         return _NONE
-    if isinstance(value, str):
-        return one_line(value).translate(_SPECIAL)
     if isinstance(value, list):
         return ", ".join(_shown(item) for item in value) or _NONE
-    return json.dumps(value, ensure_ascii=False).translate(_SPECIAL)
+    text = one_line(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.translate(_SPECIAL)

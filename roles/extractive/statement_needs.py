@@ -8,6 +8,7 @@ from typing import Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from ...documents import Paper
 from ...experiment import Experiment, SectionKind
 from ...text.sentences import sentence_spans
 from ...text.words import is_stop, split_words, stem
@@ -28,6 +29,7 @@ _OWN: Final = re.compile(
     r"\b(?:partly |partially |not |in part )?(?:supported|refuted|rejected|confirmed)\b|\b(?:here|our|we|this study)\b",
     re.IGNORECASE,
 )
+_NAME: Final = re.compile(r"\w+")
 _BRACKETED: Final = re.compile(r"\([^()]{0,80}\d[^()]{0,80}\)")
 _NUMBER: Final = re.compile(
     r"(?<![\w-])[-+±~−]?\d[\d.,]*(?:[eE][-+−]?\d+)?(?:\s?[/–-]\s?\d[\d.,]*)*\s?%?(?![\w-])|\b(?:None|null|NaN)\b"
@@ -97,6 +99,13 @@ def queries_for(text: str, title: str = "", described: str = "") -> tuple[str, .
         if len(_telling(part)) >= _FEWEST_WORDS:
             fit.append(part)
     return tuple(dict.fromkeys(fit))[-_MOST_QUERIES:]
+
+
+def is_cited(paper: Paper, text: str) -> bool:
+    """Whether a text names a paper by its key, or by its first author's name and its year."""
+    words = set(_NAME.findall(text.casefold()))
+    name = _NAME.findall(paper.family_names[0].casefold()) if paper.family_names else []
+    return paper.key.casefold() in words or (bool(name) and words.issuperset([*name, str(paper.year)]))
 
 
 def section_needs(queries: Sequence[str]) -> tuple[Need, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from ...api import evidence_tables
 from ..routes.table_routes import Column, Key, Study, list_tables, show_cell
@@ -15,16 +16,18 @@ from ..server_state import StateOf
 from .html import page
 
 router = APIRouter(include_in_schema=False)
+_CITATION: Final = re.compile(r"\[[^\[\]]{1,200}\]")
 
 
 @router.get("/tables")
-async def tables(request: Request, state: StateOf) -> Response:
-    """All tables, and the form for a new one."""
+async def tables(request: Request, state: StateOf, claim: Annotated[str, Query(max_length=4_000)] = "") -> Response:
+    """All tables, and the forms for a new one and for a `claim`, a sentence of an answer."""
     session = state.session
     context = {
         **await list_tables(state),
         "papers": len(await asyncio.to_thread(session.library.records)),
         "judged": "reader" not in session.extractive,
+        "claim": " ".join(_CITATION.sub("", claim).split()),
     }
     return page(request, "tables.html", context)
 
@@ -49,7 +52,8 @@ async def table(table_id: str, request: Request, state: StateOf) -> Response:
             "question": stored.question,
             "papers": stored.plan["papers"],
             "columns": [column["name"] for column in record["columns"]],
-            "counts": evidence_tables.count_line(record),
+            "counts": [evidence_tables.count_line(record), *evidence_tables.sum_lines(record)],
+            "drawn": evidence_tables.draw_table(record) is not None,
             "formats": evidence_tables.TABLE_FORMATS,
             "text": evidence_tables.cell_text,
             "study_name": evidence_tables.study_name,

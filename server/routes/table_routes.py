@@ -13,7 +13,7 @@ from ...api.results import CellRecord
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..problems import ServerError, problem_response, to_problem
-from ..request_models import CellBody, TableBody
+from ..request_models import AgreementBody, CellBody, TableBody
 from ..response_models import ListedTable, ListedTables, Responses, Stopped, event_answers, job_answers, problems
 from ..run_jobs import load_ended_table
 from ..server_state import StateOf
@@ -29,6 +29,7 @@ _TYPES = {
     "tex": "application/x-tex; charset=utf-8",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "html": "text/html; charset=utf-8",
+    "svg": "image/svg+xml",
 }
 _FILE: Responses = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
 
@@ -38,6 +39,15 @@ async def make_table(body: TableBody, call: JobCall) -> Response:
     """Make or complete the table that answers a question, or join the job that already does.
 
     Every paper in scope is screened; only rows of new or changed papers and cells of new columns are read.
+    """
+    return await call.answer(asdict(body), lambda: call.state.runs.make_table(body), "tables")
+
+
+@router.post("/agree", responses=job_answers(404), response_class=Response)
+async def agree(body: AgreementBody, call: JobCall) -> Response:
+    """Find out which papers are for a claim, which against it, under which condition, and which are silent.
+
+    It is kept as a table, which the same request continues; only new and changed papers are read.
     """
     return await call.answer(asdict(body), lambda: call.state.runs.make_table(body), "tables")
 
@@ -91,7 +101,7 @@ async def edit_cell(table_id: str, body: CellBody, state: StateOf) -> Response |
 
 @router.get("/{table_id}/files/{format}", responses={**_FILE, **problems(404, 502)}, response_class=Response)
 async def get_table_file(table_id: str, format: evidence_tables.TableFormat, state: StateOf) -> Response:
-    """A table as a file: Markdown, CSV, Excel (with a sheet of the words), LaTeX, Word, or HTML with the words."""
+    """A table as a file: Markdown, CSV, Excel (with a sheet of the words), LaTeX, Word, HTML with the words, or SVG."""
     async with state.renderers:  # pandoc needs a process
         name, content = await evidence_tables.arender_table(state.session, table_id, format)
     attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}

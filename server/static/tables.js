@@ -13,21 +13,32 @@ const address = () => `${API}/${encodeURIComponent(table.dataset.id)}`;
 
 // Making
 
-byId("make")?.addEventListener("submit", async (event) => {
+/** What a form asks for: the address, and the body. */
+function asked(form) {
+  const papers = JSON.parse(form.dataset.papers);
+  if (form.id === "agree") return [`${API}/agree`, { claim: form.elements.claim.value, papers }];
+  const { columns: field } = form.elements;
+  const separator = field.matches("textarea") ? "\n" : ","; // a name may have a comma
+  const columns = field.value.split(separator).map((name) => name.trim()).filter(Boolean);
+  return [API, { question: form.dataset.question ?? form.elements.question.value, columns, papers }];
+}
+
+async function make(event) {
   event.preventDefault();
   const form = event.target;
   const button = form.querySelector("button:not([type])");
   button.disabled = true;
-  const columns = form.elements.columns.value.split(",").map((name) => name.trim()).filter(Boolean);
-  const question = form.dataset.question ?? form.elements.question.value;
   try {
-    const job = await send("POST", API, { question, columns, papers: JSON.parse(form.dataset.papers) }, { Prefer: "respond-async" });
+    const job = await send("POST", ...asked(form), { Prefer: "respond-async" });
     location.assign(`/tables/${encodeURIComponent(job.id)}`);
   } catch (problem) {
     button.disabled = false;
     byId("refusal").replaceChildren(problemCard(problem));
   }
-});
+}
+
+byId("make")?.addEventListener("submit", make);
+byId("agree")?.addEventListener("submit", make);
 
 if (table?.dataset.active === "yes") {
   const stages = byId("stages");

@@ -68,7 +68,8 @@ from citeloom.documents import (
 from citeloom.documents.pdf import dehyphenation as pdf_mending, headings as pdf_headings, lines as pdf_lines
 from citeloom.drafts.draft_stream import DraftEventStream
 from citeloom.errors import CiteloomError
-from citeloom.graph import search_requests as repeated_queries, section_queries as default_queries
+from citeloom.graph import section_queries as default_queries
+from citeloom.graph.nodes import agent as repeated_queries
 from citeloom.ingestion import langchain_documents
 from citeloom.models.http import failures
 from citeloom.roles.chat import (
@@ -92,7 +93,7 @@ from citeloom.roles.extractive import (
 from citeloom.roles.protocols import Draft, EarlierSection
 from citeloom.settings import key_trust
 from citeloom.text import question_subject, sentences, words
-from citeloom.tools import contradiction_candidates, paper_mentions, question_routing, scope
+from citeloom.tools import paper_mentions, question_routing, scope
 from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
 from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
 from tests.support.user_readers import USERS
@@ -307,7 +308,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "count_of": lambda text: passage_scores._count(text, "seed"),
     "plain_wording": words.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
-    "begins_text": pdf_headings.begins_text,
+    "opening_category": pdf_headings.opening_category,
     "numbered_level": pdf_headings.numbered_level,
     "without_numbers": pdf_lines.without_numbers,
     "is_number": pdf_lines.is_number,
@@ -365,7 +366,6 @@ TOOLS: Final[Mapping[str, Reader]] = {
         text[:QUESTION], about_a_paper=True, alone=True
     ),
     "coined_names": lambda text: question_routing.coined_names(text[:QUESTION]),
-    "_can_claim": contradiction_candidates._can_claim,
     "plain_question": lambda text: _said(scope.plain_question, text),
     "require_words": lambda text: _said(scope.require_words, text),
     "category_named": lambda text: _said(scope.parse_category, text),

@@ -31,6 +31,9 @@ GOOD: dict[str, Any] = {
         ({"paper_concept": {"desciption": "x"}}, "paper_concept.desciption", "paper_concept.description"),
         ({"execution_result": {"return_code": 0}}, "execution_result.return_code", "execution_result.returncode"),
         ({"plots": [{"path": "a.png", "captoin": "x"}]}, "plots[0].captoin", "plots[0].caption"),
+        ({"plan": "x"}, "plan", "experimental_plan"),
+        ({"Code": "x"}, "Code", "experiment_code"),
+        ({"paper_concept": {"questions": ["x"]}}, "paper_concept.questions", "paper_concept.open_questions"),
     ],
 )
 def test_a_misspelt_field_is_named_with_the_one_that_was_meant(data: dict[str, Any], found: str, meant: str) -> None:
@@ -39,11 +42,23 @@ def test_a_misspelt_field_is_named_with_the_one_that_was_meant(data: dict[str, A
     assert any(found in line and f"did you mean {meant}?" in line for line in experiment_warnings(experiment))
 
 
-@pytest.mark.parametrize(
-    "name", ["_source", "_hypotesis", "authors", "funding", "dataset", "limitations", "notes", "x"]
-)
-def test_a_field_of_the_users_own_is_let_be(name: str) -> None:
-    assert experiment_warnings(parse_experiment({**GOOD, name: "whatever"})) == []
+def test_fields_of_the_users_own_are_named_in_one_line_as_unused() -> None:
+    own = dict.fromkeys(["authors", "funding", "limitations", "notes", "x", "_source", "_hypotesis"], "whatever")
+    concept = {**GOOD["paper_concept"], "field": "biology"}
+    (line,) = experiment_warnings(parse_experiment({**GOOD, **own, "paper_concept": concept, "exit_code": 0}))
+    assert line.endswith("makes use: authors, funding, limitations, notes, x, paper_concept.field.")
+
+
+@pytest.mark.parametrize("concept", [None, "Degree predicts edges.", {"description": "Degree predicts edges."}])
+def test_a_title_beside_the_concept_is_its_title(concept: object) -> None:
+    experiment = parse_experiment({"title": "Priors", **({"paper_concept": concept} if concept else {})})
+    assert experiment.paper_concept.title == "Priors" and experiment_warnings(experiment) == []
+    assert experiment.paper_concept.description == ("Degree predicts edges." if concept else "")
+
+
+def test_a_title_beside_that_of_the_concept_is_named() -> None:
+    experiment = parse_experiment({**GOOD, "title": "Of the repository"})
+    assert experiment.paper_concept.title == "Priors" and "title" in experiment_warnings(experiment)[0]
 
 
 def test_a_section_that_lacks_a_field_for_a_slip_says_which() -> None:

@@ -53,7 +53,7 @@ def finds_nothing(person: ShellOnTerminal, librarian: Librarian) -> None:
         f"research {OFF_TOPIC}",
         "Stage 1",
         f'No papers found relevant to query: "{OFF_TOPIC}". Try refining',
-        "Searched:",
+        "Looked at:",
     )
 
 

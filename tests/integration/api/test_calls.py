@@ -64,6 +64,7 @@ def calls() -> dict[str, Callable[[Session], Any]]:
         "ingest": lambda lib: citeloom.ingest(lib, []),
         "search": lambda lib: citeloom.search(lib, "scores"),
         "contradictions": lambda lib: citeloom.contradictions(lib, "scores"),
+        "agree": lambda lib: citeloom.agree(lib, "scores are calibrated"),
         "research": lambda lib: citeloom.research(lib, QUESTION),
         "section": lambda lib: citeloom.write_section(lib, "results", EXPERIMENT),
         "paper": lambda lib: citeloom.write_paper(lib, EXPERIMENT),

@@ -185,8 +185,8 @@ def two_formats_and_a_named_file(place: Place) -> Command:
     return "discussion", "--exp", place.exp, "--format", "tex", "docx"
 
 
-def two_formats_by_comma(place: Place) -> Command:
-    return "paper", place.exp, "--format", "tex,docx"
+def table_files_nowhere(place: Place) -> Command:
+    return "table", "trials of looms", "--format", "csv"
 
 
 def two_papers(place: Place) -> Command:
@@ -337,11 +337,11 @@ ROWS: list[tuple[Callable[[Place], Command], tuple[str, ...]]] = [
     (unknown_option, ("--colour", "--help")),
     (unknown_command, ("acknowledgements", "--help")),
     (unknown_style, ("--cite-style", "harvard", "numeric", "discussion --help")),
-    (two_formats, ("docx", "Give --format once for each value")),
-    (two_formats_before_the_file, ("exp.json", "Give --format once for each value")),
-    (two_formats_and_a_named_file, ("docx", "Give --format once for each value")),
-    (two_formats_by_comma, ("tex,docx", "Give --format once for each value")),
-    (two_papers, ("varga2021calibration", "Give --papers once for each value")),
+    (two_formats, ("docx", "Give several values of --format as one, with commas")),
+    (two_formats_before_the_file, ("exp.json", "Give several values of --format as one, with commas")),
+    (two_formats_and_a_named_file, ("docx", "Give several values of --format as one, with commas")),
+    (table_files_nowhere, ("--format needs a folder", "--out")),
+    (two_papers, ("varga2021calibration", "Give several values of --papers as one, with commas")),
     (an_empty_path, ("An empty path",)),
     (an_empty_home, ("--home is empty",)),
     (a_copy_to_an_empty_home, ("home is empty",)),

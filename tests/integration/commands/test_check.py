@@ -51,3 +51,13 @@ def test_a_limit_ends_with_3_and_wrong_use_with_2(
     assert citeloom("check", file, "--home", home, "--max-calls", "1", "--only", "claims", **given).code == 3
     assert citeloom("check", file, "--home", home, "--only", "sums", **given).code == 2
     assert citeloom("check", tmp_path / "gone.tex", "--home", home, **given).code == 2
+
+
+def test_each_format_is_written_or_said_to_be_impossible(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+    file, out = tmp_path / "draft.md", tmp_path / "out"
+    file.write_text(GOOD, encoding="utf-8")
+    done = citeloom("check", file, "--home", home, "--out", out, "--format", "html,tex", "--format", "json")
+    assert {path.name for path in out.iterdir()} == {"draft.check.html", "draft.check.json"}
+    assert "draft.md is no .tex, so no copy of it with remarks can be made" in done.err
+    assert citeloom("check", file, "--home", home, "--out", tmp_path / "none", "--format", "tex").code == 2
+    assert not (tmp_path / "none").exists()

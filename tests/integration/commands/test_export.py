@@ -73,6 +73,25 @@ def test_an_edited_paper_and_a_docx_that_was_edited_since(
     (tmp_path / "paper.docx").write_bytes(b"mine")
     again = citeloom("export", file, "--format", "docx", "--home", home)
     assert again.code == 0 and (tmp_path / "paper.docx").read_bytes() == b"mine" and "paper.2.docx" in again.out
+    assert citeloom("verify", tmp_path / "paper.2.docx", "--home", home).code == 0
+
+
+def test_what_is_exported_to_another_folder_can_be_verified_there(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    assert citeloom("discussion", exp, "--home", home, "--out", tmp_path).code == 0
+    out = tmp_path / "sent"
+    done = citeloom("export", tmp_path / "discussion.md", "--format", "docx,html", "--out", out, "--home", home)
+    assert done.code == 0 and {path.name for path in out.iterdir()} == {
+        f"discussion.{x}" for x in ("docx", "html", "json")
+    }
+    for name in ("discussion.docx", "discussion.html"):
+        checked = citeloom("verify", out / name, "--home", home)
+        assert checked.code == 0, checked.err
+    (out / "discussion.json").write_text("mine", "utf-8")
+    again = citeloom("export", tmp_path / "discussion.md", "--format", "docx", "--out", out, "--home", home)
+    assert "discussion.2.docx" in again.out and (out / "discussion.json").read_text("utf-8") == "mine"
+    assert citeloom("verify", out / "discussion.2.docx", "--home", home).code == 0
 
 
 def test_a_paper_has_the_sections_that_were_edited_in_their_files(

@@ -93,3 +93,11 @@ def test_find_gives_the_same_papers_in_the_shell_and_on_the_command_line(
     shown = chat(f"find {option}{query}").out
     numbered = [line.split()[1] for line in shown.splitlines() if line[:4].strip().rstrip(".").isdigit()]
     assert numbered == [paper["key"] for paper in found]
+
+
+def test_thanks_are_answered_and_keep_the_last_answer(chat: Chat) -> None:
+    done = chat("research How many seeds?", "Thank you!", "Thanks", "ok", "Thanks a lot, that helps!", "summary 1")
+    assert done.code == 0, done.err
+    assert "neither a command" not in done.err and "Unknown command" not in done.err
+    assert done.out.count("nothing was searched") == 4 and "- Key: " in done.out
+    assert done.err.count("Stage 1") == 1

@@ -113,6 +113,23 @@ async def test_agents_make_tables_and_read_them(served: Served) -> None:
         assert json.loads(read.content[0].text)["question"] == "Which seeds?"
 
 
+async def test_who_agrees_is_asked_as_a_job_kept_as_a_table_and_offered_to_agents(served: Served) -> None:
+    asked = {"claim": "Temperature scaling calibrates scores.", "papers": [PAPER]}
+    made = served.post("/tables/agree", asked).json()
+    assert made["table_id"].startswith("agree-") and [item["key"] for item in made["studies"]] == [PAPER]
+    assert made["studies"][0]["stance"] == "not judged" and made["studies"][0]["quote"]
+    assert served.api.get(f"/tables/{made['table_id']}").json()["question"] == asked["claim"]
+    again = served.events(f"/tables/{made['table_id']}/events")[-1].data["result"]
+    assert again["studies"] == made["studies"]
+    async with (
+        httpx.AsyncClient(timeout=60) as http,
+        Client(streamable_http_client(f"{served.url}/mcp", http_client=http)) as client,
+    ):
+        told = await client.call_tool("agree", asked)
+        assert not told.is_error, told.content
+        assert told.structured_content["studies"] == made["studies"]
+
+
 def test_a_deleted_table_is_gone(served: Served) -> None:
     made = served.post("/tables", {"question": "What is gone?", "columns": ["n"], "papers": [PAPER]}).json()
     address = f"/tables/{made['table_id']}"

@@ -134,7 +134,7 @@ def test_only_addresses_of_this_computer_are_asked(address: str) -> None:
 
 
 async def test_a_file_that_the_api_places_elsewhere_is_not_read(zotero: MadeZotero, api: ZoteroServer) -> None:
-    from citeloom.zotero.attachment_files import FilePlaces, choose_file
+    from citeloom.zotero.item_entry import FilePlaces, choose_file
     from citeloom.zotero.zotero_records import Attachment
 
     secret = zotero.folder.parent / "secret.pdf"

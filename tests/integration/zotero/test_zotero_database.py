@@ -172,7 +172,7 @@ async def test_links_files_that_are_missing_and_files_that_are_too_large(
         elif name == "huge":
             with file.open("wb") as sparse:
                 sparse.truncate(2_000_000_000)
-    record = (await synced(library, settings, ZoteroRequest())).as_dict()
+    record = await synced(library, settings, ZoteroRequest())
     reasons = {item["reason"] for item in record["refused"]}
     for said in (
         "link out of Zotero's storage",
@@ -184,7 +184,7 @@ async def test_links_files_that_are_missing_and_files_that_are_too_large(
     assert sorted(record["added"]) == ["link", "lovelacelooms"] and not any(
         "secret" in chunk.text for paper in library.papers() for chunk in library.paper_chunks(paper.key)
     )
-    again = (await synced(library, settings, ZoteroRequest())).as_dict()
+    again = await synced(library, settings, ZoteroRequest())
     assert {item["reason"] for item in again["refused"]} == reasons and again["added"] == []
 
 
@@ -195,11 +195,11 @@ async def test_a_paper_whose_file_is_missing_for_a_while_stays(
     await synced(library, settings, ZoteroRequest())
     file = zotero.folder / "storage" / "FILE1111" / "looms.md"
     file.rename(zotero.folder / "away.md")
-    record = (await synced(library, settings, ZoteroRequest())).as_dict()
+    record = await synced(library, settings, ZoteroRequest())
     assert "its file is missing; the paper is left as it is" in record["refused"][0]["reason"]
     assert "looms was measured" in library.paper_chunks("lovelacelooms")[0].text
     (zotero.folder / "away.md").rename(file)
-    assert (await synced(library, settings, ZoteroRequest())).as_dict()["unchanged"] == 1
+    assert (await synced(library, settings, ZoteroRequest()))["unchanged"] == 1
 
 
 async def test_linked_files_need_a_folder_that_the_user_named(

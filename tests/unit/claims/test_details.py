@@ -11,7 +11,7 @@ import pytest
 from citeloom.claims.detail_checks import number_faults, quote_faults, whole_source
 from citeloom.claims.manuscript import ListedReference
 from citeloom.claims.nearest_sentences import NearSentence, SentenceIndex, wording_faults
-from citeloom.claims.reference_entries import differing, parse_listed
+from citeloom.claims.reference_entries import differing, near_keys, parse_listed
 from citeloom.claims.sentence_kinds import uncited_kind
 from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.paper_names import family_name
@@ -44,6 +44,73 @@ def test_what_differs_from_the_sentence_that_says_the_same_is_found(case: dict[s
     found += wording_faults(case["claim"], said, "a") if said else ()
     shown = [f"{one['rule']}: {one['message'].partition(':')[0]}" for one in found]
     assert [one.partition(":")[0] if one.startswith("polarity") else one for one in shown] == case["faults"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "named"),
+    [
+        ("The classifier reached an accuracy of 88.2% on the held-out recordings.", "the source has 85.1%"),
+        ("In the held-out recordings 61% of participants completed the diary.", "the source has 50%"),
+        ("The classifier of the recordings reached an accuracy of 0.42.", 'the source says "'),
+    ],
+)
+def test_the_number_named_instead_is_the_one_of_its_kind_beside_the_same_words(claim: str, named: str) -> None:
+    text = (
+        "Though 50% of the participants completed the diary, the classifier reached an accuracy of 85.1% on the "
+        "held-out recordings."
+    )
+    source = whole_source(Paper("a", "Diaries"), text, "E1")
+    (fault,) = number_faults(f"{claim[:-1]} [E1].", [source], [source], None, near(text, claim))
+    assert named in fault["message"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "differs"),
+    [
+        ("p = 0.001", "p < 0.001", True),
+        ("p = 0.001", "P<.001", True),
+        ("p > 0.001", "p < 0.001", True),
+        ("p < 0.001", "p < 0.001", False),
+        ("$p = 0.001$", "$p < 0.001$", True),
+        ("p \u2264 0.001", "p < 0.001", False),
+        ("p = 0.001", "p = 0.001", False),
+        ("p = 0.001", "p < 0.001 for one and p = 0.001 for all", False),
+    ],
+)
+def test_a_value_that_the_source_only_bounds_is_no_value_of_it(claim: str, source: str, differs: bool) -> None:
+    whole = whole_source(Paper("a", "Looms"), f"Looms wove faster in trials ({source}).", "E1")
+    found = number_faults(f"Trials had faster looms ({claim}) [E1].", [whole], [whole], None)
+    assert [fault["rule"] for fault in found] == ["number-differs"] * differs
+
+
+@pytest.mark.parametrize(("said", "differs"), [("23%", False), ("23.4%", False), ("24%", True), ("23.3%", True)])
+def test_a_value_may_be_rounded_and_not_cut_off(said: str, differs: bool) -> None:
+    """23% is 23.4% rounded; of 23.6% it is the beginning."""
+    text = "Attention rose by 23.4% in the morning group of the trial."
+    claim = f"Attention rose by {said} in the morning group of the trial."
+    whole = whole_source(Paper("a", "Attention"), text, "E1")
+    found = number_faults(f"{claim[:-1]} [E1].", [whole], [whole], None, near(text, claim))
+    assert [fault["rule"] for fault in found] == ["number-differs"] * differs
+    cut = text.replace("23.4", "23.6")
+    whole = whole_source(Paper("a", "Attention"), cut, "E1")
+    (fault,) = number_faults(
+        "Attention rose by 23% in the morning group [E1].", [whole], [whole], None, near(cut, claim)
+    )
+    assert "the source has 23.6%" in fault["message"]
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("doe2020trail", ["doe2020trial"]),
+        ("Doe2020Trial", ["doe2020trial"]),
+        ("roe2005", ["roe2005why"]),
+        ("smith1999", []),
+        ("", []),
+    ],
+)
+def test_a_key_that_is_nearly_one_names_it(key: str, near: list[str]) -> None:
+    assert near_keys(key, ["doe2020trial", "roe2005why", "poe1971loom"]) == near
 
 
 def test_a_number_of_the_experiment_needs_no_source() -> None:

@@ -34,6 +34,19 @@ def test_at_least_38_of_40_questions_are_of_their_kind() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("Spectral or spatial graph convolutions: how does each define one, and which should I use?", "survey"),
+        ("How do k-mer sketches compare with deconvolution, what does each need, how accurate is it?", "focused"),
+        ("What did each trial of vitamin D give, and to whom?", "inventory"),
+        ("Trials of vitamin D: for each, the dose and the outcome", "inventory"),
+    ],
+)
+def test_each_of_two_named_things_asks_for_no_inventory(question: str, kind: str) -> None:
+    assert question_kind(question, "survey") == kind
+
+
+@pytest.mark.parametrize(
     "row", [row for row in labelled() if row["kind"] == "survey" and row["paper"]], ids=lambda row: row["paper"]
 )
 def test_a_question_in_the_words_of_a_title_is_a_survey_that_starts_there(

@@ -75,10 +75,28 @@ def test_aims_definitions_and_procedures_are_told_from_outcomes(genre: Genre, se
     assert genre_of(sentence) == genre
 
 
+@pytest.mark.parametrize(
+    ("genre", "sentence"),
+    [
+        ("announcement", "Reusing labels across types would substantially reduce the number of labels to be written"),
+        ("procedure", "We report the area under the curve of both models for each of the samples"),
+        ("procedure", "The data set is split into 75% for training and 25% for evaluation"),
+    ],
+)
+def test_wishes_and_settings_are_no_outcomes(genre: Genre, sentence: str) -> None:
+    assert genre_of(sentence) == genre
+
+
 @pytest.mark.parametrize("closing", [".", " [@doi:10.1/x; @key].", r" \[1, 2\].", "^12^.", " [3,4]."])
 def test_the_closing_citation_stays_outside_the_quotation(closing: str) -> None:
     text = f"It began so. {FIT[0]}{closing} And so it went on."
     assert [text[passage.start : passage.end] for passage in quotable_passages(text)] == [FIT[0]]
+
+
+def test_a_statement_set_in_bold_is_quoted_without_its_asterisks() -> None:
+    said = "Corollary 1: The smaller the studies in a field, the less likely its findings are to be true"
+    (passage,) = quotable_passages(f"**{said}.** Small samples mean smaller power.")
+    assert passage.text == said and passage.start == 2
 
 
 def test_a_sentence_wrapped_over_lines_is_judged_as_one_line() -> None:

@@ -13,7 +13,6 @@ from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
 from citeloom.models.embeddings.bundled_models import Reranker
 from citeloom.roles.extractive.passage_details import blank_details
 from citeloom.roles.extractive.passage_lists import (
-    LISTED_BEFORE,
     NOTHING_NEAR,
     OF_SUBJECT,
     ExtractiveAnswerer,
@@ -159,9 +158,36 @@ def test_a_later_section_names_what_is_listed_and_what_nothing_is_near_to_once()
         replace(near(EXPERIMENT.summary), need=Need("N2", EXPERIMENT.summary, ("q",))),
     )
     second = write("conclusion", *needs, sources=(given,), earlier=(EarlierSection("discussion", first.text),))
-    assert f"{LISTED_BEFORE.format('conclusion')} [E1]" in second.text and FITTING not in second.text
-    third = write("abstract", *needs, sources=(given,), earlier=(EarlierSection("conclusion", second.text),))
+    assert "*Listed in the Discussion, and near to the conclusion too:* [E1]" in second.text
+    assert FITTING not in second.text
+    both = (EarlierSection("discussion", first.text), EarlierSection("conclusion", second.text))
+    third = write("abstract", *needs, sources=(given,), earlier=both)
     assert NOTHING_NEAR in second.text and NOTHING_NEAR not in third.text
+    assert third.text.count("[E1]") <= 1 and "Listed in the Conclusion" not in third.text
+
+
+def test_a_statement_whose_passages_stand_elsewhere_is_not_said_to_have_nothing_near() -> None:
+    given = source(1, FITTING, key="varga2021")
+    needs = (
+        near(EXPERIMENT.reasoning, given),
+        replace(near(EXPERIMENT.summary, given), need=Need("N2", EXPERIMENT.summary, ("q",))),
+    )
+    alone = write("discussion", *needs, sources=(given,))
+    assert alone.text.count("[E1]") == 1 and NOTHING_NEAR not in alone.text
+    earlier = (EarlierSection("methods", f"{FITTING} [E1]"),)
+    assert NOTHING_NEAR not in write("discussion", *needs, sources=(given,), earlier=earlier).text
+
+
+def test_a_paper_that_a_statement_names_has_its_passage_listed() -> None:
+    given = source(1, OFF_TOPIC, key="varga2021")
+    faint = replace(given, evidence=replace(given.evidence, llm_score=0.0))
+    for reasoning, listed in (
+        ("As Varga et al. 2021 saw, probes drift.", True),
+        ("Probes drift (varga2021).", True),
+        ("As Varga et al. 2019 saw, probes drift.", False),
+    ):
+        draft = write("discussion", near(reasoning, faint), sources=(faint,), reasoning=reasoning)
+        assert ("[E1]" in draft.text) == listed, reasoning
 
 
 def test_a_section_with_few_papers_lists_the_best_passages_of_others_for_whatever_need() -> None:
@@ -252,11 +278,11 @@ def answer(*needs: NeedCoverage, sources: tuple[Source, ...] = ()) -> str:
     return asyncio.run(ExtractiveAnswerer(SCORES).write(brief)).text
 
 
-def test_a_question_gets_its_passages_by_need_and_what_was_searched() -> None:
+def test_a_question_gets_its_passages_by_need_and_no_log_of_searches() -> None:
     given = source(1, FITTING, key="varga2021")
     text = answer(near("whole"), near("Does scaling lower the error", given), near("at what cost"), sources=(given,))
     assert "Passages near to “Does scaling lower the error”, nearest first, not judged" in text and "[E1]" in text
-    assert f"{NOTHING_NEAR}\n\n- “at what cost”" in text and "*Searched:*" in text
+    assert f"{NOTHING_NEAR}\n\n- “at what cost”" in text and "Searched" not in text
 
 
 def test_a_question_that_nothing_is_near_to_has_no_text() -> None:
