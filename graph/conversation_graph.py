@@ -232,7 +232,12 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Sess
     Raises `QuestionError` for a question that cannot be asked, `NothingToImproveError` when there is no answer yet, and
     `EmptyLibraryError`.
     """
-    asked = plain_question(_asked(state))
+    chat = chat_question(state.get("messages", []))
+    if chat is None and state.get("messages") and "asked" not in state:
+        raise GraphInputError("input: field messages: the last message is not the user's.", help="Add the question.")
+    if chat is None:
+        require_given(state, "asked", ConversationInput)
+    asked = plain_question(state["asked"] if chat is None else chat.asked)
     await session.require_papers()
     past = _past(state)
     kind = state.get("turn_kind", "follow-up")
@@ -271,16 +276,6 @@ async def remember(state: ConversationState, runtime: Runtime[Any], session: Ses
         "numbering": result["numbering"],
         "messages": messages,
     }
-
-
-def _asked(state: ConversationState) -> str:
-    """The user's words: the last message, or the field `asked`; raises `GraphInputError` when neither is given."""
-    if (chat := chat_question(state.get("messages", []))) is not None:
-        return chat.asked
-    if state.get("messages") and "asked" not in state:
-        raise GraphInputError("input: field messages: the last message is not the user's.", help="Add the question.")
-    require_given(state, "asked", ConversationInput)
-    return state["asked"]
 
 
 def _past(state: ConversationState) -> Sequence[PastTurn]:

@@ -52,21 +52,17 @@ class WindowRecord(TypedDict):
 
 
 class WrittenSection(TypedDict):
-    """A finished section of a paper, before its citations are rendered; its record is built from this.
-
-    `offered` is the evidence of earlier sections that its writer was shown, `read` the other chunks that its agent
-    read, `spent` the cost of the paper up to the end of this section.
-    """
+    """A finished section of a paper, before its citations are rendered; its record is built from this."""
 
     section: SectionKind
     draft: DraftRecord
     findings: list[FindingRecord]
     verdicts: list[VerdictRecord]
     warnings: list[str]
-    offered: list[str]
+    offered: list[str]  # the evidence of earlier sections that its writer was shown
     needs: list[NeedRecord]
-    read: list[str]
-    spent: dict[str, Any]
+    read: list[str]  # the other chunks that its agent read
+    spent: dict[str, Any]  # the cost of the paper up to the end of this section
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -108,14 +104,11 @@ class PaperOutput(TypedDict):
 
 
 class RunState(TypedDict, total=False):
-    """The state that every run has, of a section, a paper or a question.
-
-    `needs` are the planned needs, `read_chunks` the ids of the chunks that were read for them.
-    """
+    """The state that every run has, of a section, a paper or a question."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     needs: list[NeedRecord]
-    read_chunks: Annotated[list[str], operator.add]
+    read_chunks: Annotated[list[str], operator.add]  # the ids of the chunks that were read for the needs
     queries: Annotated[list[QueryRecord], operator.add]
     evidence: Annotated[list[dict[str, Any]], merge_evidence]
     searches_used: Annotated[int, operator.add]
@@ -136,15 +129,13 @@ class RunState(TypedDict, total=False):
 class SectionState(RunState, total=False):
     """The state of a run that writes one section, or the sections of a paper one after the other.
 
-    Only a paper has `written`, its finished sections, and `offered`, the evidence of earlier sections that the
-    current one is shown. A paper's queries and evidence add up over all sections; its other fields are reset for
-    each.
+    A paper's queries and evidence add up over all sections; its other fields are reset for each.
     """
 
     section: SectionKind
     experiment: dict[str, Any]
-    offered: list[str]
-    written: list[WrittenSection]
+    offered: list[str]  # only in a paper: the evidence of earlier sections that the current one is shown
+    written: list[WrittenSection]  # only in a paper: its finished sections
 
 
 class TurnRecord(TypedDict):
@@ -155,12 +146,7 @@ class TurnRecord(TypedDict):
 
 
 class ResearchInput(TypedDict):
-    """The input of the research graph: the question, and limits if any.
-
-    The fields after `single_shot` come from a conversation: earlier turns, whether the question may refer to them
-    (it is then rewritten), the evidence they cited, the ids of all chunks that were evidence, the keys that were
-    cited (the first has number 1), and the user's feedback when the last answer is to be revised.
-    """
+    """The input of the research graph: the question, limits if any, and for a conversation what came before."""
 
     question: Annotated[str, Field(description="The question to answer from your papers.")]
     sources: NotRequired[Annotated[int, Field(description="Maximum number of papers that the answer may cite.")]]
@@ -170,12 +156,12 @@ class ResearchInput(TypedDict):
     venue: NotRequired[Annotated[str, Field(description="A part of the venue's name.")]]
     papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers to look into.")]]
     single_shot: NotRequired[Annotated[bool, Field(description="Search once, without the agent.")]]
-    turns: NotRequired[list[TurnRecord]]
-    follow_up: NotRequired[bool]
-    recalled: NotRequired[list[dict[str, Any]]]
-    evidence_ids: NotRequired[dict[str, str]]
-    numbering: NotRequired[list[str]]
-    feedback: NotRequired[str]
+    turns: NotRequired[Annotated[list[TurnRecord], Field(description="Earlier turns of the conversation.")]]
+    follow_up: NotRequired[Annotated[bool, Field(description="It may refer to earlier turns, and is then rewritten.")]]
+    recalled: NotRequired[Annotated[list[dict[str, Any]], Field(description="The evidence that earlier turns cited.")]]
+    evidence_ids: NotRequired[Annotated[dict[str, str], Field(description="Ids of all chunks that were evidence.")]]
+    numbering: NotRequired[Annotated[list[str], Field(description="The keys that were cited; the first has number 1.")]]
+    feedback: NotRequired[Annotated[str, Field(description="The user's, when the last answer is to be revised.")]]
 
 
 class ResearchOutput(TypedDict):

@@ -64,17 +64,14 @@ class EditedSection:
 
 @dataclass(frozen=True)
 class EditableSection:
-    """A section's record and evidence, and the user's edits by sentence position.
-
-    `first` is the run-wide position of its first sentence, `by_hand` the section as edited in the file.
-    """
+    """A section's record and evidence, and the user's edits by sentence position."""
 
     kind: SectionKind
     record: StoredRecord
     evidence: tuple[Evidence, ...]
-    first: int
+    first: int  # the run-wide position of its first sentence
     edits: Mapping[int, EditedSentence]
-    by_hand: EditedSection | None = None
+    by_hand: EditedSection | None = None  # the section as edited in the file
 
     @cached_property
     def sentences(self) -> Sequence[CitedSentence]:
@@ -89,11 +86,6 @@ class EditableSection:
             for sentence in self.sentences
         ]
 
-    @property
-    def citable(self) -> CitableEvidence:
-        """Evidence an edit may cite."""
-        return CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
-
     def marked(self, words: str, place: int, *, sure: bool) -> tuple[str, list[str]]:
         """The user's words with markers, and their sentences if the user typed a citation in them.
 
@@ -104,8 +96,8 @@ class EditableSection:
         original, shown = (self.sentences[place].text, self.shown()[place]) if inside else ("", "")
         covered = inside and self.rendered.sentences[place].covered
         known = original if sure or covered else MARKER.sub("", self.record["with_markers"])
-        marked = self.citable.marked(words, known, covered=covered)
-        typed = self.citable.types_citation(words, original, shown)
+        citable = CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
+        marked, typed = citable.marked(words, known, covered=covered), citable.types_citation(words, original, shown)
         return marked, [item.text for item in sentences(marked)] if typed else []
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
@@ -157,11 +149,6 @@ class EditableText:
     run: RunRecord
     experiment: Experiment
     sections: tuple[EditableSection, ...]
-
-    @property
-    def edited_count(self) -> int:
-        """Number of edited sentences."""
-        return sum(len(section.edited(section.edits).spans) for section in self.sections)
 
     @property
     def edits(self) -> list[EditedSentence]:
@@ -226,7 +213,7 @@ async def edited_record(text: EditableText, session: Session, csl: str | None = 
 
 def _build_record(text: EditableText, session: Session, csl: str | None) -> StoredRecord:
     original = stored(text.run.result or {})
-    edits = text.edited_count
+    edits = sum(len(section.edited(section.edits).spans) for section in text.sections)
     by_hand = f"{counted(edits, 'sentence')} {'was' if edits == 1 else 'were'} edited by hand."
     notice = f"{original['report']['notice']} {by_hand}".strip()
     is_paper = "sections" in original

@@ -49,15 +49,12 @@ def stem_of(record: StoredRecord, stem: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResultFiles:
-    """The files of a record, named `stem`; `images` are its figures' by file name.
-
-    `shown` are the evidence report's.
-    """
+    """The files of a record, named `stem`."""
 
     record: StoredRecord
     stem: str
-    images: Mapping[str, bytes]
-    shown: ReportImages = field(default_factory=ReportImages)
+    images: Mapping[str, bytes]  # of its figures, by file name
+    shown: ReportImages = field(default_factory=ReportImages)  # those of the evidence report
 
     @classmethod
     def of(

@@ -88,17 +88,13 @@ def required_kinds(kind: RunKind) -> tuple[SectionKind, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SectionRequest:
-    """A request for a section, or a paper of all six.
-
-    `source` names the experiment in errors; `fresh` ignores earlier answers; `thread_id` resumes this run instead of
-    the latest one for the same request.
-    """
+    """A request for a section, or a paper of all six."""
 
     kind: RunKind
     experiment: Experiment
-    source: str = "experiment"
-    fresh: bool = False
-    thread_id: str | None = None
+    source: str = "experiment"  # names it in errors
+    fresh: bool = False  # ignore answers of earlier runs
+    thread_id: str | None = None  # resume this run instead of the latest one for the same request
 
     @property
     def title(self) -> str:
@@ -142,36 +138,21 @@ FOREIGN_SCRIPT = (
 
 @dataclass(frozen=True, slots=True)
 class ResearchRequest:
-    """A question and its limits; None takes the value from the settings.
+    """A question and its limits; None takes the value from the settings."""
 
-    Args:
-        question: as the user typed it.
-        sources: maximum number of papers that the answer may cite.
-        words: requested length.
-        min_year: first year of publication, `max_year` the last.
-        venue: a part of the venue's name.
-        papers: keys of papers to search within.
-        single_shot: search once, without the agent.
-        fresh: ignore answers of earlier runs.
-        thread_id: resume this existing run.
-        turns: earlier questions of the conversation with their answers.
-        follow_up: it may refer to them.
-        recalled: evidence cited by these answers, as plain data.
-    """
-
-    question: str
-    sources: int | None = None
-    words: int | None = None
-    min_year: int | None = None
-    max_year: int | None = None
-    venue: str = ""
-    papers: tuple[str, ...] = ()
-    single_shot: bool = False
-    fresh: bool = False
-    thread_id: str | None = None
-    turns: tuple[TurnRecord, ...] = ()
-    follow_up: bool = False
-    recalled: tuple[dict[str, Any], ...] = ()
+    question: str  # as the user typed it
+    sources: int | None = None  # maximum number of papers that the answer may cite
+    words: int | None = None  # requested length
+    min_year: int | None = None  # first year of publication
+    max_year: int | None = None  # last year of publication
+    venue: str = ""  # a part of the venue's name
+    papers: tuple[str, ...] = ()  # keys of papers to search within
+    single_shot: bool = False  # search once, without the agent
+    fresh: bool = False  # ignore answers of earlier runs
+    thread_id: str | None = None  # resume this existing run
+    turns: tuple[TurnRecord, ...] = ()  # earlier questions of the conversation with their answers
+    follow_up: bool = False  # it may refer to them
+    recalled: tuple[dict[str, Any], ...] = ()  # evidence cited by these answers, as plain data
 
     @property
     def kind(self) -> Literal["research"]:

@@ -42,21 +42,13 @@ _MOST_BYTES: Final = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class SyncedPaper:
-    """A paper that came from Zotero.
+    """A paper that came from Zotero."""
 
-    Args:
-        item: its library and key, such as library/items/ABCD2345.
-        scopes: the keys of the collections by which it came; an empty key is the whole library.
-        stamp: stands for everything that was ingested; empty until that is complete.
-        file: path, size and time of its file.
-        refused: why its file could not be ingested, if it could not.
-    """
-
-    item: str
-    scopes: frozenset[str]
-    stamp: str = ""
-    file: str = ""
-    refused: str = ""
+    item: str  # its library and key, such as library/items/ABCD2345
+    scopes: frozenset[str]  # the keys of the collections by which it came; an empty key is the whole library
+    stamp: str = ""  # stands for everything that was ingested; empty until that is complete
+    file: str = ""  # path, size and time of its file
+    refused: str = ""  # why its file could not be ingested, if it could not
 
 
 @dataclass(slots=True)
@@ -121,29 +113,21 @@ _SHOWN_TITLE: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class SyncInput:
-    """Zotero's content, the scopes to sync, the papers of the library, and settings.
-
-    Args:
-        scopes: the keys of the collections to sync; an empty one is the whole library.
-        members: the keys of the items in each scope of this sync and of earlier ones.
-        foreign: keys of papers that did not come by a sync, or that the user replaced since.
-        reading: stands for how files are read: with another reader or chunk size they are read again.
-        prune: remove papers that only earlier syncs of other collections brought.
-    """
+    """Zotero's content, the scopes to sync, the papers of the library, and settings."""
 
     content: ZoteroContent
     library: ZoteroLibrary
-    scopes: frozenset[str]
-    members: Mapping[str, frozenset[str]]
+    scopes: frozenset[str]  # the keys of the collections to sync; an empty one is the whole library
+    members: Mapping[str, frozenset[str]]  # the keys of the items in each scope of this sync and of earlier ones
     items: Sequence[ZoteroItem]
     papers: Mapping[str, Paper]
-    foreign: frozenset[str]
+    foreign: frozenset[str]  # keys of papers that did not come by a sync, or that the user replaced since
     state: SyncState
     places: FilePlaces
     pattern: KeyPattern
     pages: Path
-    reading: str
-    prune: bool = False
+    reading: str  # stands for how files are read: with another reader or chunk size they are read again
+    prune: bool = False  # remove papers that only earlier syncs of other collections brought
 
     def path(self, item: ZoteroItem) -> str:
         """The path of an item in links and in the state."""
@@ -173,19 +157,15 @@ def recognize_papers(
 
 @dataclass(frozen=True, slots=True)
 class WantedPaper:
-    """An item as a paper: its BibTeX entry, the user's note, its file, and a page with its abstract.
-
-    `page` is the text of that page, empty without an abstract, and `page_path` its file, which is ingested if the item
-    has no file, or one that cannot be read.
-    """
+    """An item as a paper: its BibTeX entry, the user's note, its file, and a page with its abstract."""
 
     item: str
     key: str
     entry: str
     note: str
     file: ItemFile | None
-    page: str
-    page_path: Path
+    page: str  # empty without an abstract
+    page_path: Path  # ingested if the item has no file, or one that cannot be read
     stamp: str
 
     @property
@@ -205,10 +185,7 @@ class RemovedPaper:
 
 @dataclass(slots=True)
 class SyncPlan:
-    """Everything that one sync will do; `state` is what is known before the first paper is ingested.
-
-    `file_missing` means that a file may still appear without any change in Zotero.
-    """
+    """Everything that one sync will do."""
 
     changed: list[WantedPaper] = field(default_factory=list)
     unchanged: list[WantedPaper] = field(default_factory=list)
@@ -216,8 +193,8 @@ class SyncPlan:
     without_file: list[ZoteroItem] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    state: SyncState = field(default_factory=SyncState)
-    file_missing: bool = False
+    state: SyncState = field(default_factory=SyncState)  # as known before the first paper is ingested
+    file_missing: bool = False  # and may still appear without any change in Zotero
 
 
 def describe_item(item: ZoteroItem) -> str:

@@ -213,18 +213,11 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     recalled = {evidence_key(record): record["id"] for record in state["evidence"]}
     given = {**state.get("evidence_ids", {}), **recalled}
     update = recorded(state, [], searches, runtime.stream_writer, given)
-    return {**update, "searching": _searches_on(state, update, session)}
-
-
-def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
-    """True if the agent may continue and a need of a broad question is unmet or met only thinly.
-
-    A focused question is answered without it: each of its turns and searches would be waited for in a row.
-    """
-    if not _may_search_on(state, session) or not _is_broad(state):
-        return False
-    needs = coverage(needs_of(state), found["evidence"], found["queries"])
-    return any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
+    # A focused question is answered without the agent: each of its turns and searches would be waited for in a row.
+    broad = _may_search_on(state, session) and _is_broad(state)
+    needs = coverage(needs_of(state), update["evidence"], update["queries"]) if broad else []
+    thin = any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
+    return {**update, "searching": thin}
 
 
 def _is_broad(state: ResearchState) -> bool:
