@@ -248,7 +248,7 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
             continue
         variable = f"CITELOOM_{settings.url_setting(role).upper()}"
         raise ConfigurationError(
-            f"{home.register_name}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
+            f"{home.place_of('runs.sqlite')}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
             f"{shown_address(now)} now ({current.origin(setting)}): nothing was sent.",
             help=f"To resume it there, set {variable}={shown_address(url)} in the environment; "
             "to use the endpoint set now, give the command again for a new run.",
@@ -267,6 +267,6 @@ def _require_request(run: RunRecord, home: Home) -> None:
     if wrong:
         place = f"table runs, column request, row thread_id={run.thread_id!r}"
         raise ConfigurationError(
-            f"{home.register_name}: {place}: {wrong[0]} cannot be read.",
+            f"{home.place_of('runs.sqlite')}: {place}: {wrong[0]} cannot be read.",
             help="Delete the run with 'runs delete' and start it again.",
         )
