@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TableFormat = Literal["md", "csv", "xlsx", "tex", "docx", "html"]
 TABLE_FORMATS: Final[tuple[TableFormat, ...]] = get_args(TableFormat)
-STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "not judged"}
+STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "nothing near"}
 
 _MARKS: Final = {"conflicting": "[conflicting]", "edited": "[edited]", "not_judged": "[not judged]"}
 _SECONDS: Final = 120.0
