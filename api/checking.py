@@ -41,7 +41,16 @@ from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
 from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
 from ..claims.reference_entries import ReferenceList, entries_elsewhere, load_references
-from ..claims.text_check import CHECK_PARTS, MOST_PASSAGES, CheckPart, ClaimChecker, ManuscriptCheck, elsewhere_records
+from ..claims.text_check import (
+    CHECK_PARTS,
+    MOST_PASSAGES,
+    OTHER_MARK,
+    OWN_MARK,
+    CheckPart,
+    ClaimChecker,
+    ManuscriptCheck,
+    elsewhere_records,
+)
 from ..documents.sandbox import in_thread
 from ..experiment import Experiment, load_experiment
 from ..graph.prompt_fitting import fitted
@@ -77,7 +86,6 @@ __all__ = [
     "shown_place",
     "summary_lines",
 ]
-
 _WORD_WEIGHT: Final = 0.6  # a claim repeats more words of its source than a question does; see docs/scores.md
 _PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
 
@@ -117,8 +125,13 @@ async def acheck_claims(
 
     async def work() -> list[ClaimRecord]:
         checker = await _checker(session, run, progress, most, judge=judge)
-        prepared = await gather_all(_prepared(checker, item) for item in asked)
-        judged = await checker.judged(prepared)
+        passages = await gather_all(_passages(checker, item) for item in asked)
+        judged = await checker.judged(
+            [
+                checker.claim(item["claim"].strip(), (item.get("context") or "").strip(), found)
+                for item, found in zip(asked, passages, strict=True)
+            ]
+        )
         return [_claim_record(item, claim) for item, claim in zip(asked, judged, strict=True)]
 
     with session.run(run, fresh=fresh):
@@ -301,16 +314,19 @@ async def _checker(session: Session, run: str, progress: Progress, most: int, *,
     return ClaimChecker(session.library, role, memory, progress, options, most)
 
 
-async def _prepared(checker: ClaimChecker, item: ClaimInput) -> JudgedClaim:
-    text, before = item["claim"].strip(), (item.get("context") or "").strip()
+async def _passages(checker: ClaimChecker, item: ClaimInput) -> list[ClaimPassage]:
+    """What a claim is compared with, with the sentences to show."""
+    text, before = _without_marks(item["claim"]), (item.get("context") or "").strip()
     if "passages" in item:
-        found: list[ClaimPassage] = given_passages(item["passages"])
-    elif item.get("papers"):
-        of_papers = await checker.find(text, before, item["papers"], checker.most)
-        found = [passage for passages in of_papers.values() for passage in passages]
-    else:
-        return checker.claim(text, before, await checker.elsewhere(text, before, ()))
-    return checker.claim(text, before, choose_sentences(text, found))
+        return choose_sentences(text, given_passages(item["passages"]), most=checker.most)
+    if item.get("papers"):
+        found = await checker.find(text, before, item["papers"], checker.most)
+        return choose_sentences(text, [passage for of_paper in found.values() for passage in of_paper])
+    return await checker.elsewhere(text, before, ())
+
+
+def _without_marks(claim: str) -> str:
+    return " ".join(claim.replace(OWN_MARK, " ").replace(OTHER_MARK, " ").split())
 
 
 def _claim_record(item: ClaimInput, claim: JudgedClaim) -> ClaimRecord:

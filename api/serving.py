@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph.session import Session as Session, create_session as create_session
+from ..graph.session import Session as Session, open_session as open_session
 from ..models.http.failures import EndpointUnreachableError as EndpointUnreachableError
 from ..models.journal.single_flight import CallLocks as CallLocks
 from ..runs.execution import RunUnderWayError as RunUnderWayError

@@ -93,12 +93,12 @@ def _words(sentence: SentenceRecord) -> Iterator[str]:
     for source in sentence["sources"]:
         for passage in source["passages"][:1]:
             if passage["does"] in ("contradicts", "supports"):
-                yield f'{passage["key"]}{_page(passage["page"])}: "{shorten(passage["quote"], _QUOTED)}"'
+                yield f'{passage["key"]}{_page(passage["page"])}: "{shorten(passage["shown"], _QUOTED)}"'
         if source["cites"]:
             yield f"{source['written']} relies on {', '.join(source['cites'])}."
     for passage in sentence["elsewhere"][:2]:
         does = "says it" if passage["does"] == "supports" else "is near"
-        yield f'{passage["key"]}{_page(passage["page"])} {does}: "{shorten(passage["quote"], _QUOTED)}"'
+        yield f'{passage["key"]}{_page(passage["page"])} {does}: "{shorten(passage["shown"], _QUOTED)}"'
 
 
 def _page(page: int | None) -> str:

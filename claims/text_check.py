@@ -9,10 +9,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Final, Literal
 
-from ..documents import Paper
+from ..documents import Chunk, Paper
 from ..experiment import Experiment
 from ..metadata.services import Services
 from ..models.concurrency import gather_all
@@ -46,9 +45,8 @@ from .sentence_kinds import is_plainly_own, uncited_kind
 CheckPart = Literal["claims", "uncited", "numbers", "references"]
 CHECK_PARTS: Final[tuple[CheckPart, ...]] = ("claims", "uncited", "numbers", "references")
 
-MOST_PASSAGES: Final = 5  # per cited paper
+MOST_PASSAGES: Final = 8  # per cited paper
 _FEWEST_PASSAGES: Final = 2
-_NEAR: Final = 8  # passages in which numbers are looked for first
 _MOST_ELSEWHERE: Final = 24  # sentences for which a judge reads other papers
 _ELSEWHERE_TOKENS: Final = 420
 # A sentence may cite the wrong paper if another one is nearer by this much, and its own this far away.
@@ -67,7 +65,7 @@ class ClaimChecker:
     progress: Progress = field(default_factory=Progress)
     options: Retrieval = DEFAULT_OPTIONS
     most: int = MOST_PASSAGES
-    ids: count[int] = field(default_factory=lambda: count(1))
+    ids: dict[Chunk, str] = field(default_factory=dict)
 
     async def find(self, text: str, before: str, keys: Sequence[str], most: int) -> dict[str, list[ClaimPassage]]:
         """The passages of cited papers that are nearest to a claim."""
@@ -81,10 +79,15 @@ class ClaimChecker:
 
     def claim(self, marked: str, before: str, passages: Sequence[ClaimPassage]) -> JudgedClaim:
         """A claim about passages; without markers in it, they are put at its end."""
-        sources = tuple(passage.source(f"E{next(self.ids)}") for passage in passages)
+        sources = self.sources(passages)
         markers = "".join(f"[{source.evidence.id}]" for source in sources)
-        sentence = marked.replace(_HERE, markers) if _HERE in marked else f"{marked} {markers}"
+        shown = marked.replace(OTHER_MARK, _OTHER)
+        sentence = shown.replace(OWN_MARK, markers) if OWN_MARK in shown else f"{shown} {markers}"
         return JudgedClaim(CitedClaim(sentence, sources, needed_context(marked, before)), tuple(passages))
+
+    def sources(self, passages: Sequence[ClaimPassage]) -> tuple[Source, ...]:
+        """The passages as evidence; one of several claims has one id, so that a judge is shown it once."""
+        return tuple(item.source(self.ids.setdefault(item.chunk, f"E{len(self.ids) + 1}")) for item in passages)
 
     async def judged(self, claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
         """The claims with verdicts, as far as there is a judge and a budget."""
@@ -93,7 +96,10 @@ class ClaimChecker:
         return await judge_claims(self.judge, claims, self.memory, self.progress)
 
 
-_HERE: Final = "\ue012"  # where the markers of a claim's passages are put
+# Where a claim cites what it is compared with, and where it cites anything else.
+OWN_MARK: Final = "[@]"
+OTHER_MARK: Final = "[@other]"
+_OTHER: Final = "[other source]"  # as the prompt of the judge has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +203,7 @@ class ManuscriptCheck:
     async def _find_passages(self, check: _SentenceCheck, texts: Mapping[str, WholePaper]) -> None:
         if check.papers:
             text = self.manuscript.marked(check.sentence, ())
-            check.passages = await self.checker.find(text, check.sentence.before, check.papers, _NEAR)
+            check.passages = await self.checker.find(text, check.sentence.before, check.papers, MOST_PASSAGES)
             near = [found for key in check.papers if (found := texts[key].sentences.nearest(text))]
             check.said = max(near, key=lambda item: item.share, default=None)
 
@@ -217,17 +223,18 @@ class ManuscriptCheck:
         most = max(_FEWEST_PASSAGES, self.checker.most // len(check.papers))
         text = self.manuscript.marked(check.sentence, ())
         chosen = choose_sentences(text, [item for found in check.passages.values() for item in found[:most]])
-        sources = [passage.source(f"E{next(self.checker.ids)}") for passage in chosen]
+        sources = self.checker.sources(chosen)
         marked = self.manuscript.marked(check.sentence, self._markers(check, sources))
         before = needed_context(text, check.sentence.before)
-        return JudgedClaim(CitedClaim(marked, tuple(sources), before), tuple(chosen))
+        return JudgedClaim(CitedClaim(marked, sources, before), tuple(chosen))
 
     def _markers(self, check: _SentenceCheck, sources: Sequence[Source]) -> list[str]:
         """For each citation of a sentence, the markers of the passages of its papers, behind the names it shows."""
         made: list[str] = []
         for number, mark in enumerate(check.sentence.marks):
-            keys = {work.paper for work in check.works if work.mark == number and work.paper}
-            ids = "".join(f"[{source.evidence.id}]" for source in sources if source.paper.key in keys)
+            papers = [work.paper for work in check.works if work.mark == number]
+            ids = "".join(f"[{source.evidence.id}]" for source in sources if source.paper.key in papers)
+            ids += _OTHER if "" in papers else ""
             names = written_citation(self.manuscript.text, mark, self.references.entries) if mark.narrative else ""
             made.append(f"{names} {ids}".strip())
         return made

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from ..api.blocking import run_async
-from ..api.messages import counted
+from ..api.messages import counted, shorten
 from ..api.run_options import RunLimits
 from .options import HomeOption, JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import notice, result, result_json
@@ -70,7 +69,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
         ids = query["evidence_ids"]
         named = f"{', '.join(ids[:_FIRST_IDS])}{', ...' if len(ids) > _FIRST_IDS else ''}"
         found = f"{counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
-        said = shorten(query["query"], _MAX_QUERY, placeholder=" ...")
+        said = shorten(query["query"], _MAX_QUERY)
         result(one_line(f"[{query['origin']}] {said} -> {found}"))
     if record["result"]:
         result(f"\n{record['result']['text']}")

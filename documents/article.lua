@@ -115,7 +115,11 @@ function Pandoc(doc)
   local plain = without_headings(blocks)
   doc.meta.abstract = pandoc.MetaBlocks(plain)
   if not opens then
-    doc.blocks = pandoc.Blocks({ pandoc.Header(1, "Abstract") }) .. plain .. doc.blocks
+    local body = doc.blocks
+    if body[1] and body[1].t ~= "Header" then -- the introduction of many articles, which is no part of the abstract
+      body:insert(1, pandoc.Header(1, "Introduction"))
+    end
+    doc.blocks = pandoc.Blocks({ pandoc.Header(1, "Abstract") }) .. plain .. body
   end
   return doc
 end

@@ -9,12 +9,12 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path, PureWindowsPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError
 from .front_matter import YEAR, find_doi
@@ -107,7 +107,7 @@ def _decode_simple(latex: str) -> str | None:
         base = (match["braced"] or match["bare"] or match["held"] or match["after"]).removeprefix("\\")
         return unicodedata.normalize("NFC", base + _ACCENTS[match["sign"] or match["name"]])
 
-    text = _LETTER.sub(lambda match: _LETTERS[match.group(1)], _ACCENTED.sub(compose, latex))
+    text = _LETTER.sub(lambda match: _LETTERS[match[1]], _ACCENTED.sub(compose, latex))
     depths = list(accumulate(1 if brace == "{" else -1 for brace in re.findall(r"[{}]", text)))
     if _HARD.search(_ESCAPED.sub("", text)) or (depths and (min(depths) < 0 or depths[-1])):
         return None
@@ -183,7 +183,7 @@ class Refusal:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bibliography:
     """The papers of a `.bib` by key; `files` maps the base names of files that entries point to.
 
@@ -195,24 +195,15 @@ class Bibliography:
     refused: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-    # Lookup tables for matching files, built on first use: a library may have ten thousand papers.
-    _known: dict[tuple[str, str], list[Paper]] = field(default_factory=dict, repr=False, compare=False)
 
-    def as_record(self) -> dict[str, Any]:
-        """Plain data that `from_record` restores."""
-        papers = [asdict(paper) for paper in self.papers.values()]
-        rest = {"files": self.files, "warnings": self.warnings, "unreadable": self.unreadable}
-        return {"papers": papers, "refused": [[item.path, item.reason] for item in self.refused], **rest}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Bibliography:
-        """Restore the bibliography from `as_record`."""
-        papers: dict[str, Paper] = {}
-        for item in record["papers"]:
-            fields: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in item.items()}
-            papers[item["key"]] = Paper(**fields)
-        refused = tuple(Refusal(*item) for item in record["refused"])
-        return cls(papers, record["files"], refused, tuple(record["warnings"]), tuple(record["unreadable"]))
+    @cached_property
+    def _known(self) -> dict[tuple[str, str], list[Paper]]:
+        """The papers by key, DOI and title; a library may have ten thousand."""
+        known: dict[tuple[str, str], list[Paper]] = {}
+        for paper in self.papers.values():
+            for form in ("key", paper.key.lower()), ("doi", paper.doi), ("title", _letters(paper.title)):
+                known.setdefault(form, []).append(paper)
+        return known
 
     def match(self, path: Path, *, doi: str = "", title: str = "") -> Paper | None:
         """Match a paper's file to its entry: by key, `file` field, DOI or title, in this order."""
@@ -238,11 +229,6 @@ class Bibliography:
 
     def _only(self, name: str, value: str) -> Paper | None:
         """The only paper with this normalised key, DOI or title; None if there are several."""
-        if not self._known:
-            for paper in self.papers.values():
-                forms = ("key", paper.key.lower()), ("doi", paper.doi), ("title", _letters(paper.title))
-                for form in forms:
-                    self._known.setdefault(form, []).append(paper)
         found = self._known.get((name, value), [])
         return found[0] if len(found) == 1 else None
 
@@ -272,24 +258,19 @@ def read_bibliography(path: Path) -> Bibliography:
         warnings = (f"{path}: is not UTF-8 and was read as Latin-1.",)
     if len(text) <= _LARGE:
         return parse_bibliography(text, source=str(path), warnings=warnings)
+    from pydantic import TypeAdapter
+
     try:
-        read = sandboxed(bibliography_record, _LIMITS, text, str(path), warnings)
+        return TypeAdapter(Bibliography).validate_python(
+            sandboxed(parse_bibliography, _LIMITS, text, str(path), warnings)
+        )
     except SandboxError as error:
         raise InputError(f"{path}: cannot be read: reading it {error}.", help="Give it in parts.") from None
-    if "error" in read:
-        raise InputError(read["error"])
-    return Bibliography.from_record(read)
+    except FileRefusedError as error:
+        raise InputError(str(error)) from None
 
 
-def bibliography_record(text: str, source: str, warnings: Sequence[str]) -> dict[str, Any]:
-    """A parsed BibTeX text as plain data, or the `error` that makes it unreadable."""
-    try:
-        return parse_bibliography(text, source=source, warnings=tuple(warnings)).as_record()
-    except InputError as error:
-        return {"error": error.message}
-
-
-def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()) -> Bibliography:
+def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> Bibliography:
     """Parse a BibTeX text; `source` names it in refusals. Raises `InputError` if its macros expand too far."""
     from bibtexparser.entrypoint import parse_string
 
@@ -325,8 +306,11 @@ def parse_bibliography(text: str, *, source: str, warnings: tuple[str, ...] = ()
         in_all += len(paper.bibtex)
         if in_all > _MOST_IN_ALL:
             raise InputError(f"{source}: line {line}: its entries expand to more than {_MOST_IN_ALL / 1e6:.0f} MB.")
-        for name in _file_names(field_value(_fields(entry).get("file", ""), macros)):
-            files.setdefault(name, entry.key)
+        # As Zotero ("name:path:type;...") and JabRef (":path:PDF") write it.
+        for part in re.split(r"(?<!\\)[;:]", field_value(_fields(entry).get("file", ""), macros)):
+            name = PureWindowsPath(re.sub(r"\\([:;_&%$#{}\\])", r"\1", part)).name.strip().lower()
+            if re.search(r"\.\w{1,8}$", name):
+                files.setdefault(name, entry.key)
     if not papers and not refused:
         notes.append(f"{source}: has no BibTeX entries; export your library as BibTeX or BibLaTeX.")
     return Bibliography(papers, files, tuple(refused), tuple(notes), tuple(unreadable))
@@ -341,14 +325,12 @@ def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
     from bibtexparser import model
 
     entry: object = block
-    if isinstance(block, model.DuplicateBlockKeyBlock):
+    if isinstance(block, model.DuplicateBlockKeyBlock | model.DuplicateFieldKeyBlock):
         entry = block.ignore_error_block
-    elif isinstance(block, model.DuplicateFieldKeyBlock):
-        given = block.ignore_error_block
-        if isinstance(given, model.Entry):
-            first = {item.key.lower(): item for item in reversed(given.fields)}
-            fields = [item for item in given.fields if first[item.key.lower()] is item]
-            entry = model.Entry(given.entry_type, given.key, fields, given.start_line, given.raw)
+        if isinstance(entry, model.Entry) and isinstance(block, model.DuplicateFieldKeyBlock):
+            first = {item.key.lower(): item for item in reversed(entry.fields)}
+            fields = [item for item in entry.fields if first[item.key.lower()] is item]
+            entry = model.Entry(entry.entry_type, entry.key, fields, entry.start_line, entry.raw)
     elif isinstance(block, model.ParsingFailedBlock):
         raw = block.raw or ""
         named = _ENTRY_KEY.search(raw)
@@ -427,10 +409,3 @@ def _link(value: str) -> str:
     r"""A URL without LaTeX escapes and `\url{...}`."""
     inner = re.sub(r"^\\url\{(.*)\}$", r"\1", value.strip())
     return re.sub(r"\\([_%#&~])", r"\1", inner).replace(r"{\_}", "_").strip()
-
-
-def _file_names(value: str) -> list[str]:
-    """Base names in a `file` field in the format of Zotero ("name:path:type;...") or JabRef (":path:PDF")."""
-    pieces = (re.sub(r"\\([:;_&%$#{}\\])", r"\1", piece) for piece in re.split(r"(?<!\\)[;:]", value))
-    names = (PureWindowsPath(piece).name.strip().lower() for piece in pieces)
-    return [name for name in names if re.search(r"\.\w{1,8}$", name)]

@@ -103,11 +103,11 @@ def _parser(dialect: MarkdownDialect) -> MarkdownIt:
     ruler = parser.block.ruler
     if dialect == "field":
         # Indented lines are wrapped prose, and a line such as "[a]: b" must not vanish as a link definition.
-        ruler.at("paragraph", _without_inner(_rule(parser, "paragraph")))
         return parser.disable(["code", "reference", "html_block", "linkify", "inline"], ignoreInvalid=True)
     ruler.before("fence", "display_math", _display_math, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     if dialect == "paper":
-        ruler.at("lheading", _one_line_heading(_rule(parser, "lheading")))
+        setext = next(rule.fn for rule in ruler.__rules__ if rule.name == "lheading")
+        ruler.at("lheading", _one_line_heading(setext))
         parser.core.ruler.at("inline", _words_of_headings)
         return parser.use(front_matter_plugin)
     ruler.before("paragraph", "comment", _closed_html("<!--", "-->"))
@@ -118,10 +118,6 @@ def _parser(dialect: MarkdownDialect) -> MarkdownIt:
     ruler.at("paragraph", _passage_paragraph)
     ruler.enableOnly([*_PASSAGE_RULES, "paragraph"])
     return parser.disable("inline")
-
-
-def _rule(parser: MarkdownIt, name: str) -> _Rule:
-    return next(rule.fn for rule in parser.block.ruler.__rules__ if rule.name == name)
 
 
 def _one_line_heading(setext: _Rule) -> _Rule:
@@ -136,19 +132,6 @@ def _one_line_heading(setext: _Rule) -> _Rule:
         return setext(state, start, end, silent)
 
     return heading
-
-
-def _without_inner(paragraph: _Rule) -> _Rule:
-    """Skips paragraphs inside lists and quotations, whose content is not needed."""
-
-    def outer(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        before = len(state.tokens)
-        found = paragraph(state, start, end, silent)
-        if state.level:
-            del state.tokens[before:]
-        return found
-
-    return outer
 
 
 def _words_of_headings(state: StateCore) -> None:
@@ -177,34 +160,23 @@ def _display_math(state: StateBlock, start: int, end: int, silent: bool) -> bool
         return False
     first = _line(state, start)
     environment = _ENVIRONMENT.match(first)
-    last = _math_end(state, first, environment, start, end)
-    if last is None or silent:
-        return last is not None
-    return _add_block(state, "display_math", start, last + 1, environment[1] if environment else "")
-
-
-def _math_end(state: StateBlock, first: str, environment: re.Match[str] | None, start: int, end: int) -> int | None:
-    """The last line of the formula that begins on `start`; None if it is not a formula."""
     if environment:
-        closing = f"\\end{{{environment[1]}}}"
-        if closing in first:
-            return start
+        closing, behind = f"\\end{{{environment[1]}}}", first
     elif first.startswith("$$"):
-        closing = "$$"
-        if closing in first[2:]:
-            # "$$x$$ is the ..." is a formula inside a sentence.
-            return start if _DOLLAR_END.search(first) else None
+        closing, behind = "$$", first[2:]
+        if closing in behind and not _DOLLAR_END.search(first):
+            return False  # "$$x$$ is the ..." is a formula inside a sentence
     elif first.rstrip() in {"\\[", "\\\\["}:
-        closing = "\\]"
+        closing, behind = "\\]", ""
     else:
-        return None
-    for number in range(start + 1, min(end, start + _MAX_MATH_LINES)):
-        line = _line(state, number)
+        return False
+    for number in range(start, min(end, start + _MAX_MATH_LINES)):
+        line = behind if number == start else _line(state, number)
         if closing in line:
-            return number
-        if _NO_MATH.match(line):
-            return None
-    return None
+            return silent or _add_block(state, "display_math", start, number + 1, environment[1] if environment else "")
+        if number > start and _NO_MATH.match(line):
+            return False
+    return False
 
 
 def _closed_html(opening: str, closing: str) -> _Rule:
@@ -241,21 +213,12 @@ def _is_row(line: str) -> bool:
 
 
 def _passage_paragraph(state: StateBlock, start: int, end: int, _silent: bool) -> bool:
-    stop = start + 1
-    while stop < end and not _interrupts(state.src[state.bMarks[stop] : state.eMarks[stop]]):
-        stop += 1
-    return _add_block(state, "paragraph_open", start, stop)
-
-
-def _interrupts(line: str) -> bool:
-    """Whether a line ends the paragraph above it."""
-    bare = line.strip()
-    return (
-        not bare
-        or _is_row(bare)
-        or any(pattern.match(line) for pattern in (LIST_ITEM, _INTERRUPTING, DEEP_HEADING, _LAYOUT_COMMAND))
-        or _UNDERLINE.fullmatch(bare) is not None
-    )
+    for stop in range(start + 1, end):
+        line = state.src[state.bMarks[stop] : state.eMarks[stop]]
+        bare, interrupting = line.strip(), (LIST_ITEM, _INTERRUPTING, DEEP_HEADING, _LAYOUT_COMMAND)
+        if not bare or _is_row(bare) or any(one.match(line) for one in interrupting) or _UNDERLINE.fullmatch(bare):
+            return _add_block(state, "paragraph_open", start, stop)
+    return _add_block(state, "paragraph_open", start, end)
 
 
 @lru_cache(maxsize=128)

@@ -70,23 +70,10 @@ def chunk_paper(
             start, end = pieces[first].start, pieces[last].end
             if not any(map(str.isalnum, _PICTURE.sub("", text[start:end]))):
                 continue  # images without text
-            chunks.append(
-                Chunk(
-                    id=chunk_id(key, len(chunks)),
-                    key=key,
-                    index=len(chunks),
-                    text=text[start:end],
-                    section=section.title,
-                    parent=section.parent,
-                    category=section.category,
-                    level=section.level,
-                    page=paper.page_at(start),
-                    start=start,
-                    end=end,
-                    tokens=tokens,
-                    page_breaks=tuple(begin - start for begin in paper.page_starts if start < begin < end),
-                )
-            )
+            name = (chunk_id(key, len(chunks)), key, len(chunks), text[start:end], section.title, section.parent)
+            breaks = tuple(begin - start for begin in paper.page_starts if start < begin < end)
+            place = (section.category, section.level, paper.page_at(start), start, end)
+            chunks.append(Chunk(*name, *place, tokens, breaks))
     return chunks
 
 
@@ -120,37 +107,27 @@ def _parts_of(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterat
         for block in blocks:
             if not any(map(str.isalnum, text[block.start : block.end])):
                 continue
-            if block.kind in {"prose", "list"}:
-                yield from _sentences(text, block)
-            else:
+            if block.kind not in {"prose", "list"}:
                 yield _Piece(block.start, block.end, overlaps=False)
-
-
-def _sentences(text: str, block: Block) -> Iterator[_Piece]:
-    begin = block.start
-    spans = sentence_spans(text[block.start : block.end])
-    for number, (_, stop) in enumerate(spans):
-        # Includes a preceding list marker or whitespace, so that nothing is lost.
-        right = block.end if number == len(spans) - 1 else block.start + stop
-        while begin < right and text[begin].isspace():
-            begin += 1
-        yield _Piece(begin, right, overlaps=True)
-        begin = right
+                continue
+            begin = block.start
+            # A sentence includes a preceding list marker, so that nothing is lost.
+            ends = [block.start + stop for _, stop in sentence_spans(text[block.start : block.end])]
+            for right in [*ends[:-1], *([block.end] if ends else [])]:
+                begin, _ = trim_span(text, begin, right)
+                yield _Piece(begin, right, overlaps=True)
+                begin = right
 
 
 def _pieces(text: str, part: _Piece, tokens: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
-    """The part as one piece, or split into several if it is too long for a chunk."""
+    """The part as one piece, or a long sentence split at words, and a huge table or code block at line ends."""
     if tokens <= (target if part.overlaps else _WHOLE * target):
         yield replace(part, tokens=tokens)
-    elif part.overlaps:
+        return
+    if part.overlaps:
         yield from _word_pieces(text, part.start, part.end, count_tokens, target)
-    else:
-        yield from _line_pieces(text, part.start, part.end, count_tokens, target)
-
-
-def _line_pieces(text: str, start: int, end: int, count_tokens: CountTokens, target: int) -> Iterator[_Piece]:
-    """Split a huge table or code block at line ends into pieces of at most `target` tokens."""
-    lines = [match for match in _LINE.finditer(text, start, end) if match.group().strip()]
+        return
+    lines = [match for match in _LINE.finditer(text, part.start, part.end) if match.group().strip()]
     spans, counts = [trim_span(text, *line.span()) for line in lines], count_tokens([line.group() for line in lines])
     for left, right, tokens in pack_spans(spans, counts, target):
         if tokens > _WHOLE * target:
@@ -205,24 +182,18 @@ def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tupl
             last += 1
             gathered += more
         yield first, last
-        following = _next_first(pieces, first, last, overlap, most)
+        least = following = last + 1
+        if least < len(pieces):
+            # The next chunk begins some sentences back, unless a large block leaves no room for them.
+            room, shared = most - pieces[least].tokens, 0
+            while following - 1 > first and pieces[following - 1].overlaps:
+                more = pieces[following - 1].tokens
+                if shared + more / 2 > overlap or shared + more > room:
+                    break
+                following -= 1
+                shared += more
         left -= sum(piece.tokens for piece in pieces[first:following])
-        first, least = following, last + 1
-
-
-def _next_first(pieces: Sequence[_Piece], first: int, last: int, overlap: int, most: float) -> int:
-    """The first piece of the next chunk: some sentences back, unless a large block leaves no room for them."""
-    if last + 1 >= len(pieces):
-        return len(pieces)
-    room = most - pieces[last + 1].tokens
-    begin, shared = last + 1, 0
-    while begin - 1 > first and pieces[begin - 1].overlaps:
-        more = pieces[begin - 1].tokens
-        if shared + more / 2 > overlap or shared + more > room:
-            break
-        begin -= 1
-        shared += more
-    return begin
+        first = following
 
 
 _CHARACTERS_PER_TOKEN: Final = 4
@@ -266,7 +237,6 @@ class Window:
         return max(self.cosines)
 
     def cosine_of(self, hit: str) -> float:
-        """The cosine of a hit."""
         return self.cosines[self.hits.index(hit)]
 
     @property

@@ -81,25 +81,8 @@ class Evidence:
     ) -> Evidence:
         """Evidence whose quote is sliced from `chunk`, never copied by a model; raises ValueError for an empty span."""
         words = EvidenceSpan.of(chunk, start, end)
-        return cls(
-            id=id,
-            chunk_id=chunk.id,
-            key=chunk.key,
-            summary=summary,
-            quote=words.quote,
-            start=start,
-            end=end,
-            vector_score=vector_score,
-            llm_score=llm_score,
-            combined_score=combined_score,
-            source_query=source_query,
-            section=chunk.section,
-            page=words.page,
-            chunk_hash=words.chunk_hash,
-            need=need,
-            more=more,
-            also=also,
-        )
+        found = (id, chunk.id, chunk.key, summary, words.quote, start, end, vector_score, llm_score, combined_score)
+        return cls(*found, source_query, chunk.section, words.page, words.chunk_hash, need, more, also)
 
     @property
     def spans(self) -> tuple[EvidenceSpan, ...]:

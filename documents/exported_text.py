@@ -44,10 +44,26 @@ def read_exported(file: Path) -> ExportedText:
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise InputError(f"{file}: is larger than {_MOST_BYTES // 1_000_000} MB.")
-        raw = file.read_bytes()
         if file.suffix == ".md":
-            return ExportedText(without_frame(raw.decode("utf-8")))
-        return _converted(file)
+            return ExportedText(without_frame(file.read_bytes().decode("utf-8")))
+        with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+            template, source = Path(folder) / "template.md", file
+            template.write_text(_TEMPLATE, "utf-8")
+            if file.suffix == ".tex":
+                # With a citation style, pandoc writes citations into its own command, which it cannot read back.
+                linked = file.read_text("utf-8").replace("\\citeproc{ref-", "\\hyperlink{ref-")
+                source = Path(folder) / "text.tex"
+                source.write_text(_LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked)), "utf-8")
+            options = [
+                "--from",
+                _READERS[file.suffix],
+                "--to",
+                "markdown-smart",
+                "--wrap=none",
+                f"--template={template}",
+            ]
+            made = pandoc([*options, "--", str(source)], seconds=_SECONDS, megabytes=_MEGABYTES)
+        return restore_keys(made.decode("utf-8", "replace"))
     except (OSError, UnicodeDecodeError, PandocError) as error:
         raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
 
@@ -62,23 +78,6 @@ def without_comments_and_references(markdown: str) -> str:
     text = markdown.replace("\r\n", "\n")
     closed = text.rfind("-->") + len("-->")  # comments are not searched for after the last end mark
     return _REFERENCES.sub("", _COMMENT.sub("", text[:closed]) + text[closed:]).strip()
-
-
-def _converted(file: Path) -> ExportedText:
-    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        template = Path(folder) / "template.md"
-        template.write_text(_TEMPLATE, "utf-8")
-        options = ["--from", _READERS[file.suffix], "--to", "markdown-smart", "--wrap=none", f"--template={template}"]
-        if file.suffix == ".tex":
-            # With a citation style, pandoc writes citations into its own command, which it cannot read back.
-            linked = file.read_text("utf-8").replace("\\citeproc{ref-", "\\hyperlink{ref-")
-            linked = _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked))
-            file = Path(folder) / "text.tex"
-            file.write_text(linked, "utf-8")
-        markdown = pandoc([*options, "--", str(file)], seconds=_SECONDS, megabytes=_MEGABYTES).decode(
-            "utf-8", "replace"
-        )
-    return restore_keys(markdown)
 
 
 def restore_keys(markdown: str) -> ExportedText:

@@ -62,10 +62,15 @@ def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
     """The figures and tables of a paper in reading order, including those in sections that are not searched."""
     items: list[_Item] = []
     for item in _items(paper):
-        if items and items[-1].what == item.what == "table" and _continues(paper, items[-1], item):
-            items[-1] = replace(items[-1], end=item.end)
-        else:
-            items.append(item)
+        if items and items[-1].what == item.what == "table":
+            # A table in a PDF may continue at the top of the next page with the same number of columns.
+            before = items[-1]
+            page, following = paper.page_at(max(before.start, before.end - 1)), paper.page_at(item.start)
+            rows = [paper.text[one.start : one.end].partition("\n")[0].count("|") for one in (before, item)]
+            if page is not None and following == page + 1 and rows[0] == rows[1]:
+                items[-1] = replace(before, end=item.end)
+                continue
+        items.append(item)
     captions = _captions_of_tables(items, titles=not paper.page_starts)
     captions |= _captions_of_images(items, set(captions.values()))
     claimed = set(captions.values())
@@ -85,13 +90,6 @@ def find_figures(paper: ParsedPaper) -> list[FoundFigure]:
     return [
         replace(each, figure=replace(each.figure, number=number)) for number, each in enumerate(found[:MAX_FIGURES])
     ]
-
-
-def _continues(paper: ParsedPaper, table: _Item, other: _Item) -> bool:
-    """Whether a table in a PDF continues at the top of the next page with the same number of columns."""
-    pages = paper.page_at(max(table.start, table.end - 1)), paper.page_at(other.start)
-    columns = [paper.text[item.start : item.end].split("\n", 1)[0].count("|") for item in (table, other)]
-    return pages[0] is not None and pages[1] == pages[0] + 1 and columns[0] == columns[1]
 
 
 def _is_plain_table(text: str, items: Sequence[_Item], index: int) -> bool:
@@ -188,7 +186,8 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
 
     def item(address: str, words: str, start: int | None) -> _Item:
         caption = None if start is None else (start, start + len(words))
-        return _Item("image", part.start, part.end, _kind(words), address, caption, bool(read_label(words)))
+        kind: FigureKind = "table" if caption_kind(words) == "table" else "figure"
+        return _Item("image", part.start, part.end, kind, address, caption, bool(read_label(words)))
 
     if part.kind == "figure caption" and text[part.start - 2 : part.start] == "![":
         target = _TARGET.match(text, part.end)
@@ -209,10 +208,6 @@ def _image(text: str, part: Part, raw: str) -> _Item | None:
         return None
     words = inner.group(1) if inner else ""
     return item(source.group(1), words, part.start + inner.start(1) if inner and any(map(str.isalpha, words)) else None)
-
-
-def _kind(caption: str) -> FigureKind:
-    return "table" if caption_kind(caption) == "table" else "figure"
 
 
 def _captions_of_tables(items: Sequence[_Item], *, titles: bool) -> dict[int, int]:

@@ -57,7 +57,6 @@ class PaperFigure:
     table_chunks: Span | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError if the image hash is not a valid name of a stored image."""
         if self.image_hash is not None and not is_image_hash(self.image_hash):
             raise ValueError(f"not the hash of an image: {self.image_hash!r:.80}")
         if self.media_type not in {"", *IMAGE_TYPES.values()}:

@@ -99,16 +99,12 @@ def _authors(value: object) -> tuple[str, ...]:
         if len(parts) == 1 and value.count(",") > 1:
             parts = value.split(",")
         return tuple(" ".join(part.split()) for part in parts if part.strip())
-    listed = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
-    return tuple(name for name in map(_author, listed) if name)
-
-
-def _author(value: object) -> str:
-    if not isinstance(value, dict):
-        return _text(value)
-    name = value.get("name", value)
-    if isinstance(name, dict):
-        given = _text(name.get("given", name.get("first", "")))
-        family = _text(name.get("family", name.get("last", "")))
-        return f"{given} {family}".strip() or _text(name.get("literal"))
-    return _text(name)
+    names: list[str] = []
+    for item in [value] if isinstance(value, dict) else value if isinstance(value, list) else []:
+        name = item.get("name", item) if isinstance(item, dict) else item
+        shown = _text(name)
+        if isinstance(name, dict):
+            given, family = name.get("given", name.get("first", "")), name.get("family", name.get("last", ""))
+            shown = f"{_text(given)} {_text(family)}".strip() or _text(name.get("literal"))
+        names += [shown] if shown else []
+    return tuple(names)

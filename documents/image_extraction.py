@@ -1,6 +1,7 @@
-"""Reads the images of figures: draws them from a PDF, or takes them from an archive, a folder or the text.
+"""Reads the images of figures: draws them from a PDF, or decodes them from an archive, a folder or the text.
 
-A damaged image can hang or crash its decoder, so they are read in a sandbox. Nothing is fetched from the network, and
+A damaged image can hang or crash its decoder, so they are read in a sandbox. No bytes are passed through: a stored
+image holds only pixels, no metadata, scripts or second file appended to it. Nothing is fetched from the network, and
 nothing is read from outside the paper's folder.
 """
 
@@ -8,44 +9,43 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import os
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from .figure_search import FoundFigure
-from .figures import IMAGE_ENDINGS, FigureKind, PaperFigure, image_hash, image_type
-from .image_decoding import MAX_BYTES, EncodedImage, decode_image
-from .pdf.drawing import draw_figures, draw_first_page
+from .figures import IMAGE_ENDINGS, PaperFigure, image_hash, image_type
+from .pdf.drawing import WantedFigure, draw_figures, draw_first_page
 from .safe_files import FileRefusedError, read_regular
 from .sandbox import CallLimits, SandboxError, sandboxed
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 SECONDS: Final = 90.0
 _MEMORY: Final = 3 << 30  # bytes of address space
 _MAX_PDF: Final = 500_000_000  # bytes
 _MAX_TOTAL: Final = 100 << 20  # bytes of all images of a paper
+MAX_BYTES: Final = 50 << 20  # of a file
+_MAX_PIXELS: Final = 100_000_000  # declared by a file
+_LONGEST_SIDE: Final = 2_000  # pixels of a stored image
+_SMALLEST: Final = 32  # pixels: smaller images are decoration
+_JPEG_ABOVE: Final = 300_000  # bytes of a PNG: larger ones may be photographs
+_QUALITY: Final = 88
+_FORMATS: Final = ("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP")
+_VECTOR: Final = (b"<svg", b"<?xml", b"\x01\x00\x00\x00", b"\xd7\xcd\xc6\x9a", b"%!PS", b"\xc5\xd0\xd3\xc6")
 _ARCHIVES: Final = frozenset({".docx", ".epub"})
 _REMOTE = re.compile(r"(?!data:)[A-Za-z][A-Za-z0-9+.-]*:|//", re.IGNORECASE)
 _DATA = re.compile(r"data:image/[\w.+-]{1,40};base64,", re.IGNORECASE)
 _GRAPHICS_PATH = re.compile(rb"\\graphicspath\s{0,9}\{((?:\s{0,9}\{[^{}]{0,300}\}){1,20})")
 _ON_NETWORK: Final = "is on the network, from where nothing is fetched"
-
-FoundImages = Iterator[tuple[int, EncodedImage | FileRefusedError]]
-
-
-@dataclass(frozen=True, slots=True)
-class WantedFigure:
-    """A figure whose image to read: by page and caption words in a PDF, else by address."""
-
-    number: int
-    kind: FigureKind
-    page: int | None
-    words: str
-    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,15 @@ class ReadFigures:
 
     figures: tuple[PaperFigure, ...] = ()
     images: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedImage:
+    """A PNG or JPEG as stored."""
+
+    content: bytes
+    width: int
+    height: int
 
 
 def read_figures(
@@ -69,7 +78,7 @@ def read_figures(
         figure, in_text = each.figure, each.figure.start is not None
         if in_text if is_pdf else bool(each.address) and not _REMOTE.match(each.address):
             words = text[figure.start : figure.end] if in_text else ""
-            wanted.append(WantedFigure(figure.number, figure.kind, figure.page, words, each.address))
+            wanted.append(WantedFigure(figure.number, figure.kind, figure.page or 0, words, each.address))
     answers: dict[str, dict[str, Any]] = {}
     try:
         if file and wanted:
@@ -80,17 +89,13 @@ def read_figures(
     figures: list[PaperFigure] = []
     for each in found:
         answer = answers.get(str(each.figure.number), {})
-        content = answer.get("content")
-        kind = image_type(content) if isinstance(content, bytes) else ""
-        if not isinstance(content, bytes) or not kind:  # there is no image, or its type is not stored
-            remote = _ON_NETWORK if _REMOTE.match(each.address) else ""
-            figures.append(replace(each.figure, no_image=str(answer.get("refused") or remote)))
-            continue
-        images[image_hash(content)] = content
-        width, height = int(answer["width"]), int(answer["height"])
-        figures.append(
-            replace(each.figure, image_hash=image_hash(content), media_type=kind, width=width, height=height)
-        )
+        content, remote = answer.get("content"), _ON_NETWORK if _REMOTE.match(each.address) else ""
+        change: dict[str, Any] = {"no_image": str(answer.get("refused") or remote)}
+        if isinstance(content, bytes) and (kind := image_type(content)):  # a type that is stored
+            images[image_hash(content)] = content
+            size = {name: int(answer[name]) for name in ("width", "height")}
+            change = {"image_hash": image_hash(content), "media_type": kind, **size}
+        figures.append(replace(each.figure, **change))
     return ReadFigures(tuple(figures), images)
 
 
@@ -98,38 +103,41 @@ def image_records(path: str, wanted: Sequence[Mapping[str, Any]]) -> dict[str, d
     """The image of each figure by its number, or why it is `refused`. To be called in a sandbox."""
     records: dict[str, dict[str, Any]] = {}
     total = 0
-    for number, found in _read_images(Path(path), [WantedFigure(**each) for each in wanted]):
-        if isinstance(found, FileRefusedError):
-            records[str(number)] = {"refused": str(found)}
-        elif total + len(found.content) > _MAX_TOTAL:
-            records[str(number)] = {"refused": f"the images of the paper take more than {_MAX_TOTAL >> 20} MB"}
-        else:
-            total += len(found.content)
-            records[str(number)] = asdict(found)
+    for number, found in _pictures(Path(path), [WantedFigure(**each) for each in wanted]):
+        try:
+            if isinstance(found, FileRefusedError):
+                raise found
+            image = encode_image(found)
+            if total + len(image.content) > _MAX_TOTAL:
+                raise FileRefusedError(f"the images of the paper take more than {_MAX_TOTAL >> 20} MB")
+            total += len(image.content)
+            records[str(number)] = asdict(image)
+        except (FileRefusedError, OSError, ValueError, MemoryError) as error:
+            records[str(number)] = {"refused": str(_refusal(error))}
     return records
 
 
-def _read_images(path: Path, wanted: Sequence[WantedFigure]) -> FoundImages:
-    """The image of each figure, or why it has none."""
+def _pictures(path: Path, wanted: Sequence[WantedFigure]) -> Iterator[tuple[int, Image | FileRefusedError]]:
+    """The picture of each figure, or why it has none."""
     if path.suffix.lower() == ".pdf":
-        pages: dict[int, list[tuple[int, FigureKind, str]]] = {}
-        for figure in wanted:
-            pages.setdefault(figure.page or 0, []).append((figure.number, figure.kind, figure.words))
         try:
-            yield from draw_figures(read_regular(path, _MAX_PDF), pages)
+            yield from draw_figures(read_regular(path, _MAX_PDF), wanted)
         except (FileRefusedError, OSError, MemoryError) as error:
             yield from ((figure.number, FileRefusedError(str(error) or "cannot be read")) for figure in wanted)
         return
     for figure in wanted:
         try:
             name, data = _data(path, figure.address)
-            image = draw_first_page(data) if name.endswith(".pdf") or data.startswith(b"%PDF-") else decode_image(data)
-        except FileRefusedError as error:
-            yield figure.number, error
-        except (OSError, ValueError, MemoryError, NotImplementedError, zipfile.BadZipFile) as error:
-            yield figure.number, FileRefusedError(f"cannot be read ({type(error).__name__})")
-        else:
-            yield figure.number, image
+            is_pdf = name.endswith(".pdf") or data.startswith(b"%PDF-")
+            yield figure.number, draw_first_page(data) if is_pdf else decode_image(data)
+        except (FileRefusedError, OSError, ValueError, MemoryError, NotImplementedError, zipfile.BadZipFile) as error:
+            yield figure.number, _refusal(error)
+
+
+def _refusal(error: Exception) -> FileRefusedError:
+    return (
+        error if isinstance(error, FileRefusedError) else FileRefusedError(f"cannot be read ({type(error).__name__})")
+    )
 
 
 def _data(path: Path, address: str) -> tuple[str, bytes]:
@@ -174,3 +182,49 @@ def _from_folder(path: Path, address: str) -> tuple[str, bytes]:
             if file.is_file():
                 return file.name.lower(), read_regular(file.resolve(), MAX_BYTES)
     raise FileRefusedError(f"is not in the paper's folder ({address[:100]})")
+
+
+def decode_image(data: bytes) -> Image:
+    """The first frame of an untrusted raster image, in RGB on white and upright; raises `FileRefusedError`."""
+    from PIL import Image as Images, ImageOps, UnidentifiedImageError
+
+    if not data:
+        raise FileRefusedError("is empty")
+    if len(data) > MAX_BYTES:
+        raise FileRefusedError(f"is larger than {MAX_BYTES >> 20} MB")
+    if data.lstrip()[:5].lower().startswith(_VECTOR) or data.startswith(_VECTOR):
+        raise FileRefusedError("is a drawing in a format that is not read (SVG, EMF, WMF or EPS)")
+    Images.MAX_IMAGE_PIXELS = _MAX_PIXELS
+    warnings.simplefilter("ignore", Images.DecompressionBombWarning)  # too large images are refused below
+    try:
+        with Images.open(io.BytesIO(data), formats=_FORMATS) as image:
+            if image.width * image.height > _MAX_PIXELS:
+                raise FileRefusedError(f"has {image.width} x {image.height} pixels, which is too large")
+            if max(image.size) > _LONGEST_SIDE:
+                image.draft("RGB", (_LONGEST_SIDE, _LONGEST_SIDE))  # decodes a JPEG at reduced size
+            turned = ImageOps.exif_transpose(image) or image
+            if turned.mode in {"RGBA", "LA", "PA"} or "transparency" in turned.info:
+                layer = turned.convert("RGBA")
+                turned = Images.alpha_composite(Images.new("RGBA", layer.size, "white"), layer)
+            return turned.convert("RGB")
+    except UnidentifiedImageError as error:
+        raise FileRefusedError("is not an image that can be read") from error
+    except (OSError, ValueError, SyntaxError, MemoryError, Images.DecompressionBombError) as error:
+        reason = " ".join(str(error).split())[:100] or type(error).__name__
+        raise FileRefusedError(f"is damaged or too large ({reason})") from error
+
+
+def encode_image(image: Image) -> EncodedImage:
+    """Encode an image, scaled down if large; raises `FileRefusedError` for a tiny one."""
+    if min(image.size) < _SMALLEST:
+        raise FileRefusedError(f"has only {image.width} x {image.height} pixels")
+    if max(image.size) > _LONGEST_SIDE:
+        image.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
+    png, jpeg = io.BytesIO(), io.BytesIO()
+    image.save(png, "PNG", optimize=True)
+    content = png.getvalue()
+    if len(content) > _JPEG_ABOVE:
+        image.save(jpeg, "JPEG", quality=_QUALITY, optimize=True)
+        if 2 * len(jpeg.getvalue()) < len(content):
+            content = jpeg.getvalue()
+    return EncodedImage(content, *image.size)

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal
 
-from markdown_it.token import Token
-
 from ..text.sentences import trim_span
+from ..text.words import one_line
 from .blocks import parse_blocks
 from .categories import SectionClass, classify_section, is_reviewer_letter, standard_section
 from .front_matter import FrontMatter, read_front_matter
@@ -144,12 +143,21 @@ def parse_markdown(text: str) -> ParsedPaper:
             front = read_front_matter(block.token.content)
             hide_all = hide_all or front.hides_code
         elif block.words is not None:
-            level = int(block.token.tag[1])
-            headings.append(Heading(_plain(block.words), level, block.start, block.end))
+            shown = "".join(
+                " " if child.type in {"softbreak", "hardbreak"} else child.content
+                for child in block.words.children or []
+                if child.type != "html_inline"
+            )
+            title = one_line(_ATTRIBUTES.sub("", shown or block.words.content))
+            headings.append(Heading(title, int(block.token.tag[1]), block.start, block.end))
         elif block.kind in _KINDS:
             left, right = trim_span(text, block.start, block.end)
+            kind, raw = _KINDS[block.kind], text[left:right]
+            is_cell = kind == "code" and _CELL.match(block.token.info.strip())
+            commented = kind in {"html", "prose"} and _COMMENT.fullmatch(raw)
+            hidden = commented or (is_cell and (hide_all or _HIDDEN_CELL.search(raw)))
             if right > left:
-                loose.append((_kind(block.kind, block.token.info, text[left:right], hide_all), left, right))
+                loose.append(("hidden" if hidden else kind, left, right))
     if len(headings) <= 1:  # the paper marks at most its title as a heading
         prose = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
         unmarked = dict(find_unmarked_headings(prose))
@@ -170,25 +178,6 @@ def assemble(
         Block(kind, start, end, bisect_right(ends, start)) for kind, start, end in sorted(loose, key=itemgetter(1))
     )
     return ParsedPaper(text, title, front, sections, tuple(blocks))
-
-
-def _plain(inline: Token) -> str:
-    """A heading's text without markup and attributes."""
-    words = "".join(
-        " " if child.type in {"softbreak", "hardbreak"} else child.content
-        for child in inline.children or []
-        if child.type != "html_inline"
-    )
-    return re.sub(r"\s+", " ", _ATTRIBUTES.sub("", words or inline.content)).strip()
-
-
-def _kind(token_type: str, info: str, raw: str, hide_all: bool) -> BlockKind:
-    kind = _KINDS[token_type]
-    if kind in {"html", "prose"} and _COMMENT.fullmatch(raw):
-        return "hidden"
-    if kind == "code" and _CELL.match(info.strip()) and (hide_all or _HIDDEN_CELL.search(raw)):
-        return "hidden"
-    return kind
 
 
 def _title(text: str, front: FrontMatter, headings: list[Heading], loose: list[Span]) -> tuple[str, bool]:

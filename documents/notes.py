@@ -48,24 +48,18 @@ def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 40
     """
     from .chunking import pack_spans  # lists of papers know notes and load no reader of texts
 
-    units = list(_units(text, count_tokens, target))
-    packed = pack_spans(units, [count_tokens(text[start:end]) for start, end in units], target)
-    return Note(text, tuple((start, end) for start, end, _ in packed))
-
-
-def _units(text: str, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:
-    """Paragraphs; those that are too long are split into sentences, and too long sentences into pieces."""
+    units: list[Span] = []
     cuts = [0, *(match.end() for match in _BLANK_LINE.finditer(text)), len(text)]
     for start, end in (trim_span(text, *cut) for cut in pairwise(cuts)):
-        if start == end:
-            continue
         if count_tokens(text[start:end]) <= target:
-            yield start, end
+            units += [(start, end)] if start < end else []
             continue
-        # From one sentence start to the next: text between sentences belongs to the note as well.
+        # A long paragraph from one sentence start to the next: text between sentences belongs to the note as well.
         later = [start + first for first, _ in sentence_spans(text[start:end])][1:]
         for first, last in pairwise([start, *later, end]):
-            yield from _cut(text, first, first + len(text[first:last].rstrip()), count_tokens, target)
+            units += _cut(text, first, first + len(text[first:last].rstrip()), count_tokens, target)
+    packed = pack_spans(units, [count_tokens(text[start:end]) for start, end in units], target)
+    return Note(text, tuple((start, end) for start, end, _ in packed))
 
 
 def _cut(text: str, start: int, end: int, count_tokens: Callable[[str], int], target: int) -> Iterator[Span]:

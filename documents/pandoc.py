@@ -128,17 +128,12 @@ def _remove_boxes(text: str) -> str:
     fenced = False
     for line in text.split("\n"):
         fenced ^= line.lstrip().startswith(("```", "~~~"))
-        bare = line if fenced else _unescape(_BOX.sub("", line))
-        if bare.strip() or not line.strip():
+        parts = [line] if fenced else _VERBATIM.split(_BOX.sub("", line))
+        if not fenced:
+            parts[::2] = [_ESCAPED_SIGN.sub("", _ESCAPED_BRACKETS.sub(r"[\1]", part)) for part in parts[::2]]
+        if (bare := "".join(parts)).strip() or not line.strip():
             lines.append(bare)
     return "\n".join(lines)
-
-
-def _unescape(line: str) -> str:
-    """Unescape brackets and signs where that does not change the meaning of the markdown."""
-    parts = _VERBATIM.split(line)
-    parts[::2] = [_ESCAPED_SIGN.sub("", _ESCAPED_BRACKETS.sub(r"[\1]", part)) for part in parts[::2]]
-    return "".join(parts)
 
 
 def most_bytes(path: Path) -> int:

@@ -91,17 +91,14 @@ def parse_identifier(text: str) -> Identifier | None:
         return Identifier("arxiv", ARXIV_PREFIX + found["id"].lower(), found["id"].lower())
     bare = unquote(_LEAD.sub("", named)) if "%" in named else _LEAD.sub("", named)
     doi = find_doi(bare)
-    if not doi or doi != bare.rstrip(".,;)]/").lower():
-        return None
-    return identifier_from_doi(doi)
+    return identifier_from_doi(doi) if doi and doi == bare.rstrip(".,;)]/").lower() else None
 
 
 def identifier_from_doi(doi: str) -> Identifier:
     """The identifier of a valid DOI, with the arXiv id if the DOI contains one."""
     lower = doi.lower()
-    if lower.startswith(ARXIV_PREFIX):
-        return Identifier("arxiv", lower, lower.removeprefix(ARXIV_PREFIX))
-    return Identifier("doi", lower)
+    arxiv = lower.removeprefix(ARXIV_PREFIX) if lower.startswith(ARXIV_PREFIX) else ""
+    return Identifier("arxiv" if arxiv else "doi", lower, arxiv)
 
 
 _WHERE: Final = r"(?P<library>library|groups/[1-9][0-9]{0,11})/items/(?P<key>[A-Z0-9]{8})"

@@ -194,7 +194,12 @@ def readable_units(text: str) -> tuple[ReadableUnit, ...]:
     while index < len(parts):
         stop = _table_end(text, parts, index)
         if stop > index:
-            found += _table(text, parts[index:stop])
+            table = parts[index:stop]
+            named = [part for part in (table[0], table[-1]) if part.kind in {"table caption", "title"}][:1]
+            rows = "\n".join(text[part.start : part.end] for part in table if part not in named)
+            caption = " ".join(plain_text(text[part.start : part.end]).lstrip(": ") for part in named)
+            shown = format_table(rows, caption, below=bool(named) and named[0] is not table[0])
+            found += _unit(table[0].start, table[-1].end, shown, "table")
             index = stop
         else:
             after = parts[index + 1] if index + 1 < len(parts) else None
@@ -227,14 +232,6 @@ def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
     # Such rows above a figure's caption are axis labels.
     is_table = stop - first >= _FEWEST_ROWS and following != "figure caption"
     return stop if barred or titled or is_table else index
-
-
-def _table(text: str, parts: Sequence[Part]) -> Iterator[ReadableUnit]:
-    named = [part for part in (parts[0], parts[-1]) if part.kind in {"table caption", "title"}][:1]
-    rows = "\n".join(text[part.start : part.end] for part in parts if part not in named)
-    caption = " ".join(plain_text(text[part.start : part.end]).lstrip(": ") for part in named)
-    shown = format_table(rows, caption, below=bool(named) and named[0] is not parts[0])
-    yield from _unit(parts[0].start, parts[-1].end, shown, "table")
 
 
 def _units(text: str, part: Part) -> Iterator[ReadableUnit]:

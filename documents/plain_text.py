@@ -95,7 +95,9 @@ def plain_text(passage: str) -> str:
     kept: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
-        kept.append(_literal(match))
+        formula = match["display"] or match["math"] or match["round"]
+        plain = plain_formula(formula) if formula is not None else match["code"] or match["escaped"]
+        kept.append(f"${plain}$" if formula is not None and "\\" in plain else plain)
         return f"{_OPEN}{len(kept) - 1}{_CLOSE}"
 
     text = _prose(_LITERAL.sub(keep, text))
@@ -121,15 +123,6 @@ def plain_formula(formula: str) -> str:
         text = _STYLED.sub(r"\1", text)
     text = _GROUPED.sub(lambda match: match.group(1) or match.group(2), text)
     return " ".join(text.split())
-
-
-def _literal(match: re.Match[str]) -> str:
-    found = match.groupdict()
-    formula = found["display"] or found["math"] or found["round"]
-    if formula is not None:
-        plain = plain_formula(formula)
-        return f"${plain}$" if "\\" in plain else plain
-    return str(found["code"] or found["escaped"])
 
 
 def _prose(text: str) -> str:
@@ -337,13 +330,12 @@ def format_quote(text: str, start: int, end: int) -> str:
 
 def omit_pointers(words: str) -> str:
     """The words with bracketed cross-references to figures or tables replaced by an ellipsis."""
-    return _BRACKET.sub(_omit_pointer, words)
 
+    def omit(bracket: re.Match[str]) -> str:
+        parts = [part.strip() for part in _PART.split(bracket[0][1:-1])]
+        if not any(map(_POINTER.fullmatch, parts)):
+            return bracket[0]
+        kept = [part for part in parts if not (_POINTER.fullmatch(part) or _SIDE.fullmatch(part))]
+        return f"({', '.join(kept)}, {ELLIPSIS})" if kept else ELLIPSIS
 
-def _omit_pointer(bracket: re.Match[str]) -> str:
-    parts = [part.strip() for part in _PART.split(bracket[0][1:-1])]
-    pointing = [bool(_POINTER.fullmatch(part)) for part in parts]
-    if not any(pointing):
-        return bracket[0]
-    kept = [part for part, points in zip(parts, pointing, strict=True) if not (points or _SIDE.fullmatch(part))]
-    return f"({', '.join(kept)}, {ELLIPSIS})" if kept else ELLIPSIS
+    return _BRACKET.sub(omit, words)

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Final, ParamSpec, TypeVar
 
+from ..errors import InputError
 from .safe_files import FileRefusedError
 
 P = ParamSpec("P")
@@ -68,49 +69,35 @@ class SandboxError(Exception):
 
 
 class CancelToken:
-    """The cancellation state of a task, and its running programs."""
+    """The cancellation state of a task, and the pipes of its running programs: closing one kills its program."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pipes: set[KillPipe] = set()
+        self._pipes: set[IO[bytes]] = set()
         self.cancelled = False
 
     def cancel(self) -> None:
         """Kill the running programs, and all that are added later."""
         with self._lock:
             self.cancelled = True
-            pipes = tuple(self._pipes)
-        for pipe in pipes:
-            pipe.close()
+            for pipe in self._pipes:
+                pipe.close()
 
-    def add(self, pipe: KillPipe) -> None:
+    def add(self, pipe: IO[bytes]) -> None:
         """Register a running program."""
         with self._lock:
             self._pipes.add(pipe)
-            cancelled = self.cancelled
-        if cancelled:
-            pipe.close()
+            if self.cancelled:
+                pipe.close()
 
-    def discard(self, pipe: KillPipe) -> None:
+    def discard(self, pipe: IO[bytes]) -> None:
         """Forget a program that has ended."""
         with self._lock:
             self._pipes.discard(pipe)
 
 
-class KillPipe:
-    """The pipe that a supervisor watches; may be closed once, from any thread."""
-
-    def __init__(self, pipe: IO[bytes]) -> None:
-        self._pipe = pipe
-        self._lock = threading.Lock()
-
-    def close(self) -> None:
-        """Have the supervisor kill its program."""
-        with self._lock, contextlib.suppress(OSError):
-            self._pipe.close()
-
-
-_TOKEN: ContextVar[CancelToken | None] = ContextVar("citeloom_cancel_token", default=None)
+_UNCANCELLED: Final = CancelToken()
+_TOKEN: ContextVar[CancelToken] = ContextVar("citeloom_cancel_token", default=_UNCANCELLED)
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -128,8 +115,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 def raise_if_stopped() -> None:
     """Raise `StoppedError` in a thread of `in_thread` whose task was cancelled."""
-    token = _TOKEN.get()
-    if token is not None and token.cancelled:
+    if _TOKEN.get().cancelled:
         raise StoppedError
 
 
@@ -141,57 +127,45 @@ def run(command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None
     raise_if_stopped()
     # Isolated mode, so that no module in the current folder shadows one of Python's.
     supervisor = [sys.executable, "-I", "-S", str(_SUPERVISOR), str(math.ceil(seconds) * _CORES), str(_OUTPUT)]
+    token, over = _TOKEN.get(), threading.Event()
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        # In its own session, so that Ctrl-C on the terminal only reaches us.
-        with subprocess.Popen(
-            [*supervisor, *command],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=errors,
-            env=env,
-            start_new_session=True,
-        ) as process:
-            assert process.stdin is not None
-            in_time = _wait(process, KillPipe(process.stdin), seconds)
+        # In its own session, so that Ctrl-C on the terminal only reaches us. Its input is unbuffered, so that any
+        # thread may close it, and more than once.
+        process: subprocess.Popen[bytes]
+        streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": output, "stderr": errors}
+        with subprocess.Popen([*supervisor, *command], 0, env=env, start_new_session=True, **streams) as process:
+            pipe = process.stdin
+            assert pipe is not None
+
+            def end() -> None:
+                over.set()
+                pipe.close()
+
+            timer = threading.Timer(seconds, end)
+            timer.daemon = True
+            token.add(pipe)
+            try:
+                timer.start()
+                process.wait()
+            finally:  # also on Ctrl-C, which interrupts the wait itself in a program without an event loop
+                timer.cancel()
+                pipe.close()
+                token.discard(pipe)
+                process.wait()
         raise_if_stopped()
-        if not in_time:
+        if over.is_set():
             raise OutOfTimeError
         output.seek(0)
         errors.seek(0)
         return Ended(process.returncode, output.read(), errors.read(_ERRORS).decode("utf-8", "replace"))
 
 
-def _wait(process: subprocess.Popen[bytes], pipe: KillPipe, seconds: float) -> bool:
-    """Wait for the program to end; False if it timed out."""
-    over = threading.Event()
-
-    def end() -> None:
-        over.set()
-        pipe.close()
-
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    token = _TOKEN.get()
-    if token is not None:
-        token.add(pipe)
-    try:
-        timer.start()
-        process.wait()
-    finally:  # also on Ctrl-C, which interrupts the wait itself in a program without an event loop
-        timer.cancel()
-        pipe.close()
-        if token is not None:
-            token.discard(pipe)
-        process.wait()
-    return not over.is_set()
-
-
 def sandboxed(function: Callable[..., Any], limits: CallLimits, *arguments: Any) -> Any:
     """The result of `function(*arguments)`, called in a process of its own; blocks.
 
     `function` must be in our modules and need nothing from this process. Arguments and result are plain data and bytes;
-    dataclasses arrive as dictionaries and paths as text. Raises the function's `FileRefusedError`, `SandboxError` if it
-    otherwise fails, crashes or exceeds a limit, and `StoppedError` if cancelled.
+    dataclasses arrive as dictionaries and paths as text. Raises `FileRefusedError` if the function refuses its input,
+    `SandboxError` if it otherwise fails, crashes or exceeds a limit, and `StoppedError` if cancelled.
     """
     given = json.dumps(arguments, default=_as_plain)
     with contextlib.ExitStack() as stack:
@@ -238,8 +212,8 @@ def main() -> None:
     text = given if given.startswith("[") else Path(given).read_text(encoding="utf-8")
     try:
         result = {"result": function(*json.loads(text, object_hook=_from_plain))}
-    except FileRefusedError as error:
-        result = {"refused": str(error)}
+    except (FileRefusedError, InputError) as error:
+        result = {"refused": error.message if isinstance(error, InputError) else str(error)}
     with os.fdopen(answer, "w", encoding="utf-8") as out:
         json.dump(result, out, default=_as_plain)
 

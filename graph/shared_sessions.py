@@ -36,7 +36,7 @@ from ..settings.key_trust import CONTEXT
 from ..stores.home import configured_home
 from .input_check import GraphInputError, require_known
 from .prompt_fitting import fitted
-from .session import LATEST_RUNS, Session, create_session
+from .session import LATEST_RUNS, Session, open_session
 from .state import Update
 
 
@@ -105,7 +105,7 @@ def _share_session(context: object) -> Session:
     )
     with _opening:
         if stores_key not in _opened:
-            _opened[stores_key] = create_session(settings, home, create=False)
+            _opened[stores_key] = open_session(settings, home, create=False)
         if key not in _sessions:
             _sessions[key] = replace(
                 _opened[stores_key],

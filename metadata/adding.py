@@ -27,8 +27,8 @@ from .citation_keys import KeyFields, KeyPattern
 from .enriching import FROM_ANY_SERVICE, REGISTRARS, store_responses
 from .matching import SURE, compare
 from .service_client import fetch
+from .service_works import Work
 from .services import Services
-from .work import Work
 
 if TYPE_CHECKING:
     import httpx
@@ -51,18 +51,14 @@ class PdfLink:
 
 @dataclass(frozen=True, slots=True)
 class NewPaper:
-    """A work to add: its key, and its new `entry` (empty if there already is one).
-
-    `duplicate` is the key of the same paper in the library, `similar` that of a paper with the same title and authors
-    under another DOI, such as its preprint.
-    """
+    """A work to add under a key."""
 
     identifier: Identifier
     work: Work
     key: str
-    entry: str = ""
-    duplicate: str = ""
-    similar: str = ""
+    entry: str = ""  # empty if there already is one
+    duplicate: str = ""  # the key of the same paper in the library
+    similar: str = ""  # that of a paper with the same title and authors under another DOI, such as its preprint
     pdfs: tuple[PdfLink, ...] = ()
     status: PublicationStatus = field(default_factory=PublicationStatus)
     failures: tuple[str, ...] = ()

@@ -34,16 +34,6 @@ _SHOWN_CANDIDATES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class KnownField:
-    """A field missing from the `.bib`: its value, and the service and time it comes from."""
-
-    field: str
-    value: Any
-    service: str
-    said_at: float
-
-
-@dataclass(frozen=True, slots=True)
 class Difference:
     """A field that differs between a service and the user's `.bib`, which is not changed."""
 
@@ -58,7 +48,7 @@ class StoredMetadata:
     """What is stored about a paper: its DOI, the fields that its entry lacks, differences, and its status."""
 
     doi: str = ""
-    filled: tuple[KnownField, ...] = ()
+    filled: tuple[ServiceStatement, ...] = ()
     differences: tuple[Difference, ...] = ()
     status: PublicationStatus = field(default_factory=PublicationStatus)
 
@@ -151,7 +141,7 @@ def stored_metadata(store: MetadataStore, paper: Paper) -> StoredMetadata:
     )
 
 
-def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[KnownField]:
+def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[ServiceStatement]:
     """Fields missing from the paper's entry, each from the most authoritative service that has it."""
     own = _own_fields(paper)
     registered = any(item.service in REGISTRARS for item in statements)
@@ -162,8 +152,7 @@ def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list
     for name, by_service in sorted(_by_field(counting).items()):
         if name not in own:
             order = _CITATION_PRECEDENCE if name == "citations" else _PRECEDENCE
-            service = next(filter(by_service.__contains__, (*order, *by_service)))
-            known.append(KnownField(name, by_service[service].value, service, by_service[service].said_at))
+            known.append(by_service[next(filter(by_service.__contains__, (*order, *by_service)))])
     return known
 
 

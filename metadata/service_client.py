@@ -55,16 +55,13 @@ class NotCachedError(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """A service's address and request settings; `private` parameters and headers are not part of the cache key.
-
-    `interval` is the minimum number of seconds between two requests.
-    """
+    """A service's address and request settings."""
 
     name: str
     base_url: str
-    interval: float = 0.0
-    private: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    interval: float = 0.0  # minimum number of seconds between two requests
+    private: Mapping[str, str] = field(default_factory=dict)  # parameters that are not part of the cache key
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # nor are these
 
 
 @dataclass(slots=True)
@@ -77,24 +74,14 @@ class Traffic:
 
 @dataclass
 class ServiceClient:
-    """Sends requests to one service; use it in a single event loop.
-
-    Args:
-        address: the service.
-        store: the cache of answers.
-        http: the connections; redirects must be off.
-        max_age: seconds for which a stored answer is used.
-        offline: use only the cache, whatever its age.
-        timeout: seconds for one try.
-        traffic: counts the answers.
-    """
+    """Sends requests to one service; use it in a single event loop."""
 
     address: ServiceAddress
-    store: MetadataStore
-    http: httpx.AsyncClient
-    max_age: float
-    offline: bool = False
-    timeout: float = 30.0
+    store: MetadataStore  # the cache of answers
+    http: httpx.AsyncClient  # redirects must be off
+    max_age: float  # seconds for which a stored answer is used
+    offline: bool = False  # use only the cache, whatever its age
+    timeout: float = 30.0  # seconds for one try
     clock: Clock = field(default_factory=Clock)
     traffic: Traffic = field(default_factory=Traffic)
 

@@ -24,12 +24,12 @@ from .service_works import (
     DATACITE,
     OPENALEX,
     SEMANTIC_SCHOLAR,
+    Work,
     crossref_candidates,
     crossref_notices,
     look_up_work,
     semantic_scholar_candidates,
 )
-from .work import Work
 
 if TYPE_CHECKING:
     import httpx

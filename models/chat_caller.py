@@ -61,23 +61,18 @@ class Answer:
 class ChatCaller:
     """Calls one chat model; every answer is committed to the journal before it is returned.
 
-    Args:
-        model: the role whose model the settings name, or a custom model, which keeps its own temperature.
-        budget: from which each request is reserved in advance; None sets no limit.
-        context: learns from prompts that are too long for the server; shared with other callers of the same model.
-
     Raises `ConfigurationError`.
     """
 
     def __init__(
         self,
         settings: Settings,
-        model: RoleName | BaseChatModel,
+        model: RoleName | BaseChatModel,  # of the settings, or a custom model, which keeps its own temperature
         *,
         journal: Journal,
         scope: RunScope,
-        budget: Budget | None = None,
-        context: ContextSize | None = None,
+        budget: Budget | None = None,  # from which each request is reserved in advance
+        context: ContextSize | None = None,  # learns from prompts that are too long; shared by callers of the model
     ) -> None:
         if isinstance(model, BaseChatModel):
             self._model, self._identity = model, identify_model(model)

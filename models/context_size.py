@@ -65,13 +65,10 @@ _REFUSED: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The token budget of a prompt and its answer, in approximate tokens; without a `size` there is no limit.
-
-    `output` is the limit of one answer.
-    """
+    """The token budget of a prompt and its answer, in approximate tokens; without a `size` there is no limit."""
 
     size: int | None = None
-    output: int = 0
+    output: int = 0  # the limit of one answer
 
     @classmethod
     def of(cls, size: int | None, output: int, part: float = OF_A_TEXT) -> Self:
@@ -199,17 +196,12 @@ _EndpointModel = tuple[str, str]  # endpoint and model
 
 @dataclass(eq=False)
 class Contexts:
-    """The context sizes of the roles that call a chat model, by run.
-
-    Args:
-        roles: the roles that call one.
-        given: the custom model that serves all of them, if any; its server is not queried.
-    """
+    """The context sizes of the roles that call a chat model, by run."""
 
     settings: Settings
     journal: Journal
     roles: Sequence[RoleName]
-    given: BaseChatModel | None = None
+    given: BaseChatModel | None = None  # serves all of them; its server is not queried
     _runs: dict[str, dict[_EndpointModel, ContextSize]] = field(default_factory=dict, init=False)
     _asked: dict[_EndpointModel, int | None] = field(default_factory=dict, init=False)
 

@@ -24,13 +24,14 @@ from ..drafts.verdicts import VerdictRecord, judge_text, verdicts_from
 from ..drafts.written_draft import sources_for
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
+from ..models.journal.records import spent_since
 from ..roles.extractive.passage_details import blank_details
 from ..roles.protocols import Draft, Source
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import EditedSentence
 from .edited_text import LONGEST_EDIT, EditableSection, EditableText, NotEditableError, editable_text
-from .result_record import StoredRecord, UsageRecord, spent_since
+from .result_record import StoredRecord
 
 # Most important for a reader first.
 _WORST_FIRST: Final = ("contradicted", "unsupported", "off-topic", "partly", "unjudged", "on-topic", "supported")
@@ -186,7 +187,7 @@ def _result(
     keys: Sequence[str],
     verdicts: list[VerdictRecord],
     lost: list[str],
-    usage: UsageRecord,
+    usage: dict[str, Any],
 ) -> SentenceCheck:
     known = verdicts_from(verdicts)
     drafted = check_draft(
@@ -223,7 +224,7 @@ def _result(
         "findings": [_finding(finding, seen.sources, shown, start, end) for finding in found],
         "numbers": numbers,
         "warnings": lost,
-        "usage": dict(usage),
+        "usage": usage,
     }
     return SentenceCheck(record, verdicts)
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 
 from ..errors import WRONG_INPUT, ConfigurationError
-from ..metadata.work import mapping
+from ..metadata.service_works import mapping
 from ..models.http.failures import BrokenAnswerError, ServerRefusalError
 from ..models.http.response_body import ACCEPTED_ENCODING, parse_json, read_body, read_refusal
 from .zotero_records import (

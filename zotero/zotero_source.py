@@ -14,7 +14,7 @@ from ..settings.config import Settings
 from ..settings.key_trust import is_own
 from .local_api import ADDRESS, LocalApi, NotAvailableError
 from .zotero_database import DATABASE, ZoteroDatabase
-from .zotero_records import ZoteroCollection, ZoteroContent, ZoteroItem, ZoteroLibrary, ZoteroSource
+from .zotero_records import ZoteroCollection, ZoteroContent, ZoteroLibrary, ZoteroSource
 
 _DEFAULT_FOLDER: Final = "~/Zotero"
 
@@ -136,11 +136,6 @@ def scope_members(scopes: Iterable[str], content: ZoteroContent) -> dict[str, fr
         below = {scope, *(key for key, line in lines.items() if scope in {one.key for one in line})}
         members[scope] = frozenset(item.key for item in content.items if not scope or item.collections & below)
     return members
-
-
-def select_items(keys: frozenset[str], content: ZoteroContent) -> list[ZoteroItem]:
-    """The items with these keys, oldest first, so that an earlier item keeps its key when two have the same."""
-    return sorted((item for item in content.items if item.key in keys), key=lambda item: (item.added, item.key))
 
 
 def _lineages(collections: Sequence[ZoteroCollection]) -> dict[str, list[ZoteroCollection]]:

@@ -14,7 +14,7 @@ from typing import Final
 from ...experiment import Experiment
 from ...roles.disagreements import find_disagreements
 from ...roles.protocols import Source
-from ...text.question_subject import AUXILIARIES, is_verb
+from ...text.question_subject import AUXILIARIES, is_participle, is_verb
 from ...text.statement_words import telling_words
 from ...text.words import one_line
 from ..markers import CitedSentence, line_start, sentences, within
@@ -45,6 +45,8 @@ _POINTS: Final = (
     " finding findings group groups idea ideas issue issues kind kinds limit limitations limits line lines method"
     " methods part parts point points question questions reason reasons respect respects result results route routes"
     " side sides step steps strand strands theme themes thing things topic topics view views way ways"
+    " experiment experiments paper papers passage passages review reviews source sources studies study survey surveys"
+    " trial trials"
 ).split()
 _BETWEEN: Final = (
     "a also an and are as be bear bears below by can come comes concern concerns considered differ differs discussed"
@@ -66,7 +68,7 @@ _LONGEST_TRANSITION: Final = 14  # words
 _STRENGTH: Final = re.compile(
     r"\W*(?:(?:(?:all|most|much)\sof\s)?(?:this|these|it|that|what\sfollows)|(?:all|both|these|the)\s(?:findings|results"
     r"|statements|points|numbers)|the\sevidence)\s(?:here\s|above\s|all\s)?(?:comes?|rests?|stems?|relies|rely|is|are)\s"
-    r"(?:only\s)?(?:from|on|of)\s(?:only\s)?(?:a\ssingle|one|the\ssame|two)\s(?:papers?|stud(?:y|ies)|sources?|reviews?)"
+    r"(?:only\s)?(?:from|on|of)\s(?:only\s)?(?:a\ssingle|one|the\ssame|two|three|four|five|several)\s(?:papers?|stud(?:y|ies)|sources?|reviews?|trials?)"
     r"(?:,?\s(?:and\s)?so\s(?:[\w-]+\s){0,6}[\w-]+)?\W*",
     re.IGNORECASE,
 )
@@ -84,16 +86,18 @@ _ASKED: Final = re.compile(
 def is_lead_in(text: str, sentence: CitedSentence, following: CitedSentence | None) -> bool:
     """Whether a sentence is a few bold words at the start of a line that name what follows without a claim.
 
-    What follows in the same line must cite.
+    Unless what follows cites, there must be a single word, or none that may be a verb.
     """
     begin = line_start(text, sentence.start)
     found = _LEAD.fullmatch(sentence.text.strip())
     mark = _LIST_MARK.match(text, begin, sentence.end)
     first = mark is not None and mark.end() >= sentence.start
-    if not found or not first or following is None or not following.ids or "\n" in text[sentence.end : following.start]:
+    if not found or not first or following is None or text[sentence.end : following.start].count("\n") > 1:
         return False
     words = [word.lower() for word in _WORD.findall(found["words"])]
     if not 0 < len(words) <= _LONGEST_LEAD:
+        return False
+    if not following.ids and len(words) > 1 and any(is_verb(word) or is_participle(word) for word in words):
         return False
     # The first word may be an imperative or a participle, the last a noun.
     return words[0] in _QUESTIONS or not any(
@@ -193,10 +197,12 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
     own = one_line(own_words).casefold()
+    placed = sentences(text)
     return [
         sentence
-        for sentence in sentences(text)
+        for sentence, following in zip(placed, [*placed[1:], None], strict=False)
         if not sentence.ids
+        and not is_transition(sentence, following)
         and not _HEADING.match(text, line_start(text, sentence.start))
         and _reports(_without(text, sentence, [quoted[n] for n in within(starts, sentence.start, sentence.end)]), own)
     ]

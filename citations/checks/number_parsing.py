@@ -207,6 +207,7 @@ _NUMBER = re.compile(
     rf"|(?P<scale>{GAP}?(?:hundred|thousand|million|billion|trillion)\b|[kKMB](?![\w]))|)"
     rf"(?P<percent>{GAP}?(?:\\?%|per{GAP}?cent(?:age{GAP}points?)?\b|percentage{GAP}points?\b))?"
 )
+_POINTED_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}\.[0-9]00")
 _TEN_TO = re.compile(rf"(?<![\w.^])10{_POWER}")
 _TIMES = re.compile(rf"[0-9]{GAP}*(?:[×x·*]|\\times|\\cdot){GAP}*$")
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "K": 3, "M": 6, "B": 9}
@@ -312,8 +313,15 @@ def given_numbers(text: str) -> list[Number]:
         for match in re.finditer(r"[0-9]+(?:\.[0-9]+)?", text[number.start : number.end])
         for part in [Number(number.start + match.start(), number.start + match.end(), *_value(match[0], 0))]
     ]
+    found += [thousands for number in found if (thousands := pointed_thousands(text, number))]
     found += [*words(text), *_ratios(text), *shares(text)]
     return _sharing_percent(text, sorted(found, key=lambda number: (number.start, -number.end)))
+
+
+def pointed_thousands(text: str, number: Number) -> Number | None:
+    """The number if its point separates thousands ("40.000 people"); None if it hardly does."""
+    pointed = _POINTED_THOUSANDS.fullmatch(text, number.start, number.end)
+    return replace(number, value=number.value * 1000, unit=Decimal(1)) if pointed else None
 
 
 def _unnamed(text: str) -> Iterator[Number]:

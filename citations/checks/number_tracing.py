@@ -20,7 +20,7 @@ from ...roles.protocols import Source
 from ...text.words import STOP_WORDS, stem
 from ..markers import sentences
 from .findings import Finding, shown
-from .number_parsing import GAP, Hedge, Number, Scale, claimed_numbers, given_numbers
+from .number_parsing import GAP, Hedge, Number, Scale, claimed_numbers, given_numbers, pointed_thousands
 
 How = Literal["equal", "rounded", "qualified", "repeated"]
 
@@ -93,6 +93,8 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
         ids = placed[index].ids if index >= 0 else ()
         said = (bisect_right(paragraphs, number.start), number.value, number.scale)
         trace = _trace(number, ids, own, cited, before.get(said))
+        if trace.origin is None and (thousands := pointed_thousands(text, number)):
+            trace = _trace(thousands, ids, own, cited, None)
         if trace.origin is None:
             trace = replace(trace, elsewhere=_source_with(text, number, sources))
         else:

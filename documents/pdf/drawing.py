@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...plurals import counted
 from ..figures import FigureKind
-from ..image_decoding import EncodedImage, encode_image
 from ..safe_files import FileRefusedError, read_regular
 from ..sandbox import CallLimits, SandboxError, sandboxed
 from .figure_regions import Box, PageLayout, enclosing_box, find_region
@@ -45,7 +44,16 @@ _BORDER: Final = 8  # pixels around a drawing
 _TEXT: Final = 1  # pdfium's number for a text object
 _NOTHING: Final = "is not drawn next to its caption, or is part of a scanned page"
 
-Wanted = tuple[int, FigureKind, str]  # number of the figure, its kind and the words of its caption
+
+@dataclass(frozen=True, slots=True)
+class WantedFigure:
+    """A figure whose image to read: by page (from 1) and words of its caption in a PDF, else by address."""
+
+    number: int
+    kind: FigureKind
+    page: int
+    words: str
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +120,8 @@ def _mark(image: Image, boxes: list[tuple[int, int, int, int]]) -> Image:
     return ImageChops.multiply(image, colour)
 
 
-def draw_figures(
-    data: bytes, wanted: Mapping[int, Sequence[Wanted]]
-) -> Iterator[tuple[int, EncodedImage | FileRefusedError]]:
-    """The images of the figures on each page (from 1), by number; raises `FileRefusedError` for an unreadable PDF.
+def draw_figures(data: bytes, wanted: Sequence[WantedFigure]) -> Iterator[tuple[int, Image | FileRefusedError]]:
+    """The images of figures by their number; raises `FileRefusedError` for an unreadable PDF.
 
     To be called in a sandbox: a damaged file can hang or crash pdfium.
     """
@@ -126,28 +132,29 @@ def draw_figures(
         count = len(document)
     except pypdfium2.PdfiumError as error:
         raise FileRefusedError(f"is in a PDF that cannot be opened ({error})") from error
-    for page, figures in wanted.items():
+    for page in sorted({figure.page for figure in wanted if 1 <= figure.page <= count}):
+        figures = [figure for figure in wanted if figure.page == page]
         try:
-            if 1 <= page <= count:
-                yield from _draw_figures_of(document[page - 1], figures)
+            yield from _draw_figures_of(document[page - 1], figures)
         except (pypdfium2.PdfiumError, OSError, ValueError, MemoryError) as error:
-            yield from ((number, FileRefusedError(f"its page cannot be drawn ({error})")) for number, *_ in figures)
+            reason = FileRefusedError(f"its page cannot be drawn ({error})")
+            yield from ((figure.number, reason) for figure in figures)
 
 
-def draw_first_page(data: bytes) -> EncodedImage:
+def draw_first_page(data: bytes) -> Image:
     """The first page of a PDF that is itself a figure; raises `FileRefusedError`."""
     import pypdfium2
 
     try:
         page = pypdfium2.PdfDocument(data)[0]
-        return encode_image(_draw_region(page, (0.0, 0.0, *page.get_size())))
+        return _draw_region(page, (0.0, 0.0, *page.get_size()))
     except (pypdfium2.PdfiumError, OSError, ValueError, IndexError, MemoryError) as error:
         raise FileRefusedError(f"is a PDF that cannot be drawn ({error})") from error
 
 
-def _draw_figures_of(page: Any, figures: Sequence[Wanted]) -> Iterator[tuple[int, EncodedImage | FileRefusedError]]:
+def _draw_figures_of(page: Any, figures: Sequence[WantedFigure]) -> Iterator[tuple[int, Image | FileRefusedError]]:
     letters = _letters(page)
-    found = {number: find_quote_boxes(letters, words[:_MAX_CAPTION]) for number, _, words in figures}
+    found = {figure.number: find_quote_boxes(letters, figure.words[:_MAX_CAPTION]) for figure in figures}
     captions = {number: enclosing_box(boxes) for number, boxes in found.items() if boxes}
     width, height = page.get_size()
     drawings = tuple(
@@ -157,17 +164,18 @@ def _draw_figures_of(page: Any, figures: Sequence[Wanted]) -> Iterator[tuple[int
         for left, bottom, right, top in [item.get_bounds()]
     )
     layout = PageLayout(width, height, drawings, tuple(merge_letter_boxes(letters)), tuple(captions.values()))
-    for number, kind, _ in figures:
-        region = find_region(captions[number], kind, layout) if number in captions else None
+    for figure in figures:
+        caption = captions.get(figure.number)
+        region = find_region(caption, figure.kind, layout) if caption else None
         try:
-            yield number, encode_image(_draw_region(page, region)) if region else FileRefusedError(_NOTHING)
+            yield figure.number, _draw_region(page, region) if region else FileRefusedError(_NOTHING)
         except FileRefusedError as error:
-            yield number, error
+            yield figure.number, error
 
 
-def _draw_region(page: Any, region: Box) -> Any:
+def _draw_region(page: Any, region: Box) -> Image:
     """The region of a page, without white margins."""
-    from PIL import Image, ImageChops
+    from PIL import Image as Images, ImageChops
 
     width, height = page.get_size()
     left, bottom = (max(0.0, edge - _MARGIN) for edge in region[:2])
@@ -175,8 +183,8 @@ def _draw_region(page: Any, region: Box) -> Any:
     scale = min(_FIGURE_SCALE, (_MAX_FIGURE_PIXELS / max(1.0, (right - left) * (top - bottom))) ** 0.5)
     crop = (left, bottom, width - right, height - top)
     bitmap = page.render(scale=scale, crop=crop, may_draw_forms=False, rev_byteorder=True)
-    image = bitmap.to_pil().convert("RGB")
-    found = ImageChops.difference(image, Image.new("RGB", image.size, "white")).getbbox()
+    image: Image = bitmap.to_pil().convert("RGB")
+    found = ImageChops.difference(image, Images.new("RGB", image.size, "white")).getbbox()
     if found is None:
         raise FileRefusedError("is blank")
     x0, y0, x1, y1 = found

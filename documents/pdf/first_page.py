@@ -6,18 +6,19 @@ A field stays empty unless the words are unambiguous: a wrong author is worse th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...text.words import one_line
 from ..categories import standard_section
 from ..paragraph_kinds import is_boilerplate
 from ..types import Category
-from .headings import NUMBERED, SMALLER, TITLE_PAGES, Piece, begins_text, is_heading, opening_category
+from .headings import NUMBERED, SMALLER, TITLE_PAGES, Piece, is_heading, opening_category
 
 _LABEL = re.compile(r"(?:abstract|a b s t r a c t|summary|contents|table of contents)", re.IGNORECASE)
 _RUN_IN = re.compile(r"(?:Abstract|ABSTRACT|A B S T R A C T)(?:\s*[.:\u2014\u2013-]\s*|\s+)(?=[\"\u201c(]?[A-Z\d])")
 _ABSTRACT_WORDS = (50, 600)
+_NO_BODY = (None, Category.ABSTRACT)
 _NOTICE = re.compile(
     r"(?:\W*(?:\d|correspond|address|supported|funded|this work was|the authors? (?:thank|declare)|permission to"
     r"|citation|cite this|e-?mail|keywords|key words|index terms|jel|received|copyright))",
@@ -66,16 +67,23 @@ def mark_front_parts(pieces: Sequence[Piece], body: float) -> list[Piece]:
     An abstract without any heading is given one if an introduction follows. Nothing is marked if no heading follows,
     since the whole paper would be its abstract.
     """
-    if not any(_begins_body(piece, body) for piece in pieces):
+    named = [  # headings other than the abstract's
+        piece
+        for piece in pieces
+        if piece.page < TITLE_PAGES and is_heading(piece, body) and not _LABEL.fullmatch(piece.text)
+    ]
+    if not any(NUMBERED.match(one.text) or standard_section(one.text) not in _NO_BODY for one in named):
         return list(pieces)
     marked: list[Piece] = []
     for index, piece in enumerate(pieces):
-        if piece.page >= TITLE_PAGES or (is_heading(piece, body) and begins_text(piece.text)):
+        if piece.page >= TITLE_PAGES or (is_heading(piece, body) and opening_category(piece.text) is not None):
             introduced = piece.page < TITLE_PAGES and opening_category(piece.text) is Category.INTRODUCTION
             if introduced and not any(
                 before.part and opening_category(before.text) is Category.ABSTRACT for before in marked
             ):
-                marked = _with_abstract(marked, body)
+                prose = [place for place, before in enumerate(marked) if _can_be_abstract(before, body)]
+                if len(prose) == 1:
+                    marked.insert(prose[0], replace(marked[prose[0]], text="Abstract", breaks=(), part=True))
             return [*marked, *pieces[index:]]
         label = _RUN_IN.match(piece.text)
         if _LABEL.fullmatch(piece.text) and not piece.table:
@@ -87,22 +95,6 @@ def mark_front_parts(pieces: Sequence[Piece], body: float) -> list[Piece]:
         else:
             marked.append(piece)
     return marked
-
-
-def _begins_body(piece: Piece, body: float) -> bool:
-    """Whether the piece is a numbered or usual heading other than the abstract's."""
-    if piece.page >= TITLE_PAGES or not is_heading(piece, body) or _LABEL.fullmatch(piece.text):
-        return False
-    return NUMBERED.match(piece.text) is not None or standard_section(piece.text) not in (None, Category.ABSTRACT)
-
-
-def _with_abstract(lead: Sequence[Piece], body: float) -> list[Piece]:
-    """The pieces before an introduction, with a heading before the only paragraph that can be the abstract."""
-    prose = [index for index, piece in enumerate(lead) if _can_be_abstract(piece, body)]
-    if len(prose) != 1:
-        return list(lead)
-    (place,) = prose
-    return [*lead[:place], replace(lead[place], text="Abstract", breaks=(), part=True), *lead[place:]]
 
 
 def _can_be_abstract(piece: Piece, body: float) -> bool:
@@ -119,10 +111,25 @@ def read_authors(pieces: Sequence[Piece], title: Piece | None, opens: Piece | No
     """The names between title and abstract, in order; empty if there are none or some are ambiguous."""
     if title is None or opens is None:
         return ()
-    lead = _between(pieces, title, opens)
+    begins, ends = (next((n for n, piece in enumerate(pieces) if piece is one), len(pieces)) for one in (title, opens))
+    lead = [
+        piece
+        for piece in pieces[begins + 1 : ends]
+        if not piece.table
+        and piece.size < 0.9 * title.size
+        and piece.text.casefold() not in title.text.casefold()
+        and not is_boilerplate(piece.text)
+        and len(piece.text.split()) > 1
+    ]
     text = " ".join(piece.text for piece in pieces[: pieces.index(opens)])
     found: dict[str, None] = {}
-    for place, statement in enumerate(_statements(lead)):
+    statements: list[str] = []  # the paragraphs that are lists of names, and the lines of all other paragraphs
+    for piece in lead:
+        lines = [line.text for line in piece.lines]
+        read = [_names(line, "") for line in (*lines, " ".join(lines))]
+        whole = all(map(_is_name, read[-1])) and not all(_is_name(name) for names in read[:-1] for name in names)
+        statements += [" ".join(lines)] if whole else lines
+    for place, statement in enumerate(statements):
         parts = _names(statement, text)
         known = sum(map(_is_name, parts))
         if 2 < known < len(parts) or (place >= _FIRST_LINES and not found):
@@ -138,28 +145,6 @@ def confirm_authors(stated: str, first_page: str) -> tuple[str, ...]:
     words = set(re.findall(r"[\w'\u2019-]+", first_page))
     confirmed = all(_is_name(name) and name.split()[-1] in words for name in names)
     return tuple(names) if confirmed else ()
-
-
-def _between(pieces: Sequence[Piece], title: Piece, opens: Piece) -> list[Piece]:
-    begins, ends = (next((n for n, piece in enumerate(pieces) if piece is one), len(pieces)) for one in (title, opens))
-    return [
-        piece
-        for piece in pieces[begins + 1 : ends]
-        if not piece.table
-        and piece.size < 0.9 * title.size
-        and piece.text.casefold() not in title.text.casefold()
-        and not is_boilerplate(piece.text)
-        and len(piece.text.split()) > 1
-    ]
-
-
-def _statements(lead: Sequence[Piece]) -> Iterator[str]:
-    """The paragraphs that are lists of names, and the lines of all other paragraphs."""
-    for piece in lead:
-        lines = [line.text for line in piece.lines]
-        read = [_names(line, "") for line in (*lines, " ".join(lines))]
-        whole = all(map(_is_name, read[-1])) and not all(_is_name(name) for names in read[:-1] for name in names)
-        yield from [" ".join(lines)] if whole else lines
 
 
 def _names(text: str, around: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from statistics import median
@@ -125,13 +125,16 @@ DEEPEST = 6
 _REFERENCES = re.compile(r"references?(?: list| cited)?|bibliography|(?:literature|works) cited")
 _LETTERED = re.compile(r"^([A-Z])\s+(?=\S*[^\W\d_])")
 _SIGNS = frozenset("+~<>")  # signs allowed in headings; formulas have others
-_OPENING = frozenset({Category.ABSTRACT, Category.INTRODUCTION})
 
 
 def find_title(pieces: Sequence[Piece], body: float) -> tuple[Piece | None, Piece | None]:
     """The largest line of the first page, and the heading with which the paper's text begins."""
     opens = next(
-        (piece for piece in pieces if piece.page < TITLE_PAGES and is_heading(piece, body) and begins_text(piece.text)),
+        (
+            piece
+            for piece in pieces
+            if piece.page < TITLE_PAGES and is_heading(piece, body) and opening_category(piece.text) is not None
+        ),
         None,
     )
     first = [
@@ -173,8 +176,11 @@ def assign_levels(pieces: Sequence[Piece], title: Piece | None, opens: Piece | N
     listed: Piece | None = None  # the heading of the references, whose titles may be large too
     for index, piece in enumerate(pieces):
         waiting = waiting and piece is not opens
-        if piece is title or waiting or not is_heading(piece, body) or _runs_on(pieces, index, body):
+        if piece is title or waiting or not is_heading(piece, body):
             continue
+        below = pieces[index + 1] if index + 1 < len(pieces) and piece.size <= LARGER * body else None
+        if below and below.page == piece.page and below.text[:1].islower() and abs(below.size - piece.size) < 0.5:
+            continue  # a sentence that begins in bold and runs on is the start of a paragraph
         if listed is not None and (piece.size < listed.size - 0.2 or piece.bold != listed.bold):
             continue
         headings.add(index)
@@ -184,29 +190,23 @@ def assign_levels(pieces: Sequence[Piece], title: Piece | None, opens: Piece | N
     # "A Proofs" with "B Data" are numbered by their letters, "A simple example" alone is not.
     bare = {match.group(1) for index in headings if (match := _LETTERED.match(pieces[index].text))}
     letters = {letter for letter in bare if {chr(ord(letter) - 1), chr(ord(letter) + 1)} & bare}
+
+    def level(piece: Piece) -> int:
+        lettered = _LETTERED.match(piece.text)
+        if piece.part or (lettered and lettered.group(1) in letters and not NUMBERED.match(piece.text)):
+            return 2
+        return numbered_level(piece.text) or min(DEEPEST, 2 + sizes.index(round(piece.size * 2) / 2))
+
     return [
-        replace(piece, level=1 if piece is title else _level(piece, sizes, letters) if index in headings else 0)
+        replace(piece, level=1 if piece is title else level(piece) if index in headings else 0)
         for index, piece in enumerate(pieces)
     ]
 
 
-def begins_text(heading: str) -> bool:
-    """Whether the paper's text begins with this heading; before it are names and addresses."""
-    return opening_category(heading) is not None
-
-
 def opening_category(heading: str) -> Category | None:
-    """Abstract or introduction, if the heading names one of them."""
+    """Abstract or introduction, with which the paper's text begins; before it are names and addresses."""
     category = standard_section(heading)
-    return category if category in _OPENING else None
-
-
-def _runs_on(pieces: Sequence[Piece], index: int, body: float) -> bool:
-    """Whether a sentence that begins in bold continues below, so that it is the start of a paragraph."""
-    piece, below = pieces[index], pieces[index + 1] if index + 1 < len(pieces) else None
-    if below is None or piece.size > LARGER * body or below.page != piece.page:
-        return False
-    return below.text[:1].islower() and abs(below.size - piece.size) < 0.5
+    return category if category in (Category.ABSTRACT, Category.INTRODUCTION) else None
 
 
 def find_contents_lines(headings: Sequence[tuple[int, str]]) -> set[int]:
@@ -220,10 +220,3 @@ def numbered_level(title: str) -> int | None:
     """The level implied by a number such as "3.2" before a heading; None without a number."""
     numbered = NUMBERED.match(title)
     return min(DEEPEST, 2 + (numbered.group(1) or "").count(".")) if numbered else None
-
-
-def _level(piece: Piece, sizes: Sequence[float], letters: Collection[str]) -> int:
-    lettered = _LETTERED.match(piece.text)
-    if piece.part or (lettered and lettered.group(1) in letters and not NUMBERED.match(piece.text)):
-        return 2
-    return numbered_level(piece.text) or min(DEEPEST, 2 + sizes.index(round(piece.size * 2) / 2))

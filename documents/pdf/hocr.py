@@ -34,10 +34,6 @@ _SLOPE: Final = re.compile(rf"\bbaseline {_NUMBER}")
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-class HocrError(FileRefusedError):
-    """Output that is not hOCR; the message says so in one line."""
-
-
 @dataclass(frozen=True, slots=True)
 class OcrPage:
     """A page as read by OCR; `turn` is the counter-clockwise rotation in degrees that makes it upright."""
@@ -45,49 +41,38 @@ class OcrPage:
     page: Page
     turn: float
 
-    @property
-    def words(self) -> int:
-        """The number of words read."""
-        return len(self.page.runs)
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    size: float
-    words: tuple[tuple[str, Box], ...]
-    turned: float
-    slope: float
-    opens: bool  # its paragraph
-
 
 def read_hocr(text: str) -> OcrPage:
-    """The words of the one page in tesseract's output; raises `HocrError`."""
+    """The words of the one page in tesseract's output; raises `FileRefusedError`."""
     if len(text) > _MOST_CHARACTERS:
-        raise HocrError("tesseract printed more than a page can hold")
+        raise FileRefusedError("tesseract printed more than a page can hold")
+    runs: list[TextRun] = []
+    turned: list[float] = []  # the angle of each word's line
+    slopes: list[float] = []  # the same of long lines, within that angle
     try:
         root = ElementTree.fromstring(text)
         sheet = next(node for node in root.iter() if node.get("class") == "ocr_page")
         _, _, width, height = _box(sheet)
         points = 72 / int(_found(_RESOLUTION, sheet, "300"))
-        lines = [line for line in _lines(sheet) if line.words]
+        for paragraph in (node for node in sheet.iter() if node.get("class") == "ocr_par"):
+            lines = [node for node in paragraph if node.get("class") in _LINES]
+            for place, line in enumerate(lines):
+                words = [
+                    (text, _box(word))
+                    for word in line
+                    if (text := "".join(word.itertext()).strip()) and int(_found(_SURE, word, "100")) >= _LEAST_SURE
+                ]
+                slope, count = float(_found(_SLOPE, line, "0")), len(words)
+                turned += [float(_found(_TURNED, line, "0"))] * count
+                slopes += [slope] * count if count >= _WORDS_ENOUGH else []
+                runs += _runs(words, float(_found(_SIZE, line, "0")) * points, height, points, opens=place == 0)
     except (ElementTree.ParseError, StopIteration, ValueError, ZeroDivisionError, RecursionError) as error:
-        raise HocrError("tesseract printed something other than hOCR") from error
-    runs = tuple(run for line in lines for run in _runs(line, height, points))
-    return OcrPage(Page(width * points, height * points, runs, (), 0), _turn(lines))
-
-
-def _lines(sheet: ElementTree.Element) -> Iterator[_Line]:
-    for paragraph in (node for node in sheet.iter() if node.get("class") == "ocr_par"):
-        lines = [node for node in paragraph if node.get("class") in _LINES]
-        for place, node in enumerate(lines):
-            words = tuple(
-                (text, _box(word))
-                for word in node
-                if (text := "".join(word.itertext()).strip()) and int(_found(_SURE, word, "100")) >= _LEAST_SURE
-            )
-            size = float(_found(_SIZE, node, "0"))
-            turned, slope = float(_found(_TURNED, node, "0")), float(_found(_SLOPE, node, "0"))
-            yield _Line(size, words, turned, slope, place == 0)
+        raise FileRefusedError("tesseract printed something other than hOCR") from error
+    # Quarter turns make the page upright; else whatever levels its lines.
+    quarter = median(turned) % 360 if turned else 0.0
+    skew = math.degrees(math.atan(median(slopes))) if slopes else 0.0
+    turn = -quarter or (skew if abs(skew) > _STRAIGHT else 0.0)
+    return OcrPage(Page(width * points, height * points, tuple(runs), (), 0), turn)
 
 
 def _found(pattern: re.Pattern[str], node: ElementTree.Element, otherwise: str) -> str:
@@ -123,21 +108,13 @@ def unify_sizes(pages: Mapping[int, Page]) -> dict[int, Page]:
     return {number: replace(page, runs=tuple(map(measured, page.runs))) for number, page in pages.items()}
 
 
-def _runs(line: _Line, height: float, points: float) -> Iterator[TextRun]:
-    """The words of a line on one baseline."""
-    low, size = (height - max(box[3] for _, box in line.words)) * points, line.size * points
+def _runs(
+    words: Sequence[tuple[str, Box]], size: float, height: float, points: float, *, opens: bool
+) -> Iterator[TextRun]:
+    """The words of a line on one baseline; `opens` if it is the first of its paragraph."""
+    low = (height - max((box[3] for _, box in words), default=0.0)) * points
     # Without fonts, only the name of a part of a paper identifies a heading.
-    title = NUMBERED.sub("", " ".join(word for word, _ in line.words))
-    bold = line.opens and title[:1].isupper() and is_standard_heading(title)
-    for word, (left, _, right, _) in line.words:
+    title = NUMBERED.sub("", " ".join(word for word, _ in words))
+    bold = opens and title[:1].isupper() and is_standard_heading(title)
+    for word, (left, _, right, _) in words:
         yield TextRun(left * points, low, (right - left) * points, size, size * _LETTER, bold, False, word)
-
-
-def _turn(lines: Sequence[_Line]) -> float:
-    """The degrees by which to rotate the page: quarter turns to make it upright, else whatever levels its lines."""
-    quarters = [line.turned for line in lines for _ in line.words]
-    if quarters and (quarter := median(quarters) % 360):
-        return -quarter
-    slopes = [line.slope for line in lines if len(line.words) >= _WORDS_ENOUGH for _ in line.words]
-    skew = math.degrees(math.atan(median(slopes))) if slopes else 0.0
-    return skew if abs(skew) > _STRAIGHT else 0.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...text.words import one_line
@@ -75,7 +75,16 @@ def _page_lines(number: int, page: Page, lost: bool) -> list[Line]:
     for side in (left, right, [part for part in parts if _crosses(part, gutter)]):
         side, found = take_tables(side)
         tables += [*(_line(number, part, lost) for part in side), *(_table_line(number, table) for table in found)]
-    return list(_by_columns(tables, gutter))
+    # Between full-width lines, the left column and then the right one.
+    ordered: list[Line] = []
+    columns: tuple[list[Line], list[Line]] = ([], [])
+    for line in sorted(tables, key=lambda line: -line.y):
+        if line.right <= gutter or line.x >= gutter:
+            columns[line.right > gutter].append(line)
+        else:
+            ordered += [*columns[0], *columns[1], line]
+            columns = ([], [])
+    return [*ordered, *columns[0], *columns[1]]
 
 
 def _table_line(number: int, table: Table) -> Line:
@@ -88,8 +97,10 @@ def _rows(runs: Sequence[TextRun]) -> list[list[TextRun]]:
     heads: list[TextRun] = []
     for run in sorted(runs, key=lambda run: (-run.size, -run.y, run.x)):
         for head, row in zip(reversed(heads), reversed(rows), strict=True):
-            large, away = run.size > _SMALL * head.size, abs(run.middle - head.middle)
-            if away < (0.35 if large else 0.75) * head.height and (large or _touches(run, row)):
+            large, room = run.size > _SMALL * head.size, row[0].size
+            if abs(run.middle - head.middle) < (0.35 if large else 0.75) * head.height and (
+                large or any(other.x - room < run.right and run.x < other.right + room for other in row)
+            ):
                 row.append(run)
                 break
         else:
@@ -97,11 +108,6 @@ def _rows(runs: Sequence[TextRun]) -> list[list[TextRun]]:
             heads.append(run)
     ordered = sorted(zip(heads, rows, strict=True), key=lambda pair: (-pair[0].middle, pair[0].x))
     return [sorted(row, key=lambda run: run.x) for _, row in ordered]
-
-
-def _touches(run: TextRun, row: Sequence[TextRun]) -> bool:
-    room = row[0].size
-    return any(other.x - room < run.right and run.x < other.right + room for other in row)
 
 
 def _gutter(page: Page, rows: Sequence[Sequence[TextRun]]) -> float | None:
@@ -135,21 +141,6 @@ def _split_at_gutter(row: Sequence[TextRun], at: float) -> list[list[TextRun]]:
     if end > at or begin < at or begin - end < _COLUMN_GAP * row[0].size:
         return [list(row)]
     return [left, right]
-
-
-def _by_columns(lines: Sequence[Line], gutter: float) -> Iterator[Line]:
-    """Lines in reading order: between full-width lines, the left column and then the right one."""
-    left: list[Line] = []
-    right: list[Line] = []
-    for line in sorted(lines, key=lambda line: -line.y):
-        if line.right <= gutter:
-            left.append(line)
-        elif line.x >= gutter:
-            right.append(line)
-        else:
-            yield from (*left, *right, line)
-            left, right = [], []
-    yield from (*left, *right)
 
 
 def _line(number: int, runs: Sequence[TextRun], lost: bool) -> Line:

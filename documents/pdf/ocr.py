@@ -66,9 +66,9 @@ def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = 
     limits = CallLimits(seconds, _MEMORY)
     with ThreadPoolExecutor(pages_at_once()) as pool:
         results = list(pool.map(partial(_read, path, ocr=ocr, limits=limits), numbers))
-    pages = {number: page for number, page in zip(numbers, results, strict=True) if isinstance(page, Page)}
-    failed = {number: reason for number, reason in zip(numbers, results, strict=True) if isinstance(reason, str)}
-    return ScannedPages(unify_sizes(pages), failed)
+    found = dict(zip(numbers, results, strict=True))
+    failed = {number: reason for number, reason in found.items() if isinstance(reason, str)}
+    return ScannedPages(unify_sizes({number: page for number, page in found.items() if isinstance(page, Page)}), failed)
 
 
 def pages_at_once() -> int:
@@ -87,8 +87,8 @@ def _read(path: Path, number: int, *, ocr: Ocr, limits: CallLimits) -> Page | st
     except (FileRefusedError, SandboxError) as error:
         return str(error)
     # Layout is better on an upright page, even if a word or two more were read before rotation.
-    most = max(read.words for read in readings)
-    return next(read.page for read in reversed(readings) if read.words >= _ENOUGH * most)
+    most = max(len(read.page.runs) for read in readings)
+    return next(read.page for read in reversed(readings) if len(read.page.runs) >= _ENOUGH * most)
 
 
 def scan_page(path: str, number: int, degrees: float, program: str, languages: str, layout: str) -> str | None:

@@ -36,12 +36,10 @@ class TextRun:
 
     @property
     def right(self) -> float:
-        """The right edge."""
         return self.x + self.width
 
     @property
     def middle(self) -> float:
-        """The vertical middle."""
         return self.y + self.height / 2
 
     def gap_to(self, run: TextRun) -> float:
@@ -62,21 +60,17 @@ class Table:
 
     @property
     def right(self) -> float:
-        """The right edge."""
         return self.x + self.width
 
     @property
     def top(self) -> float:
-        """The upper edge."""
         return self.y + self.height
 
     def holds(self, run: TextRun) -> bool:
-        """Whether the run lies inside."""
         center = run.x + run.width / 2
         return self.x - 1 <= center <= self.right + 1 and self.y - 1 <= run.middle <= self.top + 1
 
     def overlaps(self, other: Table) -> bool:
-        """Whether the two tables overlap on the page."""
         return self.x < other.right and other.x < self.right and self.y < other.top and other.y < self.top
 
 
@@ -116,7 +110,14 @@ _LONGEST_CELL: Final = 2_000  # characters
 def find_grids(rectangles: Iterable[dict[str, Any]], runs: Sequence[TextRun], page: float) -> list[Grid]:
     """Find the grids that contain words among the rectangles of a page with area `page`."""
     filled: list[Grid] = []
-    for grid in _grids(_rows(_cells(rectangles, page))):
+    # Each cell once: it is painted several times if it has a border.
+    found: dict[tuple[int, ...], Table] = {}
+    for item in islice(rectangles, 4 * _MAX_CELLS):
+        x, y, width, height = item["bbox"]
+        if width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT and width * height <= _LARGEST * page:
+            edges = tuple(round(edge / _CLOSE) for edge in (x, y, x + width, y + height))
+            found.setdefault(edges, Table(x, y, width, height))
+    for grid in _grids(_rows(list(islice(found.values(), _MAX_CELLS)))):
         inside = [run for run in runs if grid_box(grid).holds(run)]
         cells = [cell for row in grid for cell in row]
         if sum(any(cell.holds(run) for run in inside) for cell in cells) >= _LEAST_FILLED * len(cells):
@@ -136,17 +137,6 @@ def grid_box(grid: Grid) -> Table:
     """The edges of a grid, as a table without words."""
     x, y = grid[0][0].x, grid[-1][0].y
     return Table(x, y, grid[0][-1].right - x, grid[0][0].top - y)
-
-
-def _cells(rectangles: Iterable[dict[str, Any]], page: float) -> list[Table]:
-    """The rectangles that may be cells, each once: a cell is painted several times if it has a border."""
-    found: dict[tuple[int, ...], Table] = {}
-    for item in islice(rectangles, 4 * _MAX_CELLS):
-        x, y, width, height = item["bbox"]
-        if width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT and width * height <= _LARGEST * page:
-            edges = tuple(round(edge / _CLOSE) for edge in (x, y, x + width, y + height))
-            found.setdefault(edges, Table(x, y, width, height))
-    return list(islice(found.values(), _MAX_CELLS))
 
 
 def _rows(cells: Sequence[Table]) -> list[list[Table]]:
@@ -169,17 +159,13 @@ def _grids(rows: Sequence[list[Table]]) -> list[Grid]:
     tables: list[list[list[Table]]] = []
     for row in rows:
         for table in reversed(tables):
-            if _continues_grid(table[-1], row):
+            touches = _is_same(table[-1][0].y, row[0].top) and len(table[-1]) == len(row)
+            if touches and all(_is_same(one.x, other.x) for one, other in zip(table[-1], row, strict=True)):
                 table.append(row)
                 break
         else:
             tables.append([row])
     return [tuple(map(tuple, table)) for table in tables if len(table) >= LEAST_ROWS]
-
-
-def _continues_grid(above: Sequence[Table], row: Sequence[Table]) -> bool:
-    touches = _is_same(above[0].y, row[0].top) and len(above) == len(row)
-    return touches and all(_is_same(one.x, other.x) for one, other in zip(above, row, strict=True))
 
 
 def _is_same(one: float, other: float) -> bool:
@@ -215,7 +201,14 @@ def read_page(document: Any, number: int) -> Page:
         for x, y, width, height in [span.bbox]
         if height < _UPRIGHT * max(span.font_size, 1.0) or len(text) < _UPRIGHT
     )
-    width, height = _size(document, number, runs)
+    try:
+        page = document[number]  # the document's own media box takes fifty times as long
+        width, height = float(page.width), float(page.height)
+    except (RuntimeError, OSError):  # a damaged file does not say it
+        width, height = (
+            max((run.right for run in runs), default=0.0),
+            max((run.y + run.height for run in runs), default=0.0),
+        )
     grids = tuple(find_grids(document.extract_rects(number), runs, width * height))
     boxes = [grid_box(grid) for grid in grids]
     found = (table for item in document.extract_tables(number) if (table := _table(item)) is not None)
@@ -227,15 +220,6 @@ def read_page(document: Any, number: int) -> Page:
         with suppress(RuntimeError, OSError):
             pictures = len(document.page_images(number))
     return Page(width, height, runs, tables, pictures, grids)
-
-
-def _size(document: Any, number: int, runs: Sequence[TextRun]) -> tuple[float, float]:
-    """Width and height of a page; estimated from its content if a damaged file does not say."""
-    try:
-        page = document[number]  # the document's own media box takes fifty times as long
-        return float(page.width), float(page.height)
-    except (RuntimeError, OSError):
-        return max((run.right for run in runs), default=0.0), max((run.y + run.height for run in runs), default=0.0)
 
 
 def _clean(text: str) -> str:

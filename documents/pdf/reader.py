@@ -106,7 +106,7 @@ def _build_text(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> Pd
         title=title,
         title_source="metadata of the PDF" if title == stated else read.title_source,
         doi=dois.pop() if len(dois) == 1 else "",
-        authors=max(on_page, confirm_authors(document_authors(data), printed), key=len),
+        authors=max(on_page, confirm_authors(one_line(plain(_from_information(data, b"/Author"))), printed), key=len),
         year=read_year(printed, lead),
         unread=tuple(sorted(unread)),
     )
@@ -155,7 +155,12 @@ def _refusal(document: Any, data: bytes, pages: Sequence[Page]) -> str:
         if document.has_xfa() or b"/XFA" in data:
             return "is a form whose pages hold no text (XFA); print it to a PDF first"
         return "holds no text: its pages are blank"
-    if _is_gibberish(text[:_SAMPLE], shown, len(letters)):
+    # Glyph numbers rather than letters: undefined characters, or words with digits and signs between letters.
+    stray = sum(unicodedata.category(character) in {"Cc", "Co", "Cn"} or character == "\ufffd" for character in shown)
+    unreadable = len(letters) < min(_READABLE * len(shown), 5 * FEW_LETTERS)
+    words = [word for word in text[:_SAMPLE].split() if sum(character.isalpha() for character in word) >= 2]
+    odd = sum(bool(re.search(r"[^\W\d_][\d%$&#@*+<>=\\^]+[^\W\d_]", word)) for word in words)
+    if unreadable or stray > _STRAY * len(shown) or odd > _ODD_WORDS * len(words):
         return NO_MAP
     if len(letters) < FEW_LETTERS and any(page.pictures for page in pages):
         return SCANNED
@@ -163,16 +168,6 @@ def _refusal(document: Any, data: bytes, pages: Sequence[Page]) -> str:
     if leftward > _RIGHT_TO_LEFT * len(letters):
         return RIGHT_TO_LEFT
     return ""
-
-
-def _is_gibberish(text: str, shown: str, letters: int) -> bool:
-    """Whether the characters are glyph numbers rather than letters."""
-    stray = sum(unicodedata.category(character) in {"Cc", "Co", "Cn"} or character == "\ufffd" for character in shown)
-    if (letters < _READABLE * len(shown) and letters < 5 * FEW_LETTERS) or stray > _STRAY * len(shown):
-        return True
-    words = [word for word in text.split() if sum(character.isalpha() for character in word) >= 2]
-    odd = sum(bool(re.search(r"[^\W\d_][\d%$&#@*+<>=\\^]+[^\W\d_]", word)) for word in words)
-    return odd > _ODD_WORDS * len(words) and letters > 0
 
 
 _XMP = re.compile(rb"<dc:title>((?:[^<]|<(?!/?dc:title>)){0,2000}+)</dc:title>")
@@ -220,12 +215,8 @@ def document_title(data: bytes) -> str:
     return ""
 
 
-def document_authors(data: bytes) -> str:
-    """The authors in a PDF's metadata, as written there; empty if there are none."""
-    return one_line(plain(_from_information(data, b"/Author")))
-
-
 def _from_information(data: bytes, name: bytes) -> str:
+    """A string of a PDF's metadata, in UTF-16, UTF-8 or (approximately) Latin-1; empty if there is none."""
     reference = _INFORMATION.search(data)
     if reference is None:
         return ""
@@ -233,12 +224,10 @@ def _from_information(data: bytes, name: bytes) -> str:
     if start is None:
         return ""
     end = data.find(b"endobj", start.end())
-    value = re.compile(name + _STRING, re.DOTALL).search(data, start.end(), end if end > 0 else len(data))
-    return _string(value.group(1)) if value else ""
-
-
-def _string(raw: bytes) -> str:
-    """Decode a PDF string, in UTF-16 or (approximately) Latin-1."""
+    found = re.compile(name + _STRING, re.DOTALL).search(data, start.end(), end if end > 0 else len(data))
+    if found is None:
+        return ""
+    raw = found.group(1)
     if raw.startswith(b"<"):
         digits = re.sub(rb"\s", b"", raw[1:-1])
         value = bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode("ascii"))

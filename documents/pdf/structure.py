@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,9 +29,9 @@ class PdfText:
     """
 
     text: str
-    headings: list[tuple[str, int, int, int]]
-    blocks: list[Span]
-    pages: list[int]
+    headings: Sequence[tuple[str, int, int, int]]
+    blocks: Sequence[Span]
+    pages: Sequence[int]
     title: str
     title_source: str
     opens_with_names: bool
@@ -44,19 +44,13 @@ class PdfText:
     ocr_failed: tuple[tuple[int, str], ...] = ()
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> PdfText:
-        """Restore from `asdict` and JSON; raises TypeError if fields are missing."""
-        return cls(
-            **{
-                **record,
-                "headings": [tuple(heading) for heading in record["headings"]],
-                "blocks": [tuple(block) for block in record["blocks"]],
-                "authors": tuple(record["authors"]),
-                "unread": tuple(record["unread"]),
-                "ocr_pages": tuple(record["ocr_pages"]),
-                "ocr_failed": tuple((number, reason) for number, reason in record["ocr_failed"]),
-            }
-        )
+    def from_dict(cls, record: Mapping[str, Any]) -> PdfText:
+        """Restore from `asdict` and JSON, whose pairs and tuples are lists; raises TypeError if fields are missing."""
+
+        def restored(value: Any) -> Any:
+            return tuple(map(restored, value)) if isinstance(value, list) else value
+
+        return cls(**{name: restored(value) for name, value in record.items()})
 
 
 def structure(lines: Sequence[Line], page_count: int) -> PdfText:

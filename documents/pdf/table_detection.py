@@ -48,18 +48,15 @@ class _Row:
 
     @property
     def figures(self) -> bool:
-        """Whether it is a row of numbers."""
         figures = sum(bool(_FIGURE.match(cell.text)) for cell in self.cells)
         return len(self.cells) >= _LEAST_CELLS and figures >= _LEAST_FIGURES and not self.wordy
 
     @property
-    def wordy(self) -> bool:
-        """Whether it is running text."""
+    def wordy(self) -> bool:  # running text
         return sum(len(cell.text.split()) for cell in self.cells) > _WORDS_IN_ROW
 
     @property
-    def short(self) -> bool:
-        """Whether no cell has more words than a header cell."""
+    def short(self) -> bool:  # no cell has more words than one of a header
         return max(len(cell.text.split()) for cell in self.cells) <= _WORDS_IN_CELL
 
 
@@ -86,7 +83,11 @@ def take_wide_tables(
     `parted` splits a row at the gutter. Numbers right of it without a label before them belong to the row on its left;
     two tables side by side have labels of their own.
     """
-    across = {index for index, runs in enumerate(rows) if _goes_on(parted(runs))}
+    across: set[int] = set()
+    for index, parts in enumerate(map(parted, rows)):
+        if len(parts) > 1:  # a number begins the part right of the gutter, and its left is a table row too
+            left, right = map(_row, parts)
+            across |= {index} if left.short and right.short and _FIGURE.match(right.cells[0].text) else set()
     candidates = {near for index in across for near in range(max(0, index - _HEAD_ROWS), index + 1)}
     kept: list[list[TextRun]] = []
     tables: list[Table] = []
@@ -100,14 +101,6 @@ def take_wide_tables(
         tables += found
         block = []
     return kept, tables
-
-
-def _goes_on(parts: Sequence[Sequence[TextRun]]) -> bool:
-    """Whether the part right of the gutter begins with a number, and the part on its left is a table row too."""
-    if len(parts) < 2:
-        return False
-    left, right = map(_row, parts)
-    return left.short and right.short and bool(_FIGURE.match(right.cells[0].text))
 
 
 def _row(runs: Sequence[TextRun]) -> _Row:

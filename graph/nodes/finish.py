@@ -14,6 +14,7 @@ from ...drafts.finished_text import FinishedText, finish_text
 from ...drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
 from ...drafts.paper_record import paper_record
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment
+from ...models.journal.records import spent_since
 from ...plurals import counted
 from ...section_kinds import PAPER_ORDER, WRITING_ORDER
 from ..input_check import require_given
@@ -86,18 +87,9 @@ async def begin(state: SectionState, runtime: Runtime[Any], session: Session) ->
 async def store_section(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
     """Store the finished section and move on to the next."""
     kind = state["section"]
-    written: WrittenSection = {
-        "section": kind,
-        "draft": state["draft"],
-        "findings": state["findings"],
-        "verdicts": state["verdicts"],
-        "warnings": state["warnings"],
-        "offered": state["offered"],
-        "needs": state.get("needs", []),
-        "read": chunks_shown(state, session),
-        "spent": await session.usage(session.run_id(runtime)),
-    }
-    done = [*state["written"], written]
+    written = {name: cast(Any, state)[name] for name in _OF_A_SECTION}
+    written |= {"read": chunks_shown(state, session), "spent": await session.usage(session.run_id(runtime))}
+    done = [*state["written"], cast(WrittenSection, written)]
     runtime.stream_writer(progress("kept", f"{kind} is written", done=len(done), total=len(WRITING_ORDER)))
     return {"written": done, "section": WRITING_ORDER[min(len(done), len(WRITING_ORDER) - 1)]}
 
@@ -126,7 +118,9 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
         then = {**state, **{name: written[name] for name in _OF_A_SECTION}, "written": []}
         finished[written["section"]] = await finished_text(cast(SectionState, then), session, earlier)
     read = {written["section"]: written["read"] for written in state["written"]}
-    spent = _cost_by_section(state)
+    # The cost of each section: the paper's cost at its end minus the cost before it.
+    totals = [written["spent"] for written in state["written"]]
+    spent = dict(zip(finished, map(spent_since, [{}, *totals], totals), strict=True))
 
     def build() -> dict[str, Any]:
         pages: list[RenderedPage] = []
@@ -139,16 +133,3 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
         return paper_record(pages, usage, state["evidence"], title, session.notice)
 
     return await in_thread(build)
-
-
-def _cost_by_section(state: SectionState) -> dict[SectionKind, dict[str, Any]]:
-    """The cost of each section: the paper's cost at its end minus the cost before it."""
-    spent: dict[SectionKind, dict[str, Any]] = {}
-    before: Mapping[str, Any] = {}
-    for written in state["written"]:
-        spent[written["section"]] = {
-            name: None if value is None else round(value - (before.get(name) or 0), 9)
-            for name, value in written["spent"].items()
-        }
-        before = written["spent"]
-    return spent

@@ -24,15 +24,16 @@ from ...tools.paper_cards import nearest_findings, screen_papers
 from ...tools.question_routing import Route, question_kind, route_in
 from ...tools.scope import Scope, plain_question
 from ...tools.window_search import propose_windows
-from ..conversation_state import PastTurn
 from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
 from ..run_events import on_findings, progress
 from ..session import Session
-from ..state import ResearchInput, ResearchState, TurnRecord, Update
-from ..state_conversion import (
+from ..state import (
     PlannedSearch,
+    ResearchInput,
+    ResearchState,
+    Update,
     evidence_key,
     first_searches,
     further_searches,
@@ -82,6 +83,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     where = f"{target}{f'; searching {kinds} first' if kinds else ''}"
     runtime.stream_writer(progress("routed", "no question, so nothing is searched" if remark else where))
     return {
+        **nothing_done(),
         "question": question,
         "route": {
             "track": found.track,
@@ -90,14 +92,10 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
             "kind": "remark" if remark else question_kind(question, found.track),
             "start": list(found.start),
         },
-        "needs": [],
-        "read_chunks": Overwrite([]),
         "shortlist": [],
         "found": [],
-        "messages": Overwrite([]),
         "queries": Overwrite([]),
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
-        **nothing_done(),
         "draft": draft_record(Draft("")),
         "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
@@ -105,11 +103,11 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
 
 
 async def condense_follow_up(
-    asked: str, past: Sequence[TurnRecord | PastTurn], runtime: Runtime[Any], session: Session
+    asked: str, past: Sequence[Mapping[str, Any]], runtime: Runtime[Any], session: Session
 ) -> str:
     """Complete the question from earlier turns; emits the completed question if it differs."""
     roles = await session.roles(runtime)
-    earlier = [Turn(turn["question"], turn["answer"], str(turn.get("asked", ""))) for turn in past]
+    earlier = [Turn(turn["question"], turn["answer"], turn.get("asked", "")) for turn in past]
     question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
     if question != asked:
         runtime.stream_writer(progress("rewritten", f"understood as: {question}"))
@@ -215,18 +213,11 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     recalled = {evidence_key(record): record["id"] for record in state["evidence"]}
     given = {**state.get("evidence_ids", {}), **recalled}
     update = recorded(state, [], searches, runtime.stream_writer, given)
-    return {**update, "searching": _searches_on(state, update, session)}
-
-
-def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
-    """True if the agent may continue and a need of a broad question is unmet or met only thinly.
-
-    A focused question is answered without it: each of its turns and searches would be waited for in a row.
-    """
-    if not _may_search_on(state, session) or not _is_broad(state):
-        return False
-    needs = coverage(needs_of(state), found["evidence"], found["queries"])
-    return any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
+    # A focused question is answered without the agent: each of its turns and searches would be waited for in a row.
+    broad = _may_search_on(state, session) and _is_broad(state)
+    needs = coverage(needs_of(state), update["evidence"], update["queries"]) if broad else []
+    thin = any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
+    return {**update, "searching": thin}
 
 
 def _is_broad(state: ResearchState) -> bool:

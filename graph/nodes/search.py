@@ -23,8 +23,11 @@ from ..role_inputs import brief_of
 from ..run_events import on_findings, progress
 from ..section_queries import default_queries as queries_for, without_own_results
 from ..session import Session
-from ..state import RunState, SectionInput, SectionState, Update
-from ..state_conversion import (
+from ..state import (
+    RunState,
+    SectionInput,
+    SectionState,
+    Update,
     first_searches,
     near_titles,
     nothing_done,
@@ -52,20 +55,17 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
     experiment = await asyncio.to_thread(parse_experiment, state["experiment"], kind)
     await session.require_papers()
     queries = await asyncio.to_thread(queries_for, kind, experiment, session.library.embedding.count_tokens)
-    begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if "written" in state else None
+    in_paper = "written" in state
+    begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if in_paper else None
     said = f"{counted(len(queries), 'default query', 'default queries')} for the {kind}"
     runtime.stream_writer(progress("queries", said, total=len(queries), section=begun))
     records: list[QueryRecord] = [
         {"section": kind, "query": query, "origin": "default", "scope": {}, "evidence_ids": []} for query in queries
     ]
-    in_paper = "written" in state
     return {
-        "messages": Overwrite([]),
-        "needs": [],
-        "read_chunks": Overwrite([]),
+        **nothing_done(),
         "queries": Overwrite([*state["queries"], *records] if in_paper else records),
         **({"offered": []} if in_paper else {"evidence": Overwrite([])}),
-        **nothing_done(),
     }
 
 

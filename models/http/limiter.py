@@ -52,17 +52,11 @@ class Clock:
 
 @dataclass(kw_only=True, eq=False)
 class Limiter:
-    """Limits and retries the calls to one model; may be shared by threads and event loops.
+    """Limits and retries the calls to one model; may be shared by threads and event loops."""
 
-    Args:
-        max_concurrency: concurrent calls, per event loop.
-        max_retries: tries after the first.
-        timeout: seconds for one try, from the first byte sent to the last received.
-    """
-
-    max_concurrency: int
-    max_retries: int
-    timeout: float
+    max_concurrency: int  # concurrent calls, per event loop
+    max_retries: int  # tries after the first
+    timeout: float  # seconds for one try, from the first byte sent to the last received
     clock: Clock = field(default_factory=Clock)
     seed: int | None = None
 

@@ -68,7 +68,8 @@ from citeloom.documents import (
 from citeloom.documents.pdf import dehyphenation as pdf_mending, headings as pdf_headings, lines as pdf_lines
 from citeloom.drafts.draft_stream import DraftEventStream
 from citeloom.errors import CiteloomError
-from citeloom.graph import search_requests as repeated_queries, section_queries as default_queries
+from citeloom.graph import section_queries as default_queries
+from citeloom.graph.nodes import agent as repeated_queries
 from citeloom.ingestion import langchain_documents
 from citeloom.models.http import failures
 from citeloom.roles.chat import (
@@ -307,7 +308,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "count_of": lambda text: passage_scores._count(text, "seed"),
     "plain_wording": words.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
-    "begins_text": pdf_headings.begins_text,
+    "opening_category": pdf_headings.opening_category,
     "numbered_level": pdf_headings.numbered_level,
     "without_numbers": pdf_lines.without_numbers,
     "is_number": pdf_lines.is_number,

@@ -84,6 +84,21 @@ def test_given_again_it_calls_nothing_and_a_run_that_paused_pays_nothing_twice(
     assert again.json["rows"] == whole.json["rows"] != []
 
 
+def test_the_own_study_is_a_row_with_the_words_of_its_file(
+    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, chat: dict[str, str]
+) -> None:
+    record = citeloom(*ASKED, "--exp", exp, "--json", "--home", home, **chat).json
+    (own,) = [row for row in record["rows"] if row["key"] == "this study"]
+    cell = own["cells"]["count"]
+    assert cell["status"] == "reported" and cell["value"] in cell["quote"]
+    assert (record["papers"], record["screened"], record["included"]) == (3, 3, 2), "it is none of the library's papers"
+    calls = server.calls()
+    again = citeloom(*ASKED, "--json", "--home", home, **chat).json
+    assert server.calls() == calls and own in again["rows"]
+    exp.write_text(exp.read_text("utf-8").replace("pumps", "fans"), "utf-8")
+    assert citeloom(*ASKED, "--exp", exp, "--json", "--home", home, **chat).code == 0
+
+
 def test_what_a_person_wrote_stays_and_is_marked_in_all_files(
     citeloom: Citeloom, home: Path, tmp_path: Path, server: FakeOpenAI, chat: dict[str, str]
 ) -> None:

@@ -165,3 +165,24 @@ def test_a_document_cannot_make_pandoc_read_other_files(tmp_path: Path) -> None:
 
 def test_every_ending_has_a_reader_in_lower_case() -> None:
     assert all(ending == ending.lower() and ending.startswith(".") for ending in FORMATS)
+
+
+def test_an_introduction_without_a_heading_is_no_part_of_the_abstract(tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    people = "".join(
+        f'<contrib contrib-type="{kind}"><name><surname>{name}</surname><given-names>A</given-names></name></contrib>'
+        for kind, name in (("editor", "Eysenbach"), ("reviewer", "Norman"), ("author", "Whittaker"))
+    )
+    file.write_text(
+        f"<article><front><article-meta><title-group><article-title>Messages</article-title></title-group>"
+        f"<contrib-group>{people}</contrib-group><abstract><p>We sent messages.</p></abstract></article-meta></front>"
+        "<body><p>Smoking harms.</p><sec><title>Methods</title><p>We sent 200 messages.</p></sec></body></article>"
+    )
+    paper = parse_markdown(as_markdown(file))
+    found = [(part.category, paper.text[part.start : part.end].strip()) for part in paper.sections]
+    assert found == [
+        (Category.ABSTRACT, "We sent messages."),
+        (Category.INTRODUCTION, "Smoking harms."),
+        (Category.METHOD, "We sent 200 messages."),
+    ]
+    assert (paper.front_matter.authors, paper.abstract()) == (("A Whittaker",), "We sent messages.")

@@ -55,6 +55,21 @@ def test_where_a_number_comes_from(text: str, expected: list[str]) -> None:
     assert origins(text) == expected
 
 
+@pytest.mark.parametrize("source", ["40 000", "40\u2009000", "40\u202f000", "40.000", "40,000", "40000"])
+@pytest.mark.parametrize("said", ["40 000", "40\u2009000", "40\u202f000", "40.000", "40,000", "40000"])
+def test_thousands_may_be_separated_by_a_blank_a_comma_or_a_point(said: str, source: str) -> None:
+    sources = [replace(SOURCES[0], text=f"There were {source} people.")]
+    (trace,) = trace_numbers(f"We know of {said} people [E3].", sources, Experiment())
+    assert trace.origin is not None and trace.how == "equal"
+
+
+@pytest.mark.parametrize(("said", "source"), [("3125", "3.125"), ("500", "0.500"), ("40.000", "40,001")])
+def test_a_decimal_number_is_not_read_as_thousands(said: str, source: str) -> None:
+    sources = [replace(SOURCES[0], text=f"There were {source} people.")]
+    (trace,) = trace_numbers(f"We know of {said} people [E3].", sources, Experiment())
+    assert trace.origin is None
+
+
 def test_an_origin_points_at_the_number_in_its_text() -> None:
     (trace,) = trace_numbers("It was 87% [E3].", SOURCES, EXPERIMENT)
     assert trace.origin is not None and trace.how == "rounded"

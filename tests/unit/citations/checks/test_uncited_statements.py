@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.citations.checks.citation_coverage import unsupported_findings
+from citeloom.citations.checks.citation_coverage import uncited_sentences, unsupported_findings
 from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.marking import marks_of
 from citeloom.experiment import Experiment
@@ -26,10 +26,16 @@ QUESTION = Experiment.model_validate({"question": "Did 42 networks suffice?"})
         "Is degree all there is? Degree explains most edges [E1].",
         "Two things matter:\n\n- degree explains most edges [E1]\n- it is a strong baseline [E1]",
         "**Degree**\n\nDegree explains most edges [E1].",
+        "1. **Design.**\n   Degree explains most edges [E1].",
+        "- **Results.** What do they add? Degree explains most edges [E1].",
+        "Three trials bear on this. Degree explains most edges [E1].",
+        "Several studies bear on this:\n\n- degree explains most edges [E1]",
+        "The evidence comes from three trials. Degree explains most edges [E1].",
     ],
 )
 def test_what_is_no_statement_or_has_its_source_is_left_alone(text: str) -> None:
     assert unsupported_findings(text) == []
+    assert uncited_sentences(text, "") == []
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,10 @@ def test_a_claim_in_the_form_of_a_lead_or_a_transition_still_needs_its_source(cl
     assert finding.span == (0, len(claim))
 
 
-@pytest.mark.parametrize("text", ["**Degree.** It grows.", "Two points follow.", "Degree [E1].\n\n**Size.** Small."])
+@pytest.mark.parametrize(
+    "text",
+    ["**Sleep improved.** Why?", "**Degree.** It grows.", "Two points follow.", "Degree [E1].\n\n**Size.** Small."],
+)
 def test_a_lead_without_a_cited_sentence_behind_it_leads_nowhere(text: str) -> None:
     assert unsupported_findings(text)
 

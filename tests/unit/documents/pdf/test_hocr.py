@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.pdf.hocr import HocrError, read_hocr, unify_sizes
+from citeloom.documents.pdf.hocr import read_hocr, unify_sizes
+from citeloom.documents.safe_files import FileRefusedError
 from tests.support.scanned_pdfs import hocr
 
 
@@ -57,5 +58,5 @@ def test_sizes_that_differ_by_little_become_one_and_others_stay_apart() -> None:
     ],
 )
 def test_anything_else_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(HocrError, match=r"^tesseract printed something other than hOCR$"):
+    with pytest.raises(FileRefusedError, match=r"^tesseract printed something other than hOCR$"):
         read_hocr(text)
