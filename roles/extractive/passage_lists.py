@@ -25,7 +25,7 @@ from .statement_needs import is_cited
 _OF_A_NEED: Final = 3
 _OF_A_QUESTION: Final = 8  # that has no parts
 _OF_A_PAPER: Final = 2  # for one need
-_USED_BEFORE: Final = 0.15  # score taken off per earlier passage of the same paper in an answer,
+_USED_BEFORE: Final = 0.25  # score taken off per earlier passage of the same paper in an answer,
 _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
 _LABEL: Final = 12  # words of a statement where a passage names it
 _NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
