@@ -18,7 +18,7 @@ from ..documents.chunking import Window
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..evidence_tables.cells import TableCell, cell_text, study_name
-from ..evidence_tables.column_specs import describe_column, parse_columns
+from ..evidence_tables.column_specs import describe_column, parse_columns, split_columns
 from ..evidence_tables.column_values import column_sums, sum_lines
 from ..evidence_tables.extraction import OWN_STUDY, Decision, TableFiller, own_window, paper_version
 from ..evidence_tables.stances import claim_needs
@@ -67,7 +67,6 @@ __all__ = [
     "study_name",
     "sum_lines",
 ]
-
 _NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
 _COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
 
@@ -188,7 +187,8 @@ async def _describe(
     new = [column.name for column in wanted if column.name.casefold() not in known]
     if not wanted or new:
         if roles.cells is None:
-            planned = tuple(describe_column(TableColumn(name)) for name in new or _COLUMNS_WITHOUT_MODEL)
+            names = new or split_columns(question)[1] or _COLUMNS_WITHOUT_MODEL
+            planned = tuple(describe_column(TableColumn(name)) for name in names)
         else:
             titles = [paper.title for paper in (await asyncio.to_thread(session.library.papers))[:40]]
             planned = await roles.cells.propose_columns(question, new, titles)

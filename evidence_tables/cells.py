@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CellStatus = Literal["reported", "computed", "conflicting", "not_reported", "not_judged", "unread", "edited"]
 STATUSES: Final[tuple[CellStatus, ...]] = get_args(CellStatus)
 
-STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "not judged"}
+STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "nothing near"}
 _MARKS: Final = {"conflicting": "[conflicting]", "edited": "[edited]", "not_judged": "[not judged]"}
 
 _MOST_CHARACTERS: Final = 200  # of a formula

@@ -12,6 +12,7 @@ from ..roles.cell_protocols import COLUMN_KINDS, TableColumn
 
 _MOST_COLUMNS: Final = 20
 _LONGEST: Final = 60  # characters of a name
+_WORDS_OF_A_NAME: Final = 3  # in a question
 _UNIT: Final = re.compile(r"\[([^\[\]]{1,30})\]\s*$")
 # What common names mean, worded as a paper would state it, for tables made without a chat model.
 _KNOWN: Final = (
@@ -81,6 +82,15 @@ def parse_columns(written: Sequence[str]) -> tuple[TableColumn, ...]:
     if len(columns) > _MOST_COLUMNS:
         raise ColumnError(f"A table has at most {_MOST_COLUMNS} columns, not {len(columns)}.")
     return columns
+
+
+def split_columns(question: str) -> tuple[str, tuple[str, ...]]:
+    """A question without the columns listed after its colon, and these: "trials of aspirin: n, dose and design"."""
+    subject, colon, listed = question.rstrip(" ?.").rpartition(":")
+    names = [name.strip() for name in listed.replace(" and ", ",").replace(";", ",").split(",") if name.strip()]
+    if not colon or len(names) < 2 or any(len(name.split()) > _WORDS_OF_A_NAME for name in names):
+        return question, ()
+    return subject.strip(), tuple(names)
 
 
 def describe_column(column: TableColumn) -> TableColumn:
