@@ -167,7 +167,10 @@ def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
         question = " ".join(earlier[:_LONGEST_QUESTION].split())
         # By rules only: no model call is spent on past turns.
         alone = condense_question(question, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
-        past.append({"asked": question, "question": alone, "answer": plain_answer(text), "cited": []})
+        # Without its citations and list of sources: their numbers mean nothing in a new answer.
+        body = (text.rpartition(f"\n{SOURCES_HEADING}")[0] or text)[:_LONGEST_ANSWER]
+        answer = _CITATION.sub("", normalise_markers(body)).strip()
+        past.append({"asked": question, "question": alone, "answer": answer, "cited": []})
     return ChatQuestion(str(messages[-1].text), tuple(past))
 
 
@@ -177,12 +180,6 @@ def answer_with_sources(record: Mapping[str, Any]) -> str:
     if references := record["references"]:
         text = f"{text}\n\n{SOURCES_HEADING}\n\n{numbered_list(references)}"
     return inert(text)
-
-
-def plain_answer(text: str) -> str:
-    """An earlier answer without its citations and list of sources: their numbers mean nothing in a new answer."""
-    body = text.rpartition(f"\n{SOURCES_HEADING}")[0] or text
-    return _CITATION.sub("", normalise_markers(body[:_LONGEST_ANSWER])).strip()
 
 
 _SHORTER = re.compile(r"\b(?:short\w*|brief\w*|concise\w*|cut|trim|less)\b", re.IGNORECASE)

@@ -16,7 +16,7 @@ from ...drafts.written_draft import QueryRecord, new_query
 from ...models.concurrency import gather_all
 from ...plurals import counted
 from ...roles.chat.prompt_format import coverage_line, fence, first_words, show_passages
-from ...roles.protocols import Need, Purpose
+from ...roles.protocols import Need
 from ...tools.evidence_search import search_each
 from ...tools.found_evidence import SearchResult, coverage
 from ...tools.scope import Scope
@@ -225,11 +225,12 @@ async def _search(
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
     limits = await search_limits(session, runtime, section=not question)
-    wanted = [
-        (need_of(request, purpose), request.scope().narrowed(within))
-        for request in requests
-        if isinstance(request, SearchEvidence)
-    ]
+    wanted = []
+    for request in requests:
+        if isinstance(request, SearchEvidence):  # for its need with the planner's query, else for the query itself
+            named = purpose.named([request.need.strip().upper()])
+            need = named[0] if named else Need("", request.query, ())
+            wanted.append((replace(need, queries=(request.query,)), request.scope().narrowed(within)))
     known = state.get("read_chunks", [])
     return await search_each(session.library, reader, purpose, wanted, limits, known=known)
 
@@ -310,9 +311,3 @@ def query_record(request: SearchEvidence, within: Scope) -> QueryRecord:
     scope = request.scope().narrowed(within).as_dict()
     needs = [request.need.strip().upper()] if request.need else []
     return new_query(request.query, "custom", needs, scope)
-
-
-def need_of(request: SearchEvidence, purpose: Purpose) -> Need:
-    """The need that a search serves, with the planner's query; without a need the query itself is the need."""
-    named = purpose.named([request.need.strip().upper()])
-    return replace(named[0], queries=(request.query,)) if named else Need("", request.query, (request.query,))

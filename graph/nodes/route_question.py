@@ -41,7 +41,6 @@ from ..state import (
     nothing_done,
     purpose_of,
     recorded,
-    window_records,
     windows_from,
 )
 
@@ -293,5 +292,13 @@ def _windows_update(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:
     runtime.stream_writer(progress("found", f"{counted(len(windows), 'passage')} to read", total=len(windows)))
     return {
         "shortlist": list(dict.fromkeys(window.paper.key for window in windows)),
-        "found": window_records(windows),
+        "found": [
+            {
+                "chunks": [chunk.id for chunk in window.chunks],
+                "hits": list(window.hits),
+                "cosines": [round(cosine, 4) for cosine in window.cosines],
+                "needs": list(window.needs),
+            }
+            for window in windows
+        ],
     }
