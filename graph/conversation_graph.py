@@ -104,13 +104,6 @@ def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
     return next((turn for turn in reversed(past) if turn["cited"]), None)
 
 
-def recent_evidence(past: Sequence[PastTurn]) -> list[dict[str, Any]]:
-    """The most recently cited evidence, each chunk once, the latest turn first."""
-    by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest version of each
-    order = dict.fromkeys(record["id"] for turn in reversed(past) for record in turn["cited"])
-    return [by_id[identifier] for identifier in list(order)[:RECALLED]]
-
-
 def truncate_history(past: Sequence[PastTurn], tokens: int) -> list[TurnRecord]:
     """The turns that a prompt shows within `tokens`, in order; when they exceed it, the oldest are dropped.
 
@@ -199,10 +192,12 @@ def build_conversation_graph(session_of: SessionProvider = shared_session) -> Bu
     async def answer(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
         """Run the research graph on the question, with the conversation's memory."""
         past = _past(state)
+        by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest version of each
+        latest_first = dict.fromkeys(record["id"] for turn in reversed(past) for record in turn["cited"])
         given: dict[str, Any] = {
             "question": state["question"],
             "turns": truncate_history(past, session.settings.conversation_tokens),
-            "recalled": recent_evidence(past),
+            "recalled": [by_id[identifier] for identifier in list(latest_first)[:RECALLED]],
             "evidence_ids": state.get("evidence_ids", {}),
             "numbering": state.get("numbering", []),
         }

@@ -303,16 +303,6 @@ class PlannedSearch:
     searched: SearchResult
 
 
-def further_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
-    """One record for each need with another query that was searched again, with what only this found."""
-    again = [need for need in needs if need.id in searched.again]
-    own = [tuple(item for item in searched.found if item.query == need.search) for need in again]
-    return [
-        PlannedSearch(new_query(need.search, "need", [need.id], scope), SearchResult(found, ()))
-        for need, found in zip(again, own, strict=True)
-    ]
-
-
 def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
     """Split the first search for all needs into one record per need, with the findings that serve it."""
     known = {need.id for need in needs}
