@@ -25,10 +25,7 @@ _BESIDE_A_WINDOW: Final = "x" * 4_000
 
 
 async def fitted(session: Session, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
-    """Run `work`, again whenever a server turns out to have a smaller context than was known.
-
-    Raises any other error of `work`.
-    """
+    """Run `work`, again whenever a server turns out to have a smaller context than was known."""
     while True:
         lessons = session.contexts.lessons(run_id)
         try:
