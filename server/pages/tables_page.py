@@ -27,7 +27,7 @@ async def tables(request: Request, state: StateOf, claim: Annotated[str, Query(m
         **await list_tables(state),
         "papers": len(await asyncio.to_thread(session.library.records)),
         "judged": "reader" not in session.extractive,
-        "claim": " ".join(_CITATION.sub("", claim).split()),
+        "claim": " ".join(_CITATION.sub("", claim).split()).replace(" .", "."),
     }
     return page(request, "tables.html", context)
 

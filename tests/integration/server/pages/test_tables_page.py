@@ -52,6 +52,29 @@ def test_a_table_is_made_and_its_cells_open_their_words_and_page(page: Page, ser
     expect(page.get_by_role("link", name="xlsx")).to_be_visible()
 
 
+def test_a_sentence_of_an_answer_is_asked_for_who_agrees(page: Page, served: ServedProcess) -> None:
+    page.goto(f"{served.url}/tables?claim=Tension+narrows+the+cloth+[1,+p.+4].")
+    claim = page.get_by_role("textbox", name="Who agrees?")
+    expect(claim).to_have_value("Tension narrows the cloth.")
+    claim.fill("Tension of the warp narrows the cloth.")
+    page.get_by_role("button", name="Ask the papers").click()
+    expect(page.get_by_role("heading", name="Tension of the warp narrows the cloth.")).to_be_visible()
+    expect(page.locator("#rows a.cell.not_judged").first).to_be_visible()
+    expect(page.get_by_role("button", name="Complete the table")).to_have_count(0)
+
+
+def test_a_column_with_a_comma_is_one_column(page: Page, served: ServedProcess, table: str) -> None:
+    page.goto(f"{served.url}/tables/{table}")
+    columns = page.get_by_role("textbox", name="Columns", exact=True)
+    expect(columns).to_have_value("sample\neffect")
+    columns.fill("sample\nwidth, in cm")
+    page.get_by_role("button", name="Complete the table").click()
+    expect(page.get_by_role("button", name="width, in cm", exact=True)).to_be_visible()
+    columns.fill("sample\neffect")
+    page.get_by_role("button", name="Complete the table").click()
+    expect(page.get_by_role("button", name="effect", exact=True)).to_be_visible()
+
+
 def test_an_edit_meets_that_of_somebody_else_and_neither_is_lost(
     page: Page, served: ServedProcess, table: str, complaints: Complaints
 ) -> None:
