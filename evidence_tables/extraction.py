@@ -132,7 +132,7 @@ class TableFiller:
         purpose = self._purpose
         near = await keys_to_screen(self.library, purpose, Scope(tuple(papers)), self.most or len(papers))
         undecided = [key for key in near if key in set(undecided)]
-        if not undecided or not self.most or (len(papers) == 1 and self.screener):
+        if not undecided or not self.most or len(papers) == 1:
             return undecided
         if self.screener is None:
             scores = await gather_all(self._nearest(purpose, key) for key in undecided)
