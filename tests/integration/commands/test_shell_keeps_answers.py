@@ -91,7 +91,7 @@ def test_find_gives_the_same_papers_in_the_shell_and_on_the_command_line(
     query = "the calibration of an ensemble"
     found = citeloom("find", *option.split(), query, "--home", home, "--json").json["papers"]
     shown = chat(f"find {option}{query}").out
-    numbered = [line.split()[3] for line in shown.splitlines() if line.strip("│ ")[:1].isdigit()]
+    numbered = [line.split()[3] for line in shown.splitlines() if line[:3].strip("│ ").isdigit()]
     assert numbered == [paper["key"] for paper in found]
 
 

@@ -20,7 +20,7 @@ def test_numbers_stand_for_the_papers_of_the_last_list(home: Path, tmp_path: Pat
         listed = person.type("list", "obrien2019seeds", "okafor2022ensembles", "varga2021calibration", "Next steps")
         assert "│ 2 │ okafor2022ensembles" in listed
         shown = person.type("summary 3", "varga2021calibration: ", "Next steps")
-        assert "Summary" in shown
+        assert "File: " in shown and "Abstract [" in shown
         found = person.type("find calibration", "papers, page 1", "Next steps")
         assert "obrien2019seeds" in found
         person.type("summary 1", "obrien2019seeds: ", "Next steps")
