@@ -165,7 +165,7 @@ def _named(found: Any) -> list[object]:
 def _transfers(made: _Made) -> dict[str, Pair]:
     """Our calls beside the transfer of their rows."""
     library, asked = made.library, _asked(made.library)
-    places = postgres_vectors.split_ids(asked.ids)
+    places = postgres_vectors.id_columns(asked.ids)
     return {
         "BM25, beside fetching postings only": (
             lambda: library.matching(asked.terms, 40),

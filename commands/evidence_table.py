@@ -60,6 +60,9 @@ IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of
 @takes_options(files=TableFiles, options=TableOptions, settings=ModelSettings)
 def make_table(
     question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.", show_default=False)],
+    experiment: Annotated[
+        Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.", show_default=False)
+    ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
@@ -79,7 +82,9 @@ def make_table(
 
     files.require_folder()
     with home_session(home, **settings.changes()) as session:
-        record = make(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
+        record = make(
+            session, question, columns=options.columns, papers=options.papers, experiment=experiment, on_progress=notice
+        )
         if files.out is not None:
             record |= files.write(session, record["table_id"])
     result_json(record) if as_json else show(record)

@@ -69,7 +69,7 @@ async def cell(
     """What a cell rests on, and a form to edit it, for the side panel."""
     found = await show_cell(table_id, state, key, column, study)
     records = await asyncio.to_thread(state.session.library.records)
-    paper = records[key].paper
+    paper = records[key].paper if key in records else None  # the user's own study
     context = {
         "cell": found,
         "table_id": table_id,
@@ -77,7 +77,7 @@ async def cell(
         "column": column,
         "study": study,
         "paper": paper,
-        "pdf": paper.source.lower().endswith(".pdf"),
+        "pdf": paper is not None and paper.source.lower().endswith(".pdf"),
     }
     return part(request, "table_cell.html", context)
 
