@@ -65,7 +65,6 @@ class _Moves:
 
 
 def _moved(item: Mapping[str, Any], moves: _Moves) -> dict[str, Any]:
-    """A record with its span and quoted words adjusted to the new text."""
     start, end = item["start"], item["end"]
     if start is None:
         return dict(item)

@@ -89,11 +89,6 @@ def sentences(text: str) -> Sequence[CitedSentence]:
     return tuple(CitedSentence(text[start:end], start, end, marker_ids(text[start:end])) for start, end in joined)
 
 
-def sentences_with_markers(text: str) -> list[CitedSentence]:
-    """The sentences of a normalised draft that cite evidence."""
-    return [sentence for sentence in sentences(text) if sentence.ids]
-
-
 def marker_groups(text: str) -> list[tuple[int, int, tuple[str, ...]]]:
     """Groups of adjacent markers: start, end, and the ids without duplicates."""
     return [(match.start(), match.end(), marker_ids(match[0])) for match in _GROUP.finditer(text)]
@@ -160,30 +155,22 @@ def papers_at_end(sentence: CitedSentence, keys: Mapping[str, str]) -> frozenset
 
 
 def _rewrite(text: str) -> str:
-    """Rewrite all forms of markers as `[E3][E5]`."""
     view = fold(text)
     edits: list[tuple[int, int, str]] = []
     for match in _WRITTEN.finditer(view.text):
         start, end = view.span(match.start(), match.end())
-        ids = _ids(match[0])
+        ids: list[int] = []
+        for item in _ITEM.finditer(_LOCATED.sub("", match[0].partition("(#")[0])):
+            number = int(item["number"])
+            if item["to"] and ids and 0 < number - ids[-1] <= _LONGEST_RANGE:  # `E1-E3` names three
+                ids.extend(range(ids[-1] + 1, number))
+            ids.append(number)
         if ids and not (edits and start < edits[-1][1]) and not MARKER.fullmatch(text[start:end]):
-            edits.append((start, end, "".join(f"[{identifier}]" for identifier in ids)))
+            edits.append((start, end, "".join(f"[E{number}]" for number in dict.fromkeys(ids))))
     return replace_spans(text, edits)
 
 
-def _ids(written: str) -> list[str]:
-    """The ids named by a group; `E1-E3` names three."""
-    ids: list[int] = []
-    for item in _ITEM.finditer(_LOCATED.sub("", written.partition("(#")[0])):
-        number = int(item["number"])
-        if item["to"] and ids and 0 < number - ids[-1] <= _LONGEST_RANGE:
-            ids.extend(range(ids[-1] + 1, number))
-        ids.append(number)
-    return [f"E{number}" for number in dict.fromkeys(ids)]
-
-
 def _fix_spacing(text: str) -> str:
-    """Put markers side by side, with one blank before them."""
 
     def space(match: re.Match[str]) -> str:
         ids = "".join(f"[{identifier}]" for identifier in marker_ids(match[1]))

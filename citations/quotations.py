@@ -71,7 +71,6 @@ def _in_order(parts: Sequence[str], said: str) -> bool:
 
 
 def _cuts_number(said: str, at: int) -> bool:
-    """Whether the position lies inside a number such as 0.41."""
     before, after = said[max(0, at - 2) : at], said[at : at + 1]
     return after.isdigit() and (before[-1:].isdigit() or (before[-1:] in (".", ",") and before[:1].isdigit()))
 
@@ -89,5 +88,4 @@ def _wordings(passage: str) -> tuple[str, str]:
 
 
 def _bare(words: str) -> str:
-    """The words without white space and typographic marks."""
     return _SET.sub("", fold(words).text).casefold()

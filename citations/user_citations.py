@@ -157,7 +157,6 @@ def find_user_citations(text: str, experiment: Experiment, papers: Sequence[Pape
 
 
 def _prose(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """The prose fields, with their paths."""
     concept, hypothesis = experiment.paper_concept, experiment.hypothesis
     yield "paper_concept.description", concept.description
     for number, question in enumerate(concept.open_questions):
@@ -189,13 +188,10 @@ def _citing(field: str, text: str, known_keys: frozenset[str]) -> tuple[CitingSt
 
 
 def _insert(text: str, item: CitingStatement) -> str:
-    paragraphs = text.split("\n\n") if text else []
+    paragraphs = text.split("\n\n")
     wanted = set(plain_wording(item.text).split())
-    shared = [len(wanted & set(plain_wording(paragraph).split())) for paragraph in paragraphs]
-    place = max(range(len(shared)), key=lambda n: shared[n], default=None)
+    place = max(range(len(paragraphs)), key=lambda n: len(wanted & set(plain_wording(paragraphs[n]).split())))
     words = item.text if item.block or item.text[-1:] in ".?!" else f"{item.text.rstrip(';:,')}."
-    if place is None:
-        return words
     if item.block or paragraphs[place].lstrip()[:1] in ("|", "#", "-", "*", ">", "`"):
         paragraphs.insert(place + 1, words)
     else:

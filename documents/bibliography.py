@@ -70,7 +70,6 @@ def uses_macros(raw: str) -> bool:
 
 
 def _value_parts(raw: str) -> Iterator[str]:
-    """The parts of a value joined by `#`."""
     depth, quoted, ends = 0, False, [-1]
     for index, character in enumerate(raw):
         if character == "{":
@@ -367,7 +366,6 @@ def _inherit(entry: Entry, parents: Mapping[str, Entry], macros: Mapping[str, st
 
 
 def _fields(entry: Entry) -> dict[str, str]:
-    """The raw values of an entry by lower-case name."""
     return {item.key.lower(): str(item.value) for item in entry.fields}
 
 

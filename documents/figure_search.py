@@ -122,7 +122,6 @@ def _figure(
 
 
 def _items(paper: ParsedPaper) -> Iterator[_Item]:
-    """The captions, images and tables in the sections, and their separators."""
     starts = [section.start for section in paper.sections]
     parts = list(parts_of(paper.text))
     for part in _rejoin_captions(paper.text, parts) if paper.page_starts else parts:
@@ -182,7 +181,6 @@ def _items_of(text: str, part: Part) -> Iterator[_Item]:
 
 
 def _image(text: str, part: Part, raw: str) -> _Item | None:
-    """The image that makes up a part, with its caption if it contains one."""
 
     def item(address: str, words: str, start: int | None) -> _Item:
         caption = None if start is None else (start, start + len(words))

@@ -79,7 +79,6 @@ def find_doi(text: str) -> str:
 
 
 def _text(value: object) -> str:
-    """A scalar on one line per paragraph; empty for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     # YAML can contain NUL characters and lone surrogates, which cannot be stored.

@@ -118,7 +118,6 @@ def image_records(path: str, wanted: Sequence[Mapping[str, Any]]) -> dict[str, d
 
 
 def _pictures(path: Path, wanted: Sequence[WantedFigure]) -> Iterator[tuple[int, Image | FileRefusedError]]:
-    """The picture of each figure, or why it has none."""
     if path.suffix.lower() == ".pdf":
         try:
             yield from draw_figures(read_regular(path, _MAX_PDF), wanted)
@@ -141,7 +140,6 @@ def _refusal(error: Exception) -> FileRefusedError:
 
 
 def _data(path: Path, address: str) -> tuple[str, bytes]:
-    """The file name and bytes at an address; raises `FileRefusedError`."""
     if head := _DATA.match(address):
         try:
             return "", base64.b64decode(unquote(address[head.end() :]), validate=True)

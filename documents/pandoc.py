@@ -123,7 +123,6 @@ def _readable_copy(path: Path, kind: str) -> Iterator[Path]:
 
 
 def _remove_boxes(text: str) -> str:
-    """Remove grouping tags and unnecessary escapes; code is left unchanged."""
     lines: list[str] = []
     fenced = False
     for line in text.split("\n"):

@@ -126,7 +126,6 @@ def plain_formula(formula: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Strip markup from text without code and formulas."""
     text = _DEFINITION.sub("", _IN_BRACKETS.sub("", text))
     if "\\" in text:
         text = _SET.sub(r"\1", _COMMAND.sub("", _ITEM.sub("", text)))
@@ -150,7 +149,6 @@ def _prose(text: str) -> str:
 
 
 def _link_words(match: re.Match[str]) -> str:
-    """The words of a link, without marks or numbers that only refer to a note or reference."""
     words: str = match.group(1)
     if match.group().startswith("!") and len(words.split()) < _PICTURE_WORDS:
         return ""
@@ -205,7 +203,6 @@ def _replace_subscript(match: re.Match[str]) -> str:
 
 
 def _remove_emphasis(text: str) -> str:
-    """Remove paired stars and underscores around words."""
     waiting: dict[str, list[tuple[int, int]]] = {}
     removed: list[tuple[int, int]] = []
     for match in _EMPHASIS.finditer(text):
@@ -286,7 +283,6 @@ def _join_rows(rows: Sequence[str], room: int) -> str:
 
 
 def _shorten(text: str, most: int) -> str:
-    """`text` shortened in the middle if it has more than `most` characters."""
     if len(text) <= most:
         return text
     half = max(1, (most - 5) // 2)

@@ -157,6 +157,5 @@ def _compared(words: list[str], lowered: list[str], end: int) -> str:
 
 
 def _trim(words: list[str]) -> str:
-    """The words without a leading quantifier and final punctuation."""
     kept = words[1:] if words and words[0].lower() in ("there", "of") else words
     return " ".join(kept).strip(_END)

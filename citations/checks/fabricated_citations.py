@@ -46,9 +46,9 @@ class FabricatedCitation:
 
 def find_fabricated(
     text: str,
-    *,
     known_keys: Collection[str] = (),
     allowed_text: str = "",
+    *,
     names_at: NamesAt | None = None,
     word_for_word: bool = False,
 ) -> list[FabricatedCitation]:
@@ -157,7 +157,6 @@ class UserText:
         return not (self._word_for_word and names_a_work) or self._repeats(item)
 
     def _repeats(self, item: FabricatedCitation) -> bool:
-        """Whether the sentence around a citation is verbatim the user's."""
         around = self._around(item)
         return around is not None and _bare(around.text) in _own_sentences(self._own_text)
 
@@ -176,7 +175,6 @@ class UserText:
         return self._said_as(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
 
     def _around(self, item: FabricatedCitation) -> CitedSentence | None:
-        """The sentence of the draft that contains a citation."""
         place = bisect_right(self._sentences, item.start, key=lambda one: one.start) - 1
         found = self._sentences[place] if place >= 0 else None
         return found if found and item.start < found.end else None
@@ -213,7 +211,6 @@ class UserText:
 
 @lru_cache(maxsize=8)
 def _own_sentences(text: str) -> frozenset[str]:
-    """The sentences of the user's text, reduced to their words."""
     return frozenset(_bare(text[start:end]) for start, end in sentence_spans(text))
 
 

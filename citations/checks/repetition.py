@@ -93,7 +93,6 @@ def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment
 
 
 def _unquoted(text: str) -> list[list[_WordSpan]]:
-    """The words of a text, split into stretches at quotations."""
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
     stretches: list[list[_WordSpan]] = [[]]

@@ -14,7 +14,7 @@ from typing import Final
 from ...roles.protocols import CitedClaim, Source, Verdict
 from ...text.statement_words import weighs_sources
 from ...text.words import is_generic, is_stop, one_line, split_words, stem
-from ..markers import MARKER, CitedSentence, line_start, sentences, sentences_with_markers
+from ..markers import MARKER, CitedSentence, line_start, sentences
 from .fabricated_citations import NEEDED
 from .findings import Finding, Rule
 
@@ -195,8 +195,8 @@ def pairs_of_absence(text: str, sources: Sequence[Source]) -> list[PairKey]:
     known = {source.evidence.id for source in sources}
     return [
         (sentence.text, identifier)
-        for sentence in sentences_with_markers(text)
-        if states_only_absence(sentence)
+        for sentence in sentences(text)
+        if sentence.ids and states_only_absence(sentence)
         for identifier in sentence.ids
         if identifier in known
     ]
@@ -206,7 +206,7 @@ def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Fin
     """The findings of each cited sentence, in reading order: one per negative verdict, and one for markers that add
     nothing.
     """
-    return [finding for sentence in sentences_with_markers(text) for finding in _of_sentence(sentence, verdicts)]
+    return [finding for sentence in sentences(text) for finding in _of_sentence(sentence, verdicts)]
 
 
 def _of_sentence(sentence: CitedSentence, known: Mapping[PairKey, Verdict]) -> Iterator[Finding]:

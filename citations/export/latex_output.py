@@ -67,7 +67,6 @@ def _is_lacking(sign: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _commands(signs: frozenset[str]) -> dict[str, str]:
-    """The LaTeX of each character."""
     if not signs:
         return {}
     ordered = sorted(signs)
@@ -146,28 +145,21 @@ def make_pdf(latex: bytes, images: Mapping[str, bytes]) -> bytes:
             (folder / file).write_bytes(image)
         source = folder / "text.tex"
         source.write_bytes(latex)
-        said = _compile(engine, source)
+        tectonic = Path(engine).name == "tectonic"
+        options = ["--outdir", str(folder)] if tectonic else ["-interaction=nonstopmode", f"-output-directory={folder}"]
+        env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+        env |= {**_LIMITS, "TEXINPUTS": f"{folder}{os.pathsep}", "TEXMFOUTPUT": str(folder)}
+        said = ""
+        try:
+            for _ in range(1 if tectonic else _RUNS):
+                ended = run([engine, *options, str(source)], seconds=_PDF_SECONDS, env=env)
+                said = ended.output.decode("utf-8", "replace") + ended.errors
+        except OutOfTimeError:
+            raise ExportError(f"The pdf file could not be made within {_PDF_SECONDS:g} seconds.") from None
+        except OSError as error:
+            raise ExportError(f"The pdf file could not be made ({error}).") from error
         made = folder / "text.pdf"
         if not made.is_file():
             reason = _ERROR.search(said)
             raise ExportError(f"The pdf file could not be made ({reason[1] if reason else 'no output'}).")
         return made.read_bytes()
-
-
-def _compile(engine: str, source: Path) -> str:
-    """The output of the engine."""
-    folder = source.parent
-    tectonic = Path(engine).name == "tectonic"
-    options = ["--outdir", str(folder)] if tectonic else ["-interaction=nonstopmode", f"-output-directory={folder}"]
-    env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
-    env |= {**_LIMITS, "TEXINPUTS": f"{folder}{os.pathsep}", "TEXMFOUTPUT": str(folder)}
-    said = ""
-    try:
-        for _ in range(1 if tectonic else _RUNS):
-            ended = run([engine, *options, str(source)], seconds=_PDF_SECONDS, env=env)
-            said = ended.output.decode("utf-8", "replace") + ended.errors
-    except OutOfTimeError:
-        raise ExportError(f"The pdf file could not be made within {_PDF_SECONDS:g} seconds.") from None
-    except OSError as error:
-        raise ExportError(f"The pdf file could not be made ({error}).") from error
-    return said

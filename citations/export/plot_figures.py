@@ -158,7 +158,6 @@ def _captioned(figure: Mapping[str, Any], target: str, images: Mapping[str, byte
 
 
 def _caption(figure: Mapping[str, Any], images: Mapping[str, bytes] | None) -> tuple[str, str, str]:
-    """The caption of a figure, the caption with its number, and the address of its image."""
     file = figure["file"]
     caption = _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
     title = f"Figure {figure['number']}. {caption}".rstrip(". ") + "."
@@ -228,7 +227,6 @@ def _without_file(plot: Plot) -> Plot:
 
 
 def _inside(folder: Path, written: str) -> Path | None:
-    """The file at a path if it lies in the folder after resolving links."""
     try:
         root = folder.resolve()
         path = (root / written).resolve()
@@ -238,7 +236,6 @@ def _inside(folder: Path, written: str) -> Path | None:
 
 
 def _image(path: Path) -> bytes:
-    """The bytes of an image; empty if it does not exist."""
     try:
         data = read_regular(path, MOST_BYTES)
     except (OSError, ValueError, FileRefusedError):

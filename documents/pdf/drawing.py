@@ -110,7 +110,6 @@ def draw_page(path: str, number: int, width: int, words: str) -> bytes:
 
 
 def _mark(image: Image, boxes: list[tuple[int, int, int, int]]) -> Image:
-    """The image with the boxes highlighted as by a marker pen: dark letters stay dark."""
     from PIL import Image as Images, ImageChops, ImageDraw
 
     colour = Images.new("RGB", image.size, "white")
@@ -174,7 +173,6 @@ def _draw_figures_of(page: Any, figures: Sequence[WantedFigure]) -> Iterator[tup
 
 
 def _draw_region(page: Any, region: Box) -> Image:
-    """The region of a page, without white margins."""
     from PIL import Image as Images, ImageChops
 
     width, height = page.get_size()

@@ -64,13 +64,11 @@ def find_region(caption: Box, kind: FigureKind, page: PageLayout) -> Box | None:
 
 
 def _free_space(caption: Box, bounds: Sequence[Box], page: PageLayout) -> tuple[float, float]:
-    """How far the free space extends below and above a caption."""
     below = max((box[3] for box in bounds if box[3] <= caption[1] + 1), default=0.0)
     return below, min((box[1] for box in bounds if box[1] >= caption[3] - 1), default=page.height)
 
 
 def _column(caption: Box, page: PageLayout) -> tuple[float, float]:
-    """The left and right edges of the column that contains a caption."""
     middle = page.width / 2
     crossing = sum(line[0] < middle < line[2] for line in page.lines)
     one_column = len(page.lines) < _LINES_ENOUGH or crossing > _TWO_COLUMNS * len(page.lines)
@@ -101,7 +99,6 @@ def _follows(above: Box, below: Box) -> bool:
 
 
 def _drawn_on(line: Box, page: PageLayout) -> bool:
-    """Whether letters are part of a drawing."""
     across, down = (line[0] + line[2]) / 2, (line[1] + line[3]) / 2
     return any(
         min(box[2] - box[0], box[3] - box[1]) > _LEAST
@@ -113,7 +110,6 @@ def _drawn_on(line: Box, page: PageLayout) -> bool:
 
 
 def _drawn_box(area: Box, drawings: Iterable[Box], page: PageLayout) -> Box | None:
-    """The bounding box of the drawings in an area, with the letters that belong to them."""
     inside = [_clipped(box, area) for box in drawings if _overlaps(box, area)]
     if not inside:
         return None

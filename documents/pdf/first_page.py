@@ -148,7 +148,6 @@ def confirm_authors(stated: str, first_page: str) -> tuple[str, ...]:
 
 
 def _names(text: str, around: str) -> list[str]:
-    """The parts of a list of names."""
     text = _MARKS.sub(",", _NICKNAME.sub(" ", text))
     parts = map(one_line, re.split(r"[,;&]|\band\b|\s{3,}", text))
     return [name for part in parts if part.strip(" .\u00b7") for name in (_pairs(part, around) or [part])]

@@ -132,7 +132,6 @@ def _crosses(part: Sequence[TextRun], at: float) -> bool:
 
 
 def _split_at_gutter(row: Sequence[TextRun], at: float) -> list[list[TextRun]]:
-    """The row split at `at` if there is a gap, else whole."""
     left = [run for run in row if run.x + run.width / 2 < at]
     right = [run for run in row if run.x + run.width / 2 >= at]
     if not left or not right:
@@ -144,7 +143,6 @@ def _split_at_gutter(row: Sequence[TextRun], at: float) -> list[list[TextRun]]:
 
 
 def _line(number: int, runs: Sequence[TextRun], lost: bool) -> Line:
-    """Join runs from left to right, with a space at each word gap."""
     weight: Counter[float] = Counter()
     text = ""
     for before, run in zip((None, *runs), runs, strict=False):

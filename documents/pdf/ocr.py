@@ -77,7 +77,6 @@ def pages_at_once() -> int:
 
 
 def _read(path: Path, number: int, *, ocr: Ocr, limits: CallLimits) -> Page | str:
-    """The page, or the reason why it cannot be read."""
     degrees, readings = 0.0, list[OcrPage]()
     try:
         while len(readings) < PAGE_READINGS and not (readings and not readings[-1].turn):

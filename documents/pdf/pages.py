@@ -140,7 +140,6 @@ def grid_box(grid: Grid) -> Table:
 
 
 def _rows(cells: Sequence[Table]) -> list[list[Table]]:
-    """Cells side by side, from top to bottom."""
     rows: list[list[Table]] = []
     for cell in sorted(cells, key=lambda cell: (-round(cell.top / _CLOSE), -round(cell.y / _CLOSE), cell.x)):
         last = rows[-1][-1] if rows else None
@@ -155,7 +154,6 @@ def _rows(cells: Sequence[Table]) -> list[list[Table]]:
 
 
 def _grids(rows: Sequence[list[Table]]) -> list[Grid]:
-    """Rows below each other with the same edges."""
     tables: list[list[list[Table]]] = []
     for row in rows:
         for table in reversed(tables):
@@ -223,7 +221,6 @@ def read_page(document: Any, number: int) -> Page:
 
 
 def _clean(text: str) -> str:
-    """The text without characters that represent no letter."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\u200b\u2060\ufeff]", "", text)
 
 

@@ -186,7 +186,6 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "fold": unicode_folding.fold,
     "normalise_markers": markers.normalise_markers,
     "sentences": markers.sentences,
-    "sentences_with_markers": markers.sentences_with_markers,
     "marker_ids": markers.marker_ids,
     "marker_groups": markers.marker_groups,
     "find_fabricated": lambda text: foreign_citations.find_fabricated(text, known_keys=KEYS, allowed_text=PLAIN),
