@@ -44,8 +44,9 @@ _BEHIND_STOP = re.compile(
 )
 _CLOSES = re.compile("[\"'\u201d\u2019]")
 _ABBREVIATED = re.compile(r"(?:\b(?:al|e\.g|i\.e|cf|vs|etc|approx|ca|Fig|Figs|Eq|Eqs|Dr|St|Jr)|\b[A-Z])$")
-_QUOTE = re.compile(r"(?P<opens>(?<![^\s(\[\u2014-])\"(?=\S))|\"")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_PAIRS = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»")
+_STRAIGHT = re.compile(r"(?<![^\s(\[\u2014\u2013-])\"(?=\S)[^\"]*\"")  # directional: the inch mark in 5" opens nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +79,24 @@ def marker_ids(text: str) -> tuple[str, ...]:
 def sentences(text: str) -> Sequence[CitedSentence]:
     """All sentences of a normalised draft; a full stop inside a quotation does not end a sentence."""
     joined: list[tuple[int, int]] = []
-    quotation = _Quotation(text)
+    quoted = SpanSet(quotation_spans(text))
     for start, end in sentence_spans(text):
-        if joined and quotation.goes_on(joined[-1][1], start):
+        if joined and joined[-1][1] < start and quoted.holds(joined[-1][1]):
             joined[-1] = (joined[-1][0], end)
         else:
             joined.append((start, end))
-            quotation.forget()
-        quotation.read(start if joined[-1][0] == start else quotation.read_to, end)
     return tuple(CitedSentence(text[start:end], start, end, marker_ids(text[start:end])) for start, end in joined)
+
+
+def quotation_spans(text: str) -> list[tuple[int, int]]:
+    """Spans of the quotations within a paragraph, with their marks; unclosed marks are ignored."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for blank in [*_BLANK_LINE.finditer(text), None]:
+        end = blank.start() if blank else len(text)
+        spans += [match.span() for pattern in (_PAIRS, _STRAIGHT) for match in pattern.finditer(text, start, end)]
+        start = blank.end() if blank else end
+    return spans
 
 
 def marker_groups(text: str) -> list[tuple[int, int, tuple[str, ...]]]:
@@ -198,47 +208,6 @@ def _move_before_stops(text: str) -> str:
         return f"{close} {group}{stop}"
 
     return _BEHIND_STOP.sub(move, text)
-
-
-class _Quotation:
-    """Tracks whether a quotation opened in a sentence is still open at its end and closes within the paragraph.
-
-    Each character is read once, however many full stops a quotation contains.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._blanks = [match.start() for match in _BLANK_LINE.finditer(text)]
-        self._ends: dict[int, tuple[int, int]] = {}  # by end of paragraph, its last marks that can close a quotation
-        self.read_to = 0
-        self.forget()
-
-    def forget(self) -> None:
-        """Start a new sentence."""
-        self._straight = False
-        self._curly = 0
-
-    def read(self, start: int, end: int) -> None:
-        """Read the next part of the sentence."""
-        for match in _QUOTE.finditer(self._text, start, end):
-            # By direction, not by count: the inch mark in 5" does not open a quotation.
-            self._straight = match["opens"] is not None
-        self._curly += self._text.count("\u201c", start, end) - self._text.count("\u201d", start, end)
-        self.read_to = end
-
-    def goes_on(self, end: int, start: int) -> bool:
-        """Whether the text at `start` continues the sentence that ended at `end`."""
-        if not self._straight and self._curly <= 0:
-            return False
-        index = bisect_left(self._blanks, end)
-        paragraph = self._blanks[index] if index < len(self._blanks) else len(self._text)
-        if paragraph < start:
-            return False
-        if paragraph not in self._ends:
-            ends = (self._text.rfind(mark, start, paragraph) for mark in '"\u201d')
-            self._ends[paragraph] = (next(ends), next(ends))
-        straight, curly = self._ends[paragraph]
-        return (self._straight and straight >= start) or (self._curly > 0 and curly >= start)
 
 
 _LONGEST_LINE: Final = 10_000  # characters; a heading or list item is not looked for further back

@@ -151,9 +151,8 @@ class TextCheck:
                 if (entry := references.get(key)) is not None
             ]
             quoted = "\n".join(words for words in _quotations(sentence.text) if self._repeats(words, sentence))
-            names_at = partial(_everywhere, named)
-            keys = self._shelf.keys()
-            for item in find_fabricated(sentence.text, known_keys=keys, allowed_text=own, names_at=names_at):
+            named_at = dict.fromkeys(range(len(sentence.text) + 1), named)  # everywhere
+            for item in find_fabricated(sentence.text, self._shelf.keys(), own, names_at=named_at.__getitem__):
                 words = sentence.text[item.start : item.end]
                 if words not in quoted:
                     self._wrong(f"{_named(sentence.text)} cites {words}, which is not evidence of the run")
@@ -199,11 +198,6 @@ class TextCheck:
             strange = sorted(name for name in names if name not in said)
             if strange:
                 self._wrong(f"{_named(label)} links to {key}, whose reference does not contain {', '.join(strange)}")
-
-
-def _everywhere(named: Sequence[NamedSource], _: int) -> Sequence[NamedSource]:
-    """`NamesAt` of a text that is one sentence."""
-    return named
 
 
 def _quotations(text: str) -> list[str]:
@@ -371,15 +365,11 @@ def _agree(claimed: str, found_text: str, *, exact: bool) -> bool:
 
     The words are a whole sentence where markup left the number's own place in it unknown.
     """
-    ours, theirs = (
-        [Decimal(digits.replace(",", "")) for digits in _NUMBER.findall(text)] for text in (claimed, found_text)
-    )
+    ours, theirs = ([Decimal(one.replace(",", "")) for one in _NUMBER.findall(text)] for text in (claimed, found_text))
     if not ours or not theirs:
         return bool(found_text.strip())
-    reach = Decimal(0) if exact else _ROUNDED
-    return any(
-        abs(ours[0] - value * Decimal(10) ** power) <= reach * abs(ours[0]) for value in theirs for power in _POWERS
-    )
+    reach = 0 if exact else _ROUNDED * abs(ours[0])
+    return any(abs(ours[0] - value * Decimal(10) ** power) <= reach for value in theirs for power in _POWERS)
 
 
 def _records(part: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:

@@ -215,10 +215,9 @@ def _captions_of_tables(items: Sequence[_Item], *, titles: bool) -> dict[int, in
     """
 
     def captions_table(near: int, table: int) -> bool:
-        if not 0 <= near < len(items):
-            return False
-        item = items[near]
-        return (item.what == "caption" and item.kind == "table") or (titles and item.what == "title" and near < table)
+        item = items[near] if 0 <= near < len(items) else None
+        titled = titles and near < table and item is not None and item.what == "title"
+        return titled or (item is not None and item.what == "caption" and item.kind == "table")
 
     sides: dict[int, list[int]] = {}
     for index, item in enumerate(items):

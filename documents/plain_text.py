@@ -130,7 +130,10 @@ def _prose(text: str) -> str:
     if "\\" in text:
         text = _SET.sub(r"\1", _COMMAND.sub("", _ITEM.sub("", text)))
     if "@" in text:
-        text = _CROSS.sub(_reduce_reference, _CITED.sub(_remove_keys, text))
+        leads = _CITED.match(text)  # bracketed keys are removed, but for one that is the subject of its sentence
+        if leads and _SUBJECT.match(text, leads.end()):
+            text = leads[0].replace("@", "") + text[leads.end() :]
+        text = _CROSS.sub(_reduce_reference, _CITED.sub("", text))
         text = _NAMED.sub(lambda match: match.group(1), text)
     if "]" in text or "{" in text:
         text = _NOTE_MARK.sub("", text)
@@ -157,12 +160,6 @@ def _link_words(match: re.Match[str]) -> str:
     if leads_on and (not bare or not any(map(str.isalpha, bare))) and not _KEPT.search(words.strip("*_^ []")[2:]):
         return ""
     return words
-
-
-def _remove_keys(match: re.Match[str]) -> str:
-    """Remove bracketed keys, except one that is the subject of its sentence."""
-    subject = match.start() == 0 and _SUBJECT.match(match.string, match.end())
-    return match.group().replace("@", "") if subject else ""
 
 
 def _reduce_reference(match: re.Match[str]) -> str:

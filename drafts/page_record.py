@@ -13,7 +13,7 @@ from ..citations.checks.number_tracing import NumberTrace, trace_numbers
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.csl_styles import style_file
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
-from ..citations.export.plot_figures import figures_in, is_mentioned
+from ..citations.export.plot_figures import figures_in, find_mentions
 from ..citations.export.section_files import bibliography, file_stem, markdown_document
 from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
 from ..citations.references import Reference, References, build_references, cited_places
@@ -215,7 +215,7 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
         *(
             f"Figure {item.number} ({Path(item.path).name}) is shown, but the text does not mention it."
             for item in figures
-            if not is_mentioned(item.number, shown.text)
+            if not find_mentions(item.number, shown.text)
         ),
     ]
     findings = [

@@ -140,32 +140,29 @@ class UserText:
     """
 
     def __init__(self, text: str, draft: str, *, word_for_word: bool) -> None:
-        self._text = f" {one_line(text)} "
-        self._own_text = text
-        self._draft = draft
-        self._word_for_word = word_for_word
+        self._text, self._own_text, self._draft, self._word_for_word = f" {one_line(text)} ", text, draft, word_for_word
         self._known: dict[str, bool] = {}
 
     def has(self, text: str, item: FabricatedCitation) -> bool:
         """Whether a citation is allowed at its position."""
         if not self.holds(text, item):
             return False
-        if item.kind in _BARE_NUMBERS:
-            return self._leads_up_to(item) or self._repeats(item)
-        bracketed_key = item.kind == "key" and text[item.start] in "(["
-        names_a_work = bracketed_key or item.kind in ("author-year", "pandoc", "latex")
-        return not (self._word_for_word and names_a_work) or self._repeats(item)
-
-    def _repeats(self, item: FabricatedCitation) -> bool:
-        around = self._around(item)
+        place = bisect_right(self._sentences, item.start, key=lambda one: one.start) - 1
+        around = self._sentences[place] if place >= 0 and item.start < self._sentences[place].end else None
+        names_a_work = item.kind in ("author-year", "pandoc", "latex") or (
+            item.kind == "key" and text[item.start] in "(["
+        )
+        if item.kind in _BARE_NUMBERS and self._leads_up_to(item, around.start if around else 0):
+            return True
+        if item.kind not in _BARE_NUMBERS and not (self._word_for_word and names_a_work):
+            return True
         return around is not None and _bare(around.text) in _own_sentences(self._own_text)
 
-    def _leads_up_to(self, item: FabricatedCitation) -> bool:
+    def _leads_up_to(self, item: FabricatedCitation, sentence_start: int) -> bool:
         """Whether the user's text has the same words before a number: up to the last three content words, or all from
         the beginning of the sentence.
         """
-        around = self._around(item)
-        begins = max(around.start if around else 0, item.start - _LONGEST_LEAD)
+        begins = max(sentence_start, item.start - _LONGEST_LEAD)
         before = self._draft[begins : item.start]
         words = split_words(before)
         if len(words) < _FEWEST_WORDS:
@@ -173,11 +170,6 @@ class UserText:
         content_words = [word for word in words if not is_stop(word)]
         lead = before[content_words[-_LEADING_WORDS].start :] if len(content_words) >= _LEADING_WORDS else before
         return self._said_as(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
-
-    def _around(self, item: FabricatedCitation) -> CitedSentence | None:
-        place = bisect_right(self._sentences, item.start, key=lambda one: one.start) - 1
-        found = self._sentences[place] if place >= 0 else None
-        return found if found and item.start < found.end else None
 
     @cached_property
     def _sentences(self) -> Sequence[CitedSentence]:

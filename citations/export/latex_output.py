@@ -49,7 +49,14 @@ def with_printable_characters(latex: str, bibliography: str) -> str:
     Blocks; raises `PandocError`.
     """
     head, begin, body = latex.partition("\\begin{document}")
-    commands = _commands(frozenset(filter(_is_lacking, f"{body}{bibliography}")))
+    commands = _commands(
+        frozenset(
+            sign
+            for sign in set(body) | set(bibliography)
+            if not (ord(sign) <= _LAST_LATIN or ord(sign) in _VIETNAMESE or sign in _IN_FONTS or sign.isspace())
+            and unicodedata.category(sign) not in ("Mn", "Cf", "Co", "Cn", "Cs", "Cc")
+        )
+    )
     if not commands:
         return latex
     special = re.compile("[" + "".join(map(re.escape, commands)) + "]")
@@ -57,12 +64,6 @@ def with_printable_characters(latex: str, bibliography: str) -> str:
     printable = replace_spans(body, left, lambda words: special.sub(lambda match: commands[match[0]], words))
     cited = {sign: command for sign, command in commands.items() if sign in bibliography}
     return f"{head}{_definitions(commands, cited)}{begin}{printable}"
-
-
-def _is_lacking(sign: str) -> bool:
-    code = ord(sign)
-    known = code <= _LAST_LATIN or code in _VIETNAMESE or sign in _IN_FONTS
-    return not (known or sign.isspace() or unicodedata.category(sign) in ("Mn", "Cf", "Co", "Cn", "Cs", "Cc"))
 
 
 @lru_cache(maxsize=64)

@@ -82,6 +82,7 @@ def draw_page_apart(path: Path, page: int, *, words: str = "", width: int = 1000
 def draw_page(path: str, number: int, width: int, words: str) -> bytes:
     """The page as a PNG that is `width` pixels wide; raises `FileRefusedError`. To be called in a sandbox."""
     import pypdfium2
+    from PIL import Image as Images, ImageChops, ImageDraw
 
     try:
         document = pypdfium2.PdfDocument(read_regular(Path(path), MAX_BYTES))
@@ -98,8 +99,12 @@ def draw_page(path: str, number: int, width: int, words: str) -> bytes:
         image = bitmap.to_pil().convert("RGB")
         if words:
             place = bitmap.get_posconv(page).to_bitmap
-            boxes = find_quote_boxes(_letters(page), words)
-            image = _mark(image, [(*place(left, top), *place(right, bottom)) for left, bottom, right, top in boxes])
+            marked = Images.new("RGB", image.size, "white")
+            marker = ImageDraw.Draw(marked)
+            for left, bottom, right, top in find_quote_boxes(_letters(page), words):
+                (x0, x1), (y0, y1) = map(sorted, zip(place(left, top), place(right, bottom), strict=True))
+                marker.rectangle((x0 - 2, y0 - 2, x1 + 2, y1 + 2), fill=_MARKER)
+            image = ImageChops.multiply(image, marked)  # as by a marker pen: dark letters stay dark
     except OSError as error:
         raise FileRefusedError(f"the file cannot be read ({error.strerror})") from error
     except pypdfium2.PdfiumError as error:
@@ -107,16 +112,6 @@ def draw_page(path: str, number: int, width: int, words: str) -> bytes:
     png = io.BytesIO()
     image.quantize(_COLOURS).save(png, "PNG", optimize=True)
     return png.getvalue()
-
-
-def _mark(image: Image, boxes: list[tuple[int, int, int, int]]) -> Image:
-    from PIL import Image as Images, ImageChops, ImageDraw
-
-    colour = Images.new("RGB", image.size, "white")
-    marker = ImageDraw.Draw(colour)
-    for x0, y0, x1, y1 in boxes:
-        marker.rectangle((min(x0, x1) - 2, min(y0, y1) - 2, max(x0, x1) + 2, max(y0, y1) + 2), fill=_MARKER)
-    return ImageChops.multiply(image, colour)
 
 
 def draw_figures(data: bytes, wanted: Sequence[WantedFigure]) -> Iterator[tuple[int, Image | FileRefusedError]]:
@@ -205,17 +200,14 @@ def _letters(page: Any) -> list[Letter]:
 def find_quote_boxes(letters: Sequence[Letter], words: str) -> list[Box]:
     """One box for each line, or part of a line, with words of the quote; empty if they are not on the page."""
     folded = [(plain, place) for place, letter in enumerate(letters) for plain in _fold(letter.character)]
-    page = "".join(plain for plain, _ in folded)
-    quote = "".join(_fold(words))
-    places = [folded[index][1] for start, end in _find_parts(page, quote) for index in range(start, end)]
+    parts = _find_parts("".join(plain for plain, _ in folded), _fold(words))
+    places = [folded[index][1] for start, end in parts for index in range(start, end)]
     return merge_letter_boxes([letters[place] for place in dict.fromkeys(places)])
 
 
-def _fold(text: str) -> Iterator[str]:
+def _fold(text: str) -> str:
     """The letters and digits of a text, in one case and without ligatures or accents."""
-    for character in unicodedata.normalize("NFKD", text.casefold()):
-        if character.isalnum():
-            yield character
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text.casefold())))
 
 
 def _find_parts(page: str, quote: str) -> list[tuple[int, int]]:
