@@ -96,7 +96,14 @@ class TextCheck:
         self._check_foreign(changed)
         self._check_quotes(found)
         self._check_numbers(self._marked(text))
-        self._check_labels(labels)
+        for label, key in dict.fromkeys(labels):
+            # The visible citation names the cited paper's authors and year, not only its link target.
+            entry = next((item for item in self._part["references"] if item["key"] == key), None)
+            said = " ".join([entry["text"], *entry.get("authors", ())]).casefold() if entry else ""
+            names = set(_NAME_WORD.findall(label.casefold())) - _BETWEEN_NAMES
+            strange = sorted(name for name in names if name not in said)
+            if strange:
+                self._wrong(f"{_named(label)} links to {key}, whose reference does not contain {', '.join(strange)}")
 
     @cached_property
     def _cited_words(self) -> dict[str, set[str]]:
@@ -188,16 +195,6 @@ class TextCheck:
                 around = _named(marked[max(0, trace.start - 40) : trace.end + 25])
                 number = f"the number {marked[trace.start : trace.end]} ({around})"
                 self._wrong(f"{number} is neither in the run's text nor in a cited passage")
-
-    def _check_labels(self, labels: Sequence[tuple[str, str]]) -> None:
-        """Check that the visible citation names the cited paper's authors and year, not only its link target."""
-        for label, key in dict.fromkeys(labels):
-            entry = next((item for item in self._part["references"] if item["key"] == key), None)
-            said = " ".join([entry["text"], *entry.get("authors", ())]).casefold() if entry else ""
-            names = set(_NAME_WORD.findall(label.casefold())) - _BETWEEN_NAMES
-            strange = sorted(name for name in names if name not in said)
-            if strange:
-                self._wrong(f"{_named(label)} links to {key}, whose reference does not contain {', '.join(strange)}")
 
 
 def _quotations(text: str) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Final, Literal
 
 from .blocks import TABLE_RULE
@@ -135,33 +136,28 @@ def _items(paper: ParsedPaper) -> Iterator[_Item]:
 def _rejoin_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
     """The parts of a PDF, with captions rejoined that were cut by a page or column break."""
     taken = 0
-    for index, part in enumerate(parts):
-        after = parts[index + 1] if index + 1 < len(parts) else None
+    last = "."  # the paragraph before
+    for part, after in zip_longest(parts, parts[1:]):
         if part.start < taken:
             continue
-        before = (parts[place] for place in range(index - 1, -1, -1))
-        if after and part.kind in _CAPTIONS and _is_cut(text, before, part, after):
+        written, rest = text[part.start : part.end], text[after.start : after.end] if after else ""
+        # A caption made of sentences is unfinished and the next paragraph starts mid-sentence; if the paragraph before
+        # the caption is unfinished too, it may continue there.
+        if (
+            after
+            and part.kind in _CAPTIONS
+            and after.kind == "prose"
+            and rest[0].islower()
+            and _SENTENCE_END.search(written, caption_label(written))
+            and not _ENDED.search(written)
+            and _ENDED.search(last)
+            and _ENDED.search(rest)
+            and not text[part.end : after.start].strip()
+        ):
             part = replace(part, end=after.end)
             taken = after.end
+        last = text[part.start : part.end] if part.kind in {"prose", *_CAPTIONS} else last
         yield part
-
-
-def _is_cut(text: str, before: Iterable[Part], caption: Part, after: Part) -> bool:
-    """Whether a caption made of sentences is unfinished and the next paragraph starts mid-sentence.
-
-    False if the paragraph before the caption (the first of `before`) is unfinished too, since it may continue there.
-    """
-    written, rest = text[caption.start : caption.end], text[after.start : after.end]
-    last = next((text[part.start : part.end] for part in before if part.kind in {"prose", *_CAPTIONS}), ".")
-    in_sentences = _SENTENCE_END.search(written, caption_label(written)) is not None
-    return (
-        after.kind == "prose"
-        and rest[0].islower()
-        and in_sentences
-        and not _ENDED.search(written)
-        and bool(_ENDED.search(last) and _ENDED.search(rest))
-        and not text[caption.end : after.start].strip()
-    )
 
 
 def _items_of(text: str, part: Part) -> Iterator[_Item]:

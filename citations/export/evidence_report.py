@@ -138,14 +138,6 @@ class ReportView:
         )
 
 
-def finding_place(text: str, finding: Mapping[str, Any]) -> tuple[int, int]:
-    """The span that links to a finding: its mark if the text contains one, else the words concerned."""
-    start, end = finding["start"], finding["end"]
-    mark = MARKS.get(finding["rule"], "")
-    at = text.rfind(mark, start, end) if mark else -1
-    return (at, at + len(mark)) if at >= 0 else (start, end)
-
-
 def report_view(record: Mapping[str, Any]) -> ReportView:
     """Build the view of a section's record, whose `report` holds places, searches, passages and papers."""
     report = record["report"]
@@ -331,11 +323,12 @@ def links_of(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
     """The links of the text, most important first."""
     text = record["text"]
     cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
-    findings = [
-        Link("finding", number, *finding_place(text, finding))
-        for number, finding in enumerate(view.findings, 1)
-        if finding["start"] is not None
-    ]
+    findings: list[Link] = []
+    for number, finding in enumerate(view.findings, 1):
+        if finding["start"] is not None:  # its mark if the text contains one, else the words concerned
+            start, end, mark = finding["start"], finding["end"], MARKS.get(finding["rule"], "")
+            at = text.rfind(mark, start, end) if mark else -1
+            findings.append(Link("finding", number, *((at, at + len(mark)) if at >= 0 else (start, end))))
     numbers = [Link("number", number, trace["start"], trace["end"]) for number, trace in enumerate(view.numbers, 1)]
     return [*cards, *findings, *numbers]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.pdf.hocr import read_hocr, unify_sizes
+from citeloom.documents.pdf.ocr import read_hocr, unify_sizes
 from citeloom.documents.safe_files import FileRefusedError
 from tests.support.scanned_pdfs import hocr
 
