@@ -88,6 +88,13 @@ def sentences(text: str) -> Sequence[CitedSentence]:
     return tuple(CitedSentence(text[start:end], start, end, marker_ids(text[start:end])) for start, end in joined)
 
 
+def sentence_at(text: str, position: int) -> CitedSentence | None:
+    """The last sentence of a normalised draft that begins at or before a position."""
+    placed = sentences(text)
+    index = bisect_right(placed, position, key=lambda sentence: sentence.start) - 1
+    return placed[index] if index >= 0 else None
+
+
 def quotation_spans(text: str) -> list[tuple[int, int]]:
     """Spans of the quotations within a paragraph, with their marks; unclosed marks are ignored."""
     spans: list[tuple[int, int]] = []

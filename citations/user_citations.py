@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -33,6 +33,7 @@ _IN_SHORT: Final = frozenset(
 ) | {"paper_concept.description", "hypothesis.description"}
 # A URL that identifies a work rather than a repository or home page.
 _WORK = re.compile(r"\b10\.\d{4,9}/|arxiv|pmc?i?d|PMC\d|ISBN", re.IGNORECASE)
+_TEXT_FIELDS: Final = ("experimental_plan", "results", "reasoning", "verdict", "summary")
 _WORDS_MOST: Final = 4_000  # characters of a statement to search for in a text
 
 
@@ -64,8 +65,16 @@ class UserCitation:
 
 def citing_statements(experiment: Experiment, known_keys: Sequence[str] = ()) -> list[CitingStatement]:
     """The statements of the experiment's prose that contain a citation, in the order of its fields."""
-    keys = frozenset(known_keys)
-    return [item for field, text in _prose(experiment) for item in _citing(field, text, keys)]
+    keys, concept, hypothesis = frozenset(known_keys), experiment.paper_concept, experiment.hypothesis
+    prose = [
+        ("paper_concept.description", concept.description),
+        *((f"paper_concept.open_questions[{place}]", text) for place, text in enumerate(concept.open_questions)),
+        ("hypothesis.description", hypothesis.description),
+        ("hypothesis.method_combination", hypothesis.method_combination),
+        *((name, getattr(experiment, name)) for name in _TEXT_FIELDS),
+        *((f"plots[{place}].caption", plot.caption) for place, plot in experiment.found_plots()),
+    ]
+    return [item for field, text in prose for item in _citing(field, text, keys)]
 
 
 def insert_user_statements(
@@ -154,19 +163,6 @@ def find_user_citations(text: str, experiment: Experiment, papers: Sequence[Pape
                 keys_cited = _keys(citation, papers)
                 found[at.span()] = UserCitation(citation, as_written(item.text), item.field, keys_cited, *at.span())
     return [found[at] for at in sorted(found)]
-
-
-def _prose(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    concept, hypothesis = experiment.paper_concept, experiment.hypothesis
-    yield "paper_concept.description", concept.description
-    for number, question in enumerate(concept.open_questions):
-        yield f"paper_concept.open_questions[{number}]", question
-    yield "hypothesis.description", hypothesis.description
-    yield "hypothesis.method_combination", hypothesis.method_combination
-    for name in ("experimental_plan", "results", "reasoning", "verdict", "summary"):
-        yield name, getattr(experiment, name)
-    for place, plot in experiment.found_plots():
-        yield f"plots[{place}].caption", plot.caption
 
 
 @lru_cache(maxsize=256)

@@ -122,11 +122,6 @@ def is_transition(sentence: CitedSentence, following: CitedSentence | None) -> b
     )
 
 
-def question_spans(words: str) -> list[tuple[int, int]]:
-    """Spans that a text asks about, tests or calls open, such as "how instability can be detected ..."."""
-    return [match.span() for match in _ASKED.finditer(words)]
-
-
 _WORK = (
     r"(?:studies|study|works?|research|reports?|findings?|literature|authors|groups|benchmarks?|papers?|investigations?"
     r"|observations|advances|evidence)"
@@ -273,7 +268,7 @@ def reports_others_work(words: str, own: str = "") -> bool:
     """Whether a sentence reports others' work in a phrase (with two words around it) that is not in the `own` text."""
     if _OWN.search(words):
         return False
-    asked = question_spans(words)
+    asked = [match.span() for match in _ASKED.finditer(words)]
     for match in _OTHERS_WORK.finditer(words):
         start, end = match.span()
         # A question may name works, but stating what they found is still a claim.

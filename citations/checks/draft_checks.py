@@ -8,7 +8,6 @@ quotations stay as they are, with the citations that the quoted paper makes in t
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -17,7 +16,7 @@ from ...roles.extractive.passage_details import blank_details
 from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
 from ..citation_patterns import NamedSource, NamesAt
-from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentences
+from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentence_at
 from ..quotations import verbatim_spans
 from .citation_coverage import balance_findings, other_side_findings, uncited_sentences, unsupported_findings
 from .fabricated_citations import NEEDED, FabricatedCitation, find_fabricated
@@ -174,12 +173,10 @@ def _faults(
 
 def _names_at(text: str, sources: Sequence[Source]) -> NamesAt:
     named = {source.evidence.id: NamedSource.of(source.paper, source.shown) for source in sources}
-    cited = sentences(text)
-    starts = [sentence.start for sentence in cited]
 
     def names(position: int) -> list[NamedSource]:
-        index = bisect_right(starts, position) - 1
-        return [named[identifier] for identifier in cited[index].ids if identifier in named] if index >= 0 else []
+        sentence = sentence_at(text, position)
+        return [named[identifier] for identifier in sentence.ids if identifier in named] if sentence else []
 
     return names
 

@@ -9,10 +9,9 @@ citation: a reader can remove an unneeded mark, but cannot recognise an invented
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
@@ -20,7 +19,7 @@ from ...documents.marker_escaping import as_written
 from ...text.sentences import sentence_spans
 from ...text.words import is_stop, one_line, split_words
 from ..citation_patterns import CitationForm, NamesAt, citation_forms
-from ..markers import MARKER, CitedSentence, SpanSet, sentences
+from ..markers import MARKER, SpanSet, sentence_at
 from .unicode_folding import Folded, fold
 
 NEEDED = "[citation needed]"
@@ -147,8 +146,8 @@ class UserText:
         """Whether a citation is allowed at its position."""
         if not self.holds(text, item):
             return False
-        place = bisect_right(self._sentences, item.start, key=lambda one: one.start) - 1
-        around = self._sentences[place] if place >= 0 and item.start < self._sentences[place].end else None
+        around = sentence_at(self._draft, item.start)
+        around = around if around and item.start < around.end else None
         names_a_work = item.kind in ("author-year", "pandoc", "latex") or (
             item.kind == "key" and text[item.start] in "(["
         )
@@ -170,10 +169,6 @@ class UserText:
         content_words = [word for word in words if not is_stop(word)]
         lead = before[content_words[-_LEADING_WORDS].start :] if len(content_words) >= _LEADING_WORDS else before
         return self._said_as(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
-
-    @cached_property
-    def _sentences(self) -> Sequence[CitedSentence]:
-        return sentences(self._draft)
 
     def holds(self, text: str, item: FabricatedCitation) -> bool:
         """Whether the user's text contains a citation anywhere."""

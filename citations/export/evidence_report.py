@@ -183,27 +183,28 @@ def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[C
     for number, place in enumerate(record["report"]["places"], 1):
         start, end = place["start"], place["end"]
         since = start - place.get("covers", 0)
-        supports = tuple(
-            _support(citation, found[citation["evidence_id"]], passages.get(citation["evidence_id"], ""))
-            for citation in record["citations"]
-            if citation["evidence_id"] in place["ids"] and citation["evidence_id"] in found
+        supports: list[Support] = []
+        for citation in record["citations"]:
+            identifier, words, quote = citation["evidence_id"], citation["sentence"], citation["quote"]
             # The sentence contains the place, or is one of those from `since` on that it stands for.
-            for words in [citation["sentence"]]
-            if text.find(words, since if since < start else max(0, end - len(words)), start + len(words)) != -1
-        )
-        cards.append(Card(number, start, end, text[start:end], supports, since))
+            first = since if since < start else max(0, end - len(words))
+            if (
+                identifier not in place["ids"]
+                or identifier not in found
+                or text.find(words, first, start + len(words)) < 0
+            ):
+                continue
+            passage = passages.get(identifier, "")
+            at = citation["start"] if passage[citation["start"] : citation["end"]] == quote else passage.find(quote)
+            if not passage or at == -1:
+                supports.append(Support(citation, found[identifier], _excerpt("", quote, ""), False, quote))
+                continue
+            flowing, behind = _WRAPPED.sub(" ", passage), at + len(quote)
+            excerpt = _excerpt(flowing[:at], flowing[at:behind], flowing[behind:])
+            shown, decided = format_quote(passage, at, behind), deciding_words(citation, passage)
+            supports.append(Support(citation, found[identifier], excerpt, True, shown, decided))
+        cards.append(Card(number, start, end, text[start:end], tuple(supports), since))
     return tuple(cards)
-
-
-def _support(citation: Mapping[str, Any], found: SearchHit, passage: str) -> Support:
-    quote = citation["quote"]
-    start = citation["start"] if passage[citation["start"] : citation["end"]] == quote else passage.find(quote)
-    if not passage or start == -1:
-        return Support(citation, found, _excerpt("", quote, ""), False, quote)
-    flowing = _WRAPPED.sub(" ", passage)
-    end = start + len(quote)
-    shown, decided = format_quote(passage, start, end), deciding_words(citation, passage)
-    return Support(citation, found, _excerpt(flowing[:start], flowing[start:end], flowing[end:]), True, shown, decided)
 
 
 def deciding_words(citation: Mapping[str, Any], passage: str) -> str:

@@ -200,7 +200,9 @@ def assign_levels(pieces: Sequence[Piece], title: Piece | None, opens: Piece | N
         lettered = _LETTERED.match(piece.text)
         if piece.part or (lettered and lettered.group(1) in letters and not NUMBERED.match(piece.text)):
             return 2
-        return numbered_level(piece.text) or min(DEEPEST, 2 + sizes.index(round(piece.size * 2) / 2))
+        numbered = NUMBERED.match(piece.text)  # "3.2"
+        depth = (numbered.group(1) or "").count(".") if numbered else sizes.index(round(piece.size * 2) / 2)
+        return min(DEEPEST, 2 + depth)
 
     return [
         replace(piece, level=1 if piece is title else level(piece) if index in headings else 0)
@@ -212,9 +214,3 @@ def opening_category(heading: str) -> Category | None:
     """Abstract or introduction, with which the paper's text begins; before it are names and addresses."""
     category = standard_section(heading)
     return category if category in (Category.ABSTRACT, Category.INTRODUCTION) else None
-
-
-def numbered_level(title: str) -> int | None:
-    """The level implied by a number such as "3.2" before a heading; None without a number."""
-    numbered = NUMBERED.match(title)
-    return min(DEEPEST, 2 + (numbered.group(1) or "").count(".")) if numbered else None

@@ -81,17 +81,20 @@ def pages_at_once() -> int:
 
 
 def _read(path: Path, number: int, *, ocr: Ocr, limits: CallLimits) -> Page | str:
-    degrees, readings = 0.0, list[OcrPage]()
+    degrees, readings = 0.0, list[Page]()
     try:
-        while len(readings) < PAGE_READINGS and not (readings and not readings[-1].turn):
+        for _ in range(PAGE_READINGS):
             hocr = sandboxed(scan_page, limits, path, number, degrees, ocr.program, ocr.languages, ocr.layout)
-            readings.append(read_hocr(str(hocr)) if hocr is not None else OcrPage(Page(0.0, 0.0, (), (), 0), 0.0))
-            degrees += readings[-1].turn
+            page, turn = read_hocr(str(hocr)) if hocr is not None else (Page(0.0, 0.0, (), (), 0), 0.0)
+            readings.append(page)
+            degrees += turn
+            if not turn:
+                break
     except (FileRefusedError, SandboxError) as error:
         return str(error)
     # Layout is better on an upright page, even if a word or two more were read before rotation.
-    most = max(len(read.page.runs) for read in readings)
-    return next(read.page for read in reversed(readings) if len(read.page.runs) >= _ENOUGH * most)
+    most = max(len(page.runs) for page in readings)
+    return next(page for page in reversed(readings) if len(page.runs) >= _ENOUGH * most)
 
 
 def scan_page(path: str, number: int, degrees: float, program: str, languages: str, layout: str) -> str | None:
@@ -211,16 +214,11 @@ _SLOPE: Final = re.compile(rf"\bbaseline {_NUMBER}")
 Corners = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-@dataclass(frozen=True, slots=True)
-class OcrPage:
-    """A page as read by OCR; `turn` is the counter-clockwise rotation in degrees that makes it upright."""
+def read_hocr(text: str) -> tuple[Page, float]:
+    """The words of the one page in tesseract's output, and the counter-clockwise degrees that make it upright.
 
-    page: Page
-    turn: float
-
-
-def read_hocr(text: str) -> OcrPage:
-    """The words of the one page in tesseract's output; raises `FileRefusedError`."""
+    Raises `FileRefusedError`.
+    """
     if len(text) > _MOST_CHARACTERS:
         raise FileRefusedError("tesseract printed more than a page can hold")
     runs: list[TextRun] = []
@@ -249,7 +247,7 @@ def read_hocr(text: str) -> OcrPage:
     quarter = median(turned) % 360 if turned else 0.0
     skew = math.degrees(math.atan(median(slopes))) if slopes else 0.0
     turn = -quarter or (skew if abs(skew) > _STRAIGHT else 0.0)
-    return OcrPage(Page(width * points, height * points, tuple(runs), (), 0), turn)
+    return Page(width * points, height * points, tuple(runs), (), 0), turn
 
 
 def _found(pattern: re.Pattern[str], node: ElementTree.Element, otherwise: str) -> str:
