@@ -246,19 +246,6 @@ def citation_forms(
         yield "pandoc", match.start(), match.start() + len(match[0].rstrip(".,:;?"))
     for match in _LATEX.finditer(seen):
         yield "latex", *match.span()
-    yield from _numbers(view)
-    for match in _FOOTNOTE.finditer(seen):
-        if not view.in_code(view.starts[match.start()]):
-            yield "footnote", *match.span()
-    for match in _IDENTIFIER.finditer(seen):
-        yield "identifier", match.start(), match.start() + len(match[0].rstrip(".,:;?!'*_"))
-    yield from _keys(seen, known_keys)
-    yield from _authors(view, names_at)
-
-
-def _numbers(view: Folded) -> Iterator[tuple[CitationForm, int, int]]:
-    """`[12]` and superscripts, except intervals, indices and exponents."""
-    seen = view.text
     for match in _NUMERIC.finditer(seen):
         if not _is_interval_or_index(view, match):
             yield "numeric", *match.span()
@@ -269,6 +256,13 @@ def _numbers(view: Folded) -> Iterator[tuple[CitationForm, int, int]]:
         isotope = seen[match.end() : match.end() + 1].isalpha()  # ^125^I
         if not (exponent or isotope or seen.endswith("⁻", 0, match.start())):
             yield "superscript", *match.span()
+    for match in _FOOTNOTE.finditer(seen):
+        if not view.in_code(view.starts[match.start()]):
+            yield "footnote", *match.span()
+    for match in _IDENTIFIER.finditer(seen):
+        yield "identifier", match.start(), match.start() + len(match[0].rstrip(".,:;?!'*_"))
+    yield from _keys(seen, known_keys)
+    yield from _authors(view, names_at)
 
 
 def _is_interval_or_index(view: Folded, match: re.Match[str]) -> bool:
@@ -290,16 +284,12 @@ def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[CitationForm
     for pattern in (_KEY_SHAPE, _ALPHA_LABEL):
         for match in pattern.finditer(seen):
             yield "key", *match.span()
-    yield from _known_keys(seen, known_keys)
     known = set(known_keys)
     for group in _GROUP.finditer(seen):
         items = [item.strip() for item in re.split(r"[;,]", group[0][1:-1])]
         if any(item in known or _KEY_SHAPE.fullmatch(item) or _BRACKETED_SHAPE.fullmatch(item) for item in items):
             yield "key", *group.span()
-
-
-def _known_keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[CitationForm, int, int]]:
-    """Occurrences of library keys, also as part of a longer word, extended to the ends of that word."""
+    # Keys of the library also as part of a longer word, extended to the ends of that word.
     lowered = _lowered(seen)
     for literal in _literal_keys(tuple(known_keys)):
         start = lowered.find(literal)

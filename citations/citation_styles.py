@@ -244,23 +244,19 @@ def _cite(by_key: Mapping[str, Sequence[Evidence]], style: CitationStyle, number
             else:
                 commands[-1][1].append(key)
         return " ".join(rf"\cite{f'[{page}]' if page else ''}{{{','.join(keys)}}}" for page, keys in commands)
-    named = [_named(key, items, style) for key, items in by_key.items()]
+    named: list[str] = []
+    for key, items in by_key.items():  # `@key, p. 4` or `key, page 4`; the section if the source has no pages
+        quoted = (quoted_section(item.section) for item in items if item.page is None)
+        titles = list(dict.fromkeys(filter(None, quoted)))
+        if style == "pandoc":
+            # pandoc treats "in section" as plain text; with "sec." it would number and pluralise the title.
+            name, page, section = pandoc_key(key), _pages(items, "p. ", "pp. "), "in section "
+        else:
+            name, page = key, _pages(items, "page ", "pages ")
+            section = "section " if len(titles) < 2 else "sections "
+        place = page or (f"{section}{', '.join(titles)}" if titles else "")
+        named.append(f"{name}, {place}" if place else name)
     return f"[{'; '.join(named)}]"
-
-
-def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:
-    """`@key, p. 4` or `key, page 4`; the section if the source has no pages."""
-    titles = list(
-        dict.fromkeys(title for item in items if item.page is None and (title := quoted_section(item.section)))
-    )
-    if style == "pandoc":
-        # pandoc treats "in section" as plain text; with "sec." it would number and pluralise the title.
-        name, page, section = pandoc_key(key), _pages(items, "p. ", "pp. "), "in section "
-    else:
-        name, page = key, _pages(items, "page ", "pages ")
-        section = "section " if len(titles) < 2 else "sections "
-    place = page or (f"{section}{', '.join(titles)}" if titles else "")
-    return f"{name}, {place}" if place else name
 
 
 def pandoc_key(key: str) -> str:

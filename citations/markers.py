@@ -63,7 +63,19 @@ def normalise_markers(text: str) -> str:
     """Rewrite every marker as `[E3]`, side by side, inside its sentence. Idempotent."""
     text = _SURROGATE.sub("\ufffd", text)  # a lone surrogate from a model's JSON, which no file could store
     for _ in range(8):  # nested brackets settle in two or three rounds
-        normal = _move_before_stops(_fix_spacing(_DRESSED.sub(r"\2", _rewrite(text))))
+        view = fold(text)
+        edits: list[tuple[int, int, str]] = []
+        for match in _WRITTEN.finditer(view.text):
+            start, end = view.span(match.start(), match.end())
+            ids: list[int] = []
+            for item in _ITEM.finditer(_LOCATED.sub("", match[0].partition("(#")[0])):
+                number = int(item["number"])
+                if item["to"] and ids and 0 < number - ids[-1] <= _LONGEST_RANGE:  # `E1-E3` names three
+                    ids.extend(range(ids[-1] + 1, number))
+                ids.append(number)
+            if ids and not (edits and start < edits[-1][1]) and not MARKER.fullmatch(text[start:end]):
+                edits.append((start, end, "".join(f"[E{number}]" for number in dict.fromkeys(ids))))
+        normal = _move_before_stops(_fix_spacing(_DRESSED.sub(r"\2", replace_spans(text, edits))))
         if normal == text:
             break
         text = normal
@@ -169,22 +181,6 @@ def papers_at_end(sentence: CitedSentence, keys: Mapping[str, str]) -> frozenset
         return None
     papers = frozenset(keys[identifier] for identifier in sentence.ids)
     return papers if len(papers) == 1 or len(groups) == 1 else None
-
-
-def _rewrite(text: str) -> str:
-    view = fold(text)
-    edits: list[tuple[int, int, str]] = []
-    for match in _WRITTEN.finditer(view.text):
-        start, end = view.span(match.start(), match.end())
-        ids: list[int] = []
-        for item in _ITEM.finditer(_LOCATED.sub("", match[0].partition("(#")[0])):
-            number = int(item["number"])
-            if item["to"] and ids and 0 < number - ids[-1] <= _LONGEST_RANGE:  # `E1-E3` names three
-                ids.extend(range(ids[-1] + 1, number))
-            ids.append(number)
-        if ids and not (edits and start < edits[-1][1]) and not MARKER.fullmatch(text[start:end]):
-            edits.append((start, end, "".join(f"[E{number}]" for number in dict.fromkeys(ids))))
-    return replace_spans(text, edits)
 
 
 def _fix_spacing(text: str) -> str:

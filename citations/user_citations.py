@@ -91,8 +91,17 @@ def insert_user_statements(
     existing = plain_wording(as_written("\n\n".join([text, *earlier])))
     for item in citing_statements(experiment, known_keys):
         here = any(item.field == field or item.field.startswith(f"{field}[") for field in SECTIONS[kind].stated)
-        if here and plain_wording(as_written(item.text)) not in existing:
-            text = _insert(text, item)
+        if not here or plain_wording(as_written(item.text)) in existing:
+            continue
+        paragraphs, wanted = text.split("\n\n"), set(plain_wording(item.text).split())
+        shared = [len(wanted & set(plain_wording(paragraph).split())) for paragraph in paragraphs]
+        place = shared.index(max(shared))
+        words = item.text if item.block or item.text[-1:] in ".?!" else f"{item.text.rstrip(';:,')}."
+        if item.block or paragraphs[place].lstrip()[:1] in ("|", "#", "-", "*", ">", "`"):
+            paragraphs.insert(place + 1, words)
+        else:
+            paragraphs[place] = f"{paragraphs[place].rstrip()} {words}"
+        text = "\n\n".join(paragraphs)
     failed = failed_statement(kind, experiment)
     return text if not failed or plain_wording(failed) in existing else f"{failed}\n\n{text}"
 
@@ -181,18 +190,6 @@ def _citing(field: str, text: str, known_keys: frozenset[str]) -> tuple[CitingSt
             if here:
                 found.append(CitingStatement(field, as_text(block.text[start:end]), here, not flowing))
     return tuple(found)
-
-
-def _insert(text: str, item: CitingStatement) -> str:
-    paragraphs = text.split("\n\n")
-    wanted = set(plain_wording(item.text).split())
-    place = max(range(len(paragraphs)), key=lambda n: len(wanted & set(plain_wording(paragraphs[n]).split())))
-    words = item.text if item.block or item.text[-1:] in ".?!" else f"{item.text.rstrip(';:,')}."
-    if item.block or paragraphs[place].lstrip()[:1] in ("|", "#", "-", "*", ">", "`"):
-        paragraphs.insert(place + 1, words)
-    else:
-        paragraphs[place] = f"{paragraphs[place].rstrip()} {words}"
-    return "\n\n".join(paragraphs)
 
 
 def _keys(citation: str, papers: Sequence[Paper]) -> tuple[str, ...]:

@@ -127,10 +127,21 @@ def _items(paper: ParsedPaper) -> Iterator[_Item]:
     parts = list(parts_of(paper.text))
     for part in _rejoin_captions(paper.text, parts) if paper.page_starts else parts:
         place = bisect_right(starts, part.start) - 1
+        raw = paper.text[part.start : part.end]
         if place < 0 or part.start >= paper.sections[place].end:
             yield _Item("text", part.start, part.end)
-        else:
-            yield from _items_of(paper.text, part)
+        elif part.kind in {"rows", "flat"}:
+            inner = _TABLE_CAPTION.search(raw) if part.kind == "rows" else None
+            caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner else None
+            yield _Item("table" if part.kind == "rows" else "flat", part.start, part.end, "table", "", caption)
+        elif image := _image(paper.text, part, raw):
+            yield image
+        elif part.kind in _CAPTIONS and (label := caption_label(raw)) and not _OTHER_FLOATS.search(raw, 0, label):
+            yield _Item("caption", part.start, part.end, "table" if part.kind == "table caption" else "figure")
+        elif part.kind == "title":
+            yield _Item("title", part.start, part.end, "table")
+        elif part.kind != "picture" or any(map(str.isalnum, raw)):
+            yield _Item("text", part.start, part.end)
 
 
 def _rejoin_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
@@ -158,22 +169,6 @@ def _rejoin_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
             taken = after.end
         last = text[part.start : part.end] if part.kind in {"prose", *_CAPTIONS} else last
         yield part
-
-
-def _items_of(text: str, part: Part) -> Iterator[_Item]:
-    raw = text[part.start : part.end]
-    if part.kind in {"rows", "flat"}:
-        inner = _TABLE_CAPTION.search(raw) if part.kind == "rows" else None
-        caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner else None
-        yield _Item("table" if part.kind == "rows" else "flat", part.start, part.end, "table", "", caption)
-    elif image := _image(text, part, raw):
-        yield image
-    elif part.kind in _CAPTIONS and (label := caption_label(raw)) and not _OTHER_FLOATS.search(raw, 0, label):
-        yield _Item("caption", part.start, part.end, "table" if part.kind == "table caption" else "figure")
-    elif part.kind == "title":
-        yield _Item("title", part.start, part.end, "table")
-    elif part.kind != "picture" or any(map(str.isalnum, raw)):
-        yield _Item("text", part.start, part.end)
 
 
 def _image(text: str, part: Part, raw: str) -> _Item | None:

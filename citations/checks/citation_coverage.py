@@ -186,17 +186,17 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
     own = one_line(own_words).casefold()
-    placed = sentences(text)
-    return [
-        sentence
-        for sentence, following in zip(placed, [*placed[1:], None], strict=False)
-        if not sentence.ids
-        and not is_transition(sentence, following)
-        and not _HEADING.match(text, line_start(text, sentence.start))
-        and reports_others_work(
-            _without(text, sentence, [quoted[n] for n in within(starts, sentence.start, sentence.end)]), own
-        )
-    ]
+    placed, uncited = sentences(text), list[CitedSentence]()
+    for sentence, following in zip(placed, [*placed[1:], None], strict=False):
+        if sentence.ids or is_transition(sentence, following) or _HEADING.match(text, line_start(text, sentence.start)):
+            continue
+        pieces, done = list[str](), sentence.start
+        for start, end in (quoted[n] for n in within(starts, sentence.start, sentence.end)):
+            pieces.append(text[done : max(done, start)])
+            done = max(done, end)
+        if reports_others_work(" ".join([*pieces, text[done : sentence.end]]), own):
+            uncited.append(sentence)
+    return uncited
 
 
 def unsupported_findings(text: str) -> list[Finding]:
@@ -279,12 +279,3 @@ def reports_others_work(words: str, own: str = "") -> bool:
         if one_line(" ".join([*before, match[0], *after])).casefold() not in own:
             return True
     return False
-
-
-def _without(text: str, sentence: CitedSentence, spans: Sequence[tuple[int, int]]) -> str:
-    pieces: list[str] = []
-    done = sentence.start
-    for start, end in spans:
-        pieces.append(text[done : max(done, start)])
-        done = max(done, end)
-    return " ".join([*pieces, text[done : sentence.end]])

@@ -15,7 +15,7 @@ from ...experiment import Experiment, SectionKind
 from ...roles.extractive.passage_details import blank_details
 from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
-from ..citation_patterns import NamedSource, NamesAt
+from ..citation_patterns import NamedSource
 from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentence_at
 from ..quotations import verbatim_spans
 from .citation_coverage import balance_findings, other_side_findings, uncited_sentences, unsupported_findings
@@ -153,32 +153,27 @@ def _faults(
 ) -> list[FabricatedCitation]:
     """Unknown markers and foreign citations outside verbatim quotations, in order, without overlap."""
     keys = {source.paper.key for source in sources} | set(known_keys)
-    names = _names_at(text, sources)
-    faults = find_fabricated(text, keys, experiment_text, names_at=names, word_for_word=word_for_word)
+    named = {source.evidence.id: NamedSource.of(source.paper, source.shown) for source in sources}
+
+    def names_at(position: int) -> list[NamedSource]:
+        sentence = sentence_at(text, position)
+        return [named[identifier] for identifier in sentence.ids if identifier in named] if sentence else []
+
+    faults = find_fabricated(text, keys, experiment_text, names_at=names_at, word_for_word=word_for_word)
     taken = SpanSet((fault.start, fault.end) for fault in faults)
     # Markers that name no evidence, also in comments, which are not seen as text, and brackets that start like one.
-    known, view = {source.evidence.id for source in sources}, fold(text)
+    view = fold(text)
     seen = [view.span(*match.span()) for match in _MARKER_LIKE.finditer(view.text)]
     covered = SpanSet(seen)
     for start, end in (*seen, *(match.span() for match in MARKER.finditer(text) if not covered.meets(*match.span()))):
         marker = MARKER.fullmatch(text[start:end])
-        if not (marker and marker[1] in known) and not taken.meets(start, end):
+        if not (marker and marker[1] in named) and not taken.meets(start, end):
             faults.append(FabricatedCitation("marker", start, end))
     quoted = verbatim_spans(text, [passage for source in sources for passage in source.passages]) if faults else []
     return sorted(
         (fault for fault in faults if not any(start <= fault.start and fault.end <= end for start, end in quoted)),
         key=lambda fault: fault.start,
     )
-
-
-def _names_at(text: str, sources: Sequence[Source]) -> NamesAt:
-    named = {source.evidence.id: NamedSource.of(source.paper, source.shown) for source in sources}
-
-    def names(position: int) -> list[NamedSource]:
-        sentence = sentence_at(text, position)
-        return [named[identifier] for identifier in sentence.ids if identifier in named] if sentence else []
-
-    return names
 
 
 def _replaced(text: str, faults: Sequence[FabricatedCitation], known: Collection[str]) -> str:

@@ -76,23 +76,19 @@ def _commands(signs: frozenset[str]) -> dict[str, str]:
         file.flush()
         options = ["--from", "html", "--to", "latex", "--wrap=none", "--", file.name]
         written = pandoc(options, seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8")
-    formulas = _FORMULA.findall(written)
-    return {sign: _command(sign, formula) for sign, formula in zip(ordered, formulas, strict=True)}
-
-
-def _command(sign: str, formula: str) -> str:
-    form, _, parts = unicodedata.decomposition(sign).partition(" ")
-    plain = "".join(chr(int(part, 16)) for part in parts.split()) if form.startswith("<") else ""
-    if form in ("<super>", "<sub>") and plain:
-        ascii = plain.replace("\u2212", r"\ensuremath{-}")
-        return rf"\text{form[1:-1]}script{{{ascii}}}"
-    if form == "<fraction>":
-        over, _, under = plain.partition("\u2044")
-        return rf"\textsuperscript{{{over}}}\textfractionsolidus\textsubscript{{{under}}}"
-    formula = _OWN.get(sign, formula)
-    if formula.isascii():
-        return rf"\ensuremath{{{formula}}}"
-    return f"{{{_FONT_COMMAND} {sign}}}"
+    commands: dict[str, str] = {}
+    for sign, formula in zip(ordered, _FORMULA.findall(written), strict=True):
+        form, _, parts = unicodedata.decomposition(sign).partition(" ")
+        plain = "".join(chr(int(part, 16)) for part in parts.split()) if form.startswith("<") else ""
+        formula = _OWN.get(sign, formula)
+        commands[sign] = rf"\ensuremath{{{formula}}}" if formula.isascii() else f"{{{_FONT_COMMAND} {sign}}}"
+        if form in ("<super>", "<sub>") and plain:
+            ascii = plain.replace("\u2212", r"\ensuremath{-}")
+            commands[sign] = rf"\text{form[1:-1]}script{{{ascii}}}"
+        elif form == "<fraction>":
+            over, _, under = plain.partition("\u2044")
+            commands[sign] = rf"\textsuperscript{{{over}}}\textfractionsolidus\textsubscript{{{under}}}"
+    return commands
 
 
 def _definitions(commands: dict[str, str], cited: dict[str, str]) -> str:

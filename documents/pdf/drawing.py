@@ -74,15 +74,7 @@ class WantedFigure:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """A character of a page and its box."""
-
-    character: str
-    left: float
-    bottom: float
-    right: float
-    top: float
+Letter = tuple[str, Box]  # a character of a page and its box
 
 
 def draw_page_apart(path: Path, page: int, *, words: str = "", width: int = 1000, seconds: float = SECONDS) -> bytes:
@@ -175,7 +167,9 @@ def _draw_figures_of(page: Any, figures: Sequence[WantedFigure]) -> Iterator[tup
         if item.type != _TEXT
         for left, bottom, right, top in [item.get_bounds()]
     )
-    layout = PageLayout(width, height, drawings, tuple(merge_letter_boxes(letters)), tuple(captions.values()))
+    layout = PageLayout(
+        width, height, drawings, tuple(merge_boxes([box for _, box in letters])), tuple(captions.values())
+    )
     for figure in figures:
         caption = captions.get(figure.number)
         region = find_region(caption, figure.kind, layout) if caption else None
@@ -208,7 +202,7 @@ def _letters(page: Any) -> list[Letter]:
 
     text = page.get_textpage()
     return [
-        Letter(chr(code), *text.get_charbox(index))
+        (chr(code), text.get_charbox(index))
         for index in range(min(text.count_chars(), _MAX_CHARACTERS))
         if 0x20 < (code := raw.FPDFText_GetUnicode(text, index)) < 0x110000
         and not raw.FPDFText_IsGenerated(text, index)
@@ -216,11 +210,17 @@ def _letters(page: Any) -> list[Letter]:
 
 
 def find_quote_boxes(letters: Sequence[Letter], words: str) -> list[Box]:
-    """One box for each line, or part of a line, with words of the quote; empty if they are not on the page."""
-    folded = [(plain, place) for place, letter in enumerate(letters) for plain in _fold(letter.character)]
-    parts = _find_parts("".join(plain for plain, _ in folded), _fold(words))
-    places = [folded[index][1] for start, end in parts for index in range(start, end)]
-    return merge_letter_boxes([letters[place] for place in dict.fromkeys(places)])
+    """One box for each line, or part of a line, with words of the quote, whole or in parts."""
+    folded = [(plain, place) for place, (character, _) in enumerate(letters) for plain in _fold(character)]
+    page, quote = "".join(plain for plain, _ in folded), _fold(words)
+    start = page.find(quote) if quote else -1
+    parts = [(start, start + len(quote))] if start >= 0 else []
+    if quote and not parts and len(page) <= _MAX_COMPARED:
+        blocks = SequenceMatcher(None, page, quote, autojunk=False).get_matching_blocks()
+        long = [(block.a, block.a + block.size) for block in blocks if block.size >= min(_FEWEST, len(quote))]
+        parts = long if sum(end - start for start, end in long) >= _LEAST_SHARE * len(quote) else []
+    places = dict.fromkeys(folded[index][1] for start, end in parts for index in range(start, end))
+    return merge_boxes([letters[place][1] for place in places])
 
 
 def _fold(text: str) -> str:
@@ -228,30 +228,14 @@ def _fold(text: str) -> str:
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text.casefold())))
 
 
-def _find_parts(page: str, quote: str) -> list[tuple[int, int]]:
-    """The spans of the quote, whole or in parts, in the letters of the page."""
-    start = page.find(quote)
-    if not quote or start >= 0:
-        return [(start, start + len(quote))] if quote else []
-    if len(page) > _MAX_COMPARED:
-        return []
-    blocks = SequenceMatcher(None, page, quote, autojunk=False).get_matching_blocks()
-    long = [block for block in blocks if block.size >= min(_FEWEST, len(quote))]
-    if sum(block.size for block in long) < _LEAST_SHARE * len(quote):
-        return []
-    return [(block.a, block.a + block.size) for block in long]
-
-
-def merge_letter_boxes(letters: Sequence[Letter]) -> list[Box]:
+def merge_boxes(letters: Sequence[Box]) -> list[Box]:
     """Merge the boxes of neighbouring letters."""
     boxes: list[Box] = []
-    for letter in letters:
-        box = (letter.left, letter.bottom, letter.right, letter.top)
+    for box in letters:
         line = boxes[-1] if boxes else box
-        heights = line[3] - line[1], letter.top - letter.bottom
-        overlap = min(line[3], letter.top) - max(line[1], letter.bottom)
+        heights, overlap = (line[3] - line[1], box[3] - box[1]), min(line[3], box[3]) - max(line[1], box[1])
         # On the same line, to the right of the letter before.
-        if boxes and overlap >= 0.3 * min(heights) and -max(heights) < letter.left - line[2] < 2 * max(heights):
+        if boxes and overlap >= 0.3 * min(heights) and -max(heights) < box[0] - line[2] < 2 * max(heights):
             boxes[-1] = enclosing_box([line, box])
         else:
             boxes.append(box)
@@ -271,7 +255,11 @@ class PageLayout:
 
 def find_region(caption: Box, kind: FigureKind, page: PageLayout) -> Box | None:
     """The box of the figure or table with this caption; None if none is drawn next to it."""
-    left, right = _column(caption, page)
+    middle, (left, right) = page.width / 2, (0.0, page.width)  # of the column that contains the caption
+    crossing = sum(line[0] < middle < line[2] for line in page.lines)
+    two_columns = len(page.lines) >= _LINES_ENOUGH and crossing <= _TWO_COLUMNS * len(page.lines)
+    if two_columns and not caption[0] < middle - _SAME_EDGE < middle + _SAME_EDGE < caption[2]:
+        left, right = (0.0, middle) if caption[2] <= middle + _SAME_EDGE else (middle, page.width)
     drawings = [box for box in page.drawings if not _fills(box, page)]
     others = [box for box in page.captions if box != caption]
     if kind == "table":
@@ -294,15 +282,6 @@ def find_region(caption: Box, kind: FigureKind, page: PageLayout) -> Box | None:
 def _free_space(caption: Box, bounds: Sequence[Box], page: PageLayout) -> tuple[float, float]:
     below = max((box[3] for box in bounds if box[3] <= caption[1] + 1), default=0.0)
     return below, min((box[1] for box in bounds if box[1] >= caption[3] - 1), default=page.height)
-
-
-def _column(caption: Box, page: PageLayout) -> tuple[float, float]:
-    middle = page.width / 2
-    crossing = sum(line[0] < middle < line[2] for line in page.lines)
-    one_column = len(page.lines) < _LINES_ENOUGH or crossing > _TWO_COLUMNS * len(page.lines)
-    if one_column or caption[0] < middle - _SAME_EDGE < middle + _SAME_EDGE < caption[2]:
-        return 0.0, page.width
-    return (0.0, middle) if caption[2] <= middle + _SAME_EDGE else (middle, page.width)
 
 
 def _fills(box: Box, page: PageLayout) -> bool:
@@ -358,22 +337,17 @@ def _ruled_box(caption: Box, space: tuple[float, float], drawings: Sequence[Box]
         return None
     first = min(near, key=lambda box: (round(_distance(box, caption)), box[0] - box[2]))
     alike = [box for box in rules if abs(box[0] - first[0]) <= _SAME_EDGE and abs(box[2] - first[2]) <= _SAME_EDGE]
-    whole = _grid(first, drawings) or enclosing_box(alike)
-    return whole if whole[3] - whole[1] > _LEAST_TABLE else None
-
-
-def _grid(rule: Box, drawings: Sequence[Box]) -> Box | None:
-    """The box of all connected cells, starting from those at a rule; None for a table without cells."""
     cells = [box for box in drawings if box[3] - box[1] > _RULE]
-    grown: Box | None = None
+    grown: Box | None = None  # all connected cells, starting from those at the rule
     for _ in range(_GROWTH):
-        left, bottom, right, top = grown or rule
+        left, bottom, right, top = grown or first
         reach = (left - _RULE, bottom - _RULE, right + _RULE, top + _RULE)
         touching = [box for box in cells if _overlaps(box, reach)]
         if not touching or enclosing_box(touching) == grown:
             break
         grown = enclosing_box(touching if grown is None else [grown, *touching])
-    return grown
+    whole = grown or enclosing_box(alike)
+    return whole if whole[3] - whole[1] > _LEAST_TABLE else None
 
 
 def _rules(drawings: Sequence[Box]) -> list[Box]:

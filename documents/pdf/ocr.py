@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -68,8 +67,26 @@ class ScannedPages:
 def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = PAGE_SECONDS) -> ScannedPages:
     """Read these pages (from 1) concurrently; a page that fails does not affect the others."""
     limits = CallLimits(seconds, _MEMORY)
+
+    def read(number: int) -> Page | str:
+        """The page, or the reason why it cannot be read."""
+        degrees, readings = 0.0, list[Page]()
+        try:
+            for _ in range(PAGE_READINGS):
+                hocr = sandboxed(scan_page, limits, path, number, degrees, ocr.program, ocr.languages, ocr.layout)
+                page, turn = read_hocr(str(hocr)) if hocr is not None else (Page(0.0, 0.0, (), (), 0), 0.0)
+                readings.append(page)
+                degrees += turn
+                if not turn:
+                    break
+        except (FileRefusedError, SandboxError) as error:
+            return str(error)
+        # Layout is better on an upright page, even if a word or two more were read before rotation.
+        most = max(len(page.runs) for page in readings)
+        return next(page for page in reversed(readings) if len(page.runs) >= _ENOUGH * most)
+
     with ThreadPoolExecutor(pages_at_once()) as pool:
-        results = list(pool.map(partial(_read, path, ocr=ocr, limits=limits), numbers))
+        results = list(pool.map(read, numbers))
     found = dict(zip(numbers, results, strict=True))
     failed = {number: reason for number, reason in found.items() if isinstance(reason, str)}
     return ScannedPages(unify_sizes({number: page for number, page in found.items() if isinstance(page, Page)}), failed)
@@ -78,23 +95,6 @@ def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = 
 def pages_at_once() -> int:
     """How many pages are read at the same time."""
     return min(_AT_ONCE, os.cpu_count() or 1)
-
-
-def _read(path: Path, number: int, *, ocr: Ocr, limits: CallLimits) -> Page | str:
-    degrees, readings = 0.0, list[Page]()
-    try:
-        for _ in range(PAGE_READINGS):
-            hocr = sandboxed(scan_page, limits, path, number, degrees, ocr.program, ocr.languages, ocr.layout)
-            page, turn = read_hocr(str(hocr)) if hocr is not None else (Page(0.0, 0.0, (), (), 0), 0.0)
-            readings.append(page)
-            degrees += turn
-            if not turn:
-                break
-    except (FileRefusedError, SandboxError) as error:
-        return str(error)
-    # Layout is better on an upright page, even if a word or two more were read before rotation.
-    most = max(len(page.runs) for page in readings)
-    return next(page for page in reversed(readings) if len(page.runs) >= _ENOUGH * most)
 
 
 def scan_page(path: str, number: int, degrees: float, program: str, languages: str, layout: str) -> str | None:
