@@ -22,7 +22,7 @@ from xml.parsers import expat
 from ..documents import Paper
 from ..documents.front_matter import find_doi
 from ..documents.safe_files import FileRefusedError, require_regular
-from .manuscript import LIST_HEADING, ListedReference, Manuscript, ProseBuilder, mentions, numbered_targets
+from .manuscript import LIST_HEADING, ListedReference, Manuscript, ProseBuilder
 
 _MOST_BYTES: Final = 300_000_000
 MOST_XML: Final = 60_000_000
@@ -101,8 +101,8 @@ def read_part(archive: zipfile.ZipFile, name: str) -> bytes:
     return data
 
 
-def read_word(path: str) -> dict[str, object]:
-    """Read a document; returns the record of a `Manuscript`. Raises `FileRefusedError`."""
+def read_word(path: str) -> Manuscript:
+    """Read a document. Raises `FileRefusedError`."""
     file = Path(path)
     with open_document(file) as archive:
         body = WordText(read_part(archive, "word/document.xml"), _style_names(read_part(archive, "word/styles.xml")))
@@ -110,25 +110,15 @@ def read_word(path: str) -> dict[str, object]:
         commented = b"<w:comment " in read_part(archive, "word/comments.xml")
     for note in notes:
         body.append(note)
-    notices = []
+    prose, notices = body.prose, body.prose.notices
+    prose.files = [file.name]
     if body.changes:
         notices.append(f"{file.name}: tracked changes are read as if accepted ({body.changes} deletions left out).")
     if commented:
         notices.append(f"{file.name}: its comments are not checked.")
     if body.formulas:
         notices.append(f"{file.name}: {body.formulas} equations are not checked.")
-    manuscript = Manuscript(
-        "docx",
-        body.prose.text,
-        tuple(body.prose.segments),
-        (file.name,),
-        listed=tuple(body.listed),
-        papers=tuple(body.papers.values()),
-        pointers=(*body.prose.pointers, *mentions(body.prose.text)),
-        targets=numbered_targets(body.prose.text, {}) | {"label": body.bookmarks},
-        notices=tuple(notices),
-    )
-    return manuscript.as_record()
+    return prose.finish("docx")
 
 
 class WordText:
@@ -137,12 +127,7 @@ class WordText:
     def __init__(self, xml: bytes, styles: Mapping[str, str] | None = None) -> None:
         self.prose = ProseBuilder()
         self.runs: list[WordRun] = []
-        self.papers: dict[str, Paper] = {}
-        self.listed: list[ListedReference] = []
-        self.bookmarks: list[str] = []
-        self.changes = 0
-        self.formulas = 0
-        self.paragraphs = 0
+        self.changes = self.formulas = self.paragraphs = 0
         self._styles = styles or {}
         self._in_list = False
         self._reset()
@@ -154,7 +139,7 @@ class WordText:
         for line in filter(None, (line.strip() for line in note.prose.text.split("\n\n"))):
             self.prose.paragraph(self.paragraphs, 0)
             self.prose.add(line, self.paragraphs, 0, 0)
-        self.papers |= note.papers
+        self.prose.papers |= note.prose.papers
         self.changes += note.changes
 
     def _reset(self) -> None:
@@ -214,7 +199,7 @@ class WordText:
         elif local == "tag" and self._controls:
             self._control(attributes.get("w:val", ""))
         elif local == "bookmarkStart":
-            self.bookmarks.append(attributes.get("w:name", ""))
+            self.prose.labels.append(attributes.get("w:name", ""))
 
     def _end(self, name: str, at: int, xml: bytes) -> None:
         local = name.rpartition(":")[2]
@@ -294,7 +279,7 @@ class WordText:
 
     def _write(self, works: list[Paper]) -> None:
         for paper in works:
-            self.papers.setdefault(paper.key, paper)
+            self.prose.papers.setdefault(paper.key, paper)
         self._put("[" + "; ".join(f"@{{{paper.key}}}" for paper in works) + "]")
 
     def _finish_paragraph(self) -> None:
@@ -307,7 +292,9 @@ class WordText:
             self._in_list = of_list
         elif text and (self._in_list or _LIST_STYLE.fullmatch(paragraph.style.strip())):
             number = _NUMBER.match(text)
-            self.listed.append(ListedReference(number[1] if number else "", text[number.end() :] if number else text))
+            self.prose.listed.append(
+                ListedReference(number[1] if number else "", text[number.end() :] if number else text)
+            )
             return
         if not text or self._table:
             return
