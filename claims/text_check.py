@@ -81,7 +81,7 @@ class ClaimChecker:
         """A claim about passages; without markers in it, they are put at its end."""
         sources = self.sources(passages)
         markers = "".join(f"[{source.evidence.id}]" for source in sources)
-        shown = marked.replace(OTHER_MARK, _OTHER)
+        shown = marked.replace(OTHER_MARK, OTHER_SOURCE)
         sentence = shown.replace(OWN_MARK, markers) if OWN_MARK in shown else f"{shown} {markers}"
         return JudgedClaim(CitedClaim(sentence, sources, needed_context(marked, before)), tuple(passages))
 
@@ -99,7 +99,7 @@ class ClaimChecker:
 # Where a claim cites what it is compared with, and where it cites anything else.
 OWN_MARK: Final = "[@]"
 OTHER_MARK: Final = "[@other]"
-_OTHER: Final = "[other source]"  # as the prompt of the judge has it
+OTHER_SOURCE: Final = "[other source]"  # as the prompt of the judge has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,11 @@ class _CitedWorkAt:
 
 @dataclass
 class _SentenceCheck:
-    """What was found for one sentence so far."""
+    """What was found for one sentence so far; `text` is it without its citations."""
 
     sentence: ManuscriptSentence
     works: list[_CitedWorkAt]
+    text: str
     passages: dict[str, list[ClaimPassage]] = field(default_factory=dict)
     claim: JudgedClaim | None = None
     elsewhere: list[PassageRecord] = field(default_factory=list)
@@ -148,6 +149,14 @@ class _SentenceCheck:
             return f"{', '.join(self.missing)} {'is' if len(self.missing) == 1 else 'are'} not in the library."
         return self.claim.reason if self.claim is not None else "No passage of the cited paper could be read."
 
+    def markers(self, ids: Mapping[str, str]) -> list[str]:
+        """For each citation, the markers of its papers, by key; "" is a paper that the library lacks."""
+        papers = [
+            dict.fromkeys(work.paper for work in self.works if work.mark == number)
+            for number in range(len(self.sentence.marks))
+        ]
+        return ["".join(ids.get(key, "") for key in keys) for keys in papers]
+
 
 @dataclass(frozen=True)
 class ManuscriptCheck:
@@ -169,12 +178,25 @@ class ManuscriptCheck:
         sentences = await asyncio.to_thread(self.manuscript.sentences, tuple(self.references.entries.values()))
         papers = {paper.key: paper for paper in await asyncio.to_thread(self.checker.library.papers)}
         in_library = {**{key: key for key in papers}, **self.references.in_library}
-        checks = [_SentenceCheck(sentence, self._works(sentence, in_library)) for sentence in sentences]
+        checks = [
+            _SentenceCheck(
+                sentence,
+                [
+                    _CitedWorkAt(work.shown, key, in_library.get(key, ""), number)
+                    for number, mark in enumerate(sentence.marks)
+                    for work in mark.works
+                    for key in [self.references.key_of(work) or work.key]
+                ],
+                self.manuscript.marked(sentence, ()),
+            )
+            for sentence in sentences
+        ]
         cited = [check for check in checks if check.works]
         how = "with their nearest passages; no model judges them" if self.checker.judge is None else "to be judged"
         self.checker.progress.on_notice(f"{counted(len(checks), 'sentence')}, {len(cited)} with citations {how}.")
         if self.parts & {"claims", "numbers"}:
-            texts = await asyncio.to_thread(self._read_papers, cited)
+            keys = {key for check in cited for key in check.papers}
+            texts = await asyncio.to_thread(lambda: {key: WholePaper.of(self.checker.library, key) for key in keys})
             await gather_all(self._find_passages(check, texts) for check in cited)
         if "claims" in self.parts:
             await self._judge_cited(cited)
@@ -188,23 +210,10 @@ class ManuscriptCheck:
             references = await asyncio.to_thread(self._check_references, checks, papers, unknown)
         return [self._record(check, papers) for check in checks], references
 
-    def _works(self, sentence: ManuscriptSentence, in_library: Mapping[str, str]) -> list[_CitedWorkAt]:
-        return [
-            _CitedWorkAt(work.shown, key, in_library.get(key, ""), number)
-            for number, mark in enumerate(sentence.marks)
-            for work in mark.works
-            for key in [self.references.key_of(work) or work.key]
-        ]
-
-    def _read_papers(self, cited: Sequence[_SentenceCheck]) -> dict[str, WholePaper]:
-        keys = {key for check in cited for key in check.papers}
-        return {key: WholePaper.of(self.checker.library, key) for key in keys}
-
     async def _find_passages(self, check: _SentenceCheck, texts: Mapping[str, WholePaper]) -> None:
         if check.papers:
-            text = self.manuscript.marked(check.sentence, ())
-            check.passages = await self.checker.find(text, check.sentence.before, check.papers, MOST_PASSAGES)
-            near = [found for key in check.papers if (found := texts[key].sentences.nearest(text))]
+            check.passages = await self.checker.find(check.text, check.sentence.before, check.papers, MOST_PASSAGES)
+            near = [found for key in check.papers if (found := texts[key].sentences.nearest(check.text))]
             check.said = max(near, key=lambda item: item.share, default=None)
 
     async def _judge_cited(self, cited: Sequence[_SentenceCheck]) -> None:
@@ -221,30 +230,25 @@ class ManuscriptCheck:
     def _claim(self, check: _SentenceCheck) -> JudgedClaim:
         """The claim with the passages of each cited paper, whose markers stand where it is cited."""
         most = max(_FEWEST_PASSAGES, self.checker.most // len(check.papers))
-        text = self.manuscript.marked(check.sentence, ())
-        chosen = choose_sentences(text, [item for found in check.passages.values() for item in found[:most]])
+        chosen = choose_sentences(check.text, [item for found in check.passages.values() for item in found[:most]])
         sources = self.checker.sources(chosen)
-        marked = self.manuscript.marked(check.sentence, self._markers(check, sources))
-        before = needed_context(text, check.sentence.before)
-        return JudgedClaim(CitedClaim(marked, sources, before), tuple(chosen))
-
-    def _markers(self, check: _SentenceCheck, sources: Sequence[Source]) -> list[str]:
-        """For each citation of a sentence, the markers of the passages of its papers, behind the names it shows."""
-        made: list[str] = []
-        for number, mark in enumerate(check.sentence.marks):
-            papers = [work.paper for work in check.works if work.mark == number]
-            ids = "".join(f"[{source.evidence.id}]" for source in sources if source.paper.key in papers)
-            ids += _OTHER if "" in papers else ""
-            names = written_citation(self.manuscript.text, mark, self.references.entries) if mark.narrative else ""
-            made.append(f"{names} {ids}".strip())
-        return made
+        ids = dict.fromkeys(check.papers, "") | {"": OTHER_SOURCE}
+        for source in sources:
+            ids[source.paper.key] += f"[{source.evidence.id}]"
+        names = [
+            written_citation(self.manuscript.text, mark, self.references.entries) if mark.narrative else ""
+            for mark in check.sentence.marks
+        ]
+        cited = [f"{name} {markers}".strip() for name, markers in zip(names, check.markers(ids), strict=True)]
+        before = needed_context(check.text, check.sentence.before)
+        return JudgedClaim(CitedClaim(self.manuscript.marked(check.sentence, cited), sources, before), tuple(chosen))
 
     async def _suspect_key(self, check: _SentenceCheck) -> None:
         """Without a judge: note other papers that are much nearer to a sentence than those that it cites."""
         best = max((item.cosine for found in check.passages.values() for item in found), default=0.0)
         if len(check.papers) != len({work.entry for work in check.works}):
             return
-        text = self.manuscript.marked(check.sentence, ())
+        text = check.text
         own = check.said.share if check.said is not None else 0.0
         other = await asyncio.to_thread(nearest_in_library, self.checker.library, text, check.papers)
         if other is not None and other.share >= SAME_WORDS and other.share - own >= _MORE_WORDS:
@@ -263,14 +267,12 @@ class ManuscriptCheck:
 
     async def _look_elsewhere(self, checks: Sequence[_SentenceCheck]) -> None:
         """Find which other papers of the library say a sentence, by the judge if there is one."""
-        texts = [self.manuscript.marked(check.sentence, ()) for check in checks]
         found = await gather_all(
-            self.checker.elsewhere(text, check.sentence.before, check.papers)
-            for text, check in zip(texts, checks, strict=True)
+            self.checker.elsewhere(check.text, check.sentence.before, check.papers) for check in checks
         )
         claims = [
-            self.checker.claim(text, check.sentence.before, passages)
-            for text, check, passages in zip(texts, checks, found, strict=True)
+            self.checker.claim(check.text, check.sentence.before, passages)
+            for check, passages in zip(checks, found, strict=True)
         ]
         for check, claim in zip(checks, await self.checker.judged(claims), strict=True):
             check.elsewhere = elsewhere_records(claim)
@@ -353,11 +355,10 @@ class ManuscriptCheck:
             for key, found in check.passages.items()
             if found and key in papers
         ]
-        marked = self.manuscript.marked(check.sentence, _paper_markers(check, ids))
+        marked = self.manuscript.marked(check.sentence, check.markers({key: f"[{name}]" for key, name in ids.items()}))
         found = number_faults(marked, near, whole, self.experiment, check.said)
         if check.said is not None:
-            text = self.manuscript.marked(check.sentence, ())
-            found += wording_faults(text, check.said, check.said.chunk.key)
+            found += wording_faults(check.text, check.said, check.said.chunk.key)
         return [*found, *(quote_faults(marked, whole) if check.works else [])]
 
     def _check_references(
@@ -399,18 +400,6 @@ class ManuscriptCheck:
             "elsewhere": check.elsewhere,
             "faults": check.faults,
         }
-
-
-def _paper_markers(check: _SentenceCheck, ids: Mapping[str, str]) -> list[str]:
-    """For each citation of a sentence, one marker for each of its papers."""
-    return [
-        "".join(
-            f"[{ids[key]}]"
-            for key in dict.fromkeys(work.paper for work in check.works if work.mark == number)
-            if key in ids
-        )
-        for number in range(len(check.sentence.marks))
-    ]
 
 
 def _source(check: _SentenceCheck, work: _CitedWorkAt) -> SourceRecord:
