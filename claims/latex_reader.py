@@ -7,7 +7,6 @@ cannot be read costs one notice and never the rest. Time is linear in the length
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -238,28 +237,34 @@ class _Scan:
 
     def _command(self, name: str, start: int, stop: int, end: int) -> int:
         """Read a command and what belongs to it; returns the position behind it."""
-        bare = name.rstrip("*")
-        handlers: dict[str, Callable[[int], int]] = {
-            "input": self._input,
-            "include": self._input,
-            "subfile": self._input,
-            "bibliography": self._bibliography,
-            "addbibresource": self._bibliography,
-            "label": self._label,
-            "nocite": self._nocite,
-        }
-        if name in self._reading.macros:
-            return self._expand(self._reading.macros[name], start, stop)
-        if bare in handlers:
-            return handlers[bare](stop)
+        bare, reading = name.rstrip("*"), self._reading
+        if name in reading.macros:
+            return self._expand(reading.macros[name], start, stop)
         if name in _DEFINITIONS:
             return self._define(name, stop)
         if bare in ("begin", "end"):
             return self._environment(bare, start, stop, end)
+        if bare in ("input", "include", "subfile"):
+            return self._input(stop)
+        if bare in ("bibliography", "addbibresource"):
+            return self._bibliography(stop)
         if bare in _SECTIONS:
-            return self._heading(_SECTIONS[bare], start, stop)
-        if bare in _REFERENCES:
-            return self._pointer(start, stop)
+            _, inner, behind = self._argument(self._options(stop))
+            self._paragraph(start)
+            self._add("#" * _SECTIONS[bare] + " ", start, start)
+            self.read(*inner)
+            self._paragraph(behind)
+            return behind
+        if bare in ("label", "nocite") or bare in _REFERENCES:
+            content, _, behind = self._argument(stop)
+            if bare == "label":
+                reading.labels.append(content.strip())
+            elif bare == "nocite":
+                reading.silent += _KEYS.findall(content)
+            else:
+                for target in filter(None, (one.strip() for one in content.split(","))):
+                    reading.point("label", target, target, self._unit, *self._place(start, behind))
+            return behind
         if _CITES.fullmatch(name) and bare not in _NO_CITATION and "cite" in name.lower():
             return self._citation(name, start, stop)
         return self._small_command(bare, start, stop, end)
@@ -270,7 +275,14 @@ class _Scan:
             self._footnotes.append(inner)
             return stop
         if name in ("[", "("):
-            return self._display(name, start, stop, end)
+            close = self._text.find("\\]" if name == "[" else "\\)", stop, min(end, stop + 8_000))
+            if close < 0:
+                return stop
+            if name == "[":
+                self._formula(start, self._text[stop:close])
+            else:
+                self._add(f"${' '.join(self._text[stop:close].split())}$", start, close + 2)
+            return close + 2
         if name in ("SI", "qty", "num", "unit", "si", "SIrange", "qtyrange"):
             return self._quantity(name, start, stop)
         if name in ("item", "par", "bigskip", "medskip", "newpage", "clearpage", "pagebreak"):
@@ -359,22 +371,6 @@ class _Scan:
             self._add(f"@{{{keys[0]}}}" if narrative else f"[{written}]", start, place)
         return place
 
-    def _nocite(self, stop: int) -> int:
-        content, _, behind = self._argument(stop)
-        self._reading.silent += _KEYS.findall(content)
-        return behind
-
-    def _pointer(self, start: int, stop: int) -> int:
-        content, _, behind = self._argument(stop)
-        for name in filter(None, (one.strip() for one in content.split(","))):
-            self._reading.point("label", name, name, self._unit, *self._place(start, behind))
-        return behind
-
-    def _label(self, stop: int) -> int:
-        content, _, behind = self._argument(stop)
-        self._reading.labels.append(content.strip())
-        return behind
-
     def _bibliography(self, stop: int) -> int:
         content, _, behind = self._argument(self._options(stop))
         names = [name.strip() for name in content.split(",") if name.strip()]
@@ -429,14 +425,6 @@ class _Scan:
         else:
             self._reading.note(f"{self._reading.files[0]}: macros expand too far; some were left out.")
         return place
-
-    def _heading(self, level: int, start: int, stop: int) -> int:
-        _, inner, behind = self._argument(self._options(stop))
-        self._paragraph(start)
-        self._add("#" * level + " ", start, start)
-        self.read(*inner)
-        self._paragraph(behind)
-        return behind
 
     def _environment(self, side: str, start: int, stop: int, end: int) -> int:
         content, _, behind = self._argument(stop)
@@ -501,16 +489,6 @@ class _Scan:
         self._reading.space(self._unit, self._place(start)[0])
         self._add("\u2026." if inside.rstrip().endswith(".") else "\u2026", start, start)
         self._reading.space(self._unit, self._place(start)[0])
-
-    def _display(self, name: str, start: int, stop: int, end: int) -> int:
-        close = self._text.find("\\]" if name == "[" else "\\)", stop, min(end, stop + 8_000))
-        if close < 0:
-            return stop
-        if name == "[":
-            self._formula(start, self._text[stop:close])
-        else:
-            self._add(f"${' '.join(self._text[stop:close].split())}$", start, close + 2)
-        return close + 2
 
     def _quantity(self, name: str, start: int, stop: int) -> int:
         """`\\SI{5}{\\milli\\gram}` as "5 mg"."""

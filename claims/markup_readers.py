@@ -87,7 +87,10 @@ def read_markdown(path: str) -> Manuscript:
     for block in parse_blocks(source, "paper"):
         raw = source[block.start : block.end]
         if block.kind == "front_matter":
-            prose.bibliographies += _named_bibliographies(block.token.content)
+            named = _BIBLIOGRAPHY.search(block.token.content)
+            names = [named["one"] or "", *re.findall(r"-[ \t]*([^\n]+)", named["many"])] if named else []
+            stripped = [name.strip(" \t'\"[]") for whole in names for name in whole.split(",")]
+            prose.bibliographies += filter(None, stripped)
         elif block.words is not None:
             in_list = bool(LIST_HEADING.fullmatch(block.words.content.strip()))
             prose.paragraph(0, block.start)
@@ -102,14 +105,6 @@ def read_markdown(path: str) -> Manuscript:
             prose.add(raw.rstrip(), 0, block.start, block.start + len(raw.rstrip()))
             prose.paragraph(0, block.end)
     return prose.finish("md")
-
-
-def _named_bibliographies(front_matter: str) -> list[str]:
-    found = _BIBLIOGRAPHY.search(front_matter)
-    if found is None:
-        return []
-    names = [found["one"] or "", *re.findall(r"-[ \t]*([^\n]+)", found["many"])]
-    return [name.strip(" \t'\"[]") for whole in names for name in whole.split(",") if name.strip(" \t'\"[]")]
 
 
 def split_references(raw: str) -> list[ListedReference]:
@@ -159,14 +154,23 @@ class _TypstScan:
         if token["escaped"]:
             self.prose.add(token[0][1:], 0, start, stop)
         elif token["math"]:
-            self._math(token["math"], start, stop)
+            inside = token["math"][1:-1]
+            if inside[:1].isspace() and inside[-1:].isspace():
+                self.prose.add("\u2026", 0, start, start)
+            else:
+                plain = re.fullmatch(r"[\d\s.,+<>=()%-]{1,60}|[A-Za-z]", inside)
+                self.prose.add(inside if plain else f"${' '.join(inside.split())}$", 0, start, stop)
         elif token["heading"]:
             self.prose.paragraph(0, start)
             self.prose.add("#" * len(token["heading"].strip()) + " ", 0, start, stop)
             self._in_heading = True
         elif token["at"]:
-            self._reference(token["at"][1:].rstrip(".:-"), start, token)
-            return start + 1 + len(token["at"][1:].rstrip(".:-")) if not token["supplement"] else stop
+            name = token["at"][1:].rstrip(".:-")
+            if name in self.prose.labels or CROSS_REFERENCE.fullmatch(f"@{name}"):
+                self.prose.point("label", name, name, 0, start, stop)
+            else:
+                self.prose.add(f"[@{{{name}}}]", 0, start, stop)
+            return stop if token["supplement"] else start + 1 + len(name)
         elif token["label"]:
             return stop
         elif token["code"]:
@@ -180,24 +184,14 @@ class _TypstScan:
             self.prose.add(token["plain"], 0, start, stop)
         return stop
 
-    def _reference(self, name: str, start: int, token: re.Match[str]) -> None:
-        if name in self.prose.labels or CROSS_REFERENCE.fullmatch(f"@{name}"):
-            self.prose.point("label", name, name, 0, start, token.end())
-        else:
-            self.prose.add(f"[@{{{name}}}]", 0, start, token.end())
-
-    def _math(self, math: str, start: int, stop: int) -> None:
-        inside = math[1:-1]
-        if inside[:1].isspace() and inside[-1:].isspace():
-            self.prose.add("\u2026", 0, start, start)
-        else:
-            plain = re.fullmatch(r"[\d\s.,+<>=()%-]{1,60}|[A-Za-z]", inside)
-            self.prose.add(inside if plain else f"${' '.join(inside.split())}$", 0, start, stop)
-
     def _code(self, name: str, start: int, stop: int, end: int) -> int:
         """Read a function call: its content, and what it cites."""
         if name in _STATEMENTS:
-            return self._statement(stop, end)
+            line = self._source.find("\n", stop, end)
+            line = end if line < 0 else line
+            for opening in filter(lambda at: at >= 0, (self._source.find(sign, stop, line) for sign in "([{")):
+                line = max(line, self._closing(opening, end))
+            return line
         behind = self._closing(stop, end) if self._source.startswith("(", stop) else stop
         arguments = self._source[stop:behind]
         if name == "#cite":
@@ -217,15 +211,6 @@ class _TypstScan:
                 self.read(opening + 1, self._closing(opening, behind) - 1)
                 self.prose.paragraph(0, behind)
         return behind
-
-    def _statement(self, stop: int, end: int) -> int:
-        line = self._source.find("\n", stop, end)
-        line = end if line < 0 else line
-        for sign in "([{":
-            opening = self._source.find(sign, stop, line)
-            if opening >= 0:
-                line = max(line, self._closing(opening, end))
-        return line
 
     def _closing(self, opening: int, end: int) -> int:
         """The position behind the bracket that closes the one at `opening`."""

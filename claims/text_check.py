@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from ..documents import Chunk, Paper
 from ..experiment import Experiment
@@ -149,6 +149,14 @@ class _SentenceCheck:
             return f"{', '.join(self.missing)} {'is' if len(self.missing) == 1 else 'are'} not in the library."
         return self.claim.reason if self.claim is not None else "No passage of the cited paper could be read."
 
+    def source(self, work: _CitedWorkAt) -> SourceRecord:
+        """What one cited work alone gives."""
+        if work.paper and self.claim is not None:
+            return self.claim.source(work.paper, work.written, work.entry)
+        label: ClaimLabel = "unread" if work.paper else "not_in_library"
+        named = {"written": work.written, "key": work.entry, "paper": work.paper, "label": label}
+        return cast(SourceRecord, {**named, "passages": [], "cites": []})
+
     def markers(self, ids: Mapping[str, str]) -> list[str]:
         """For each citation, the markers of its papers, by key; "" is a paper that the library lacks."""
         papers = [
@@ -287,7 +295,11 @@ class ManuscriptCheck:
             if check.kind is not None:
                 continue
             check.kind = uncited_kind(sentence.shown, sentence.section)
-            if check.kind == "needs" and (self._carries_on(check, checks) or sentence.shown.strip(" .") in own):
+            # What goes on with a sentence that cites is covered by that citation.
+            last = checks[sentence.position - 1] if sentence.position else None
+            follows = last is not None and last.works and sentence.before == last.sentence.shown
+            covered = follows and is_context_dependent(sentence.shown)
+            if check.kind == "needs" and (covered or sentence.shown.strip(" .") in own):
                 check.kind = "other"
             if check.kind not in ("other", "opinion") and not is_plainly_own(sentence.shown):
                 asked.append(check)
@@ -316,16 +328,10 @@ class ManuscriptCheck:
             message = f'{near.chunk.key}{page} has nearly these words: "{words}". It needs a citation.'
             check.faults.append(fault("copied-uncited", message))
 
-    def _carries_on(self, check: _SentenceCheck, checks: Sequence[_SentenceCheck]) -> bool:
-        """Whether the sentence before it in its paragraph cites, and it goes on with that."""
-        place = check.sentence.position
-        if not place or check.sentence.before != checks[place - 1].sentence.shown:
-            return False
-        return bool(checks[place - 1].works) and is_context_dependent(check.sentence.shown)
-
     def _check_details(
         self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
     ) -> None:
+        """Note the faults of names, numbers, wording and quotations, compared with whole papers."""
         known = tuple(self.references.entries.values())
         for check in checks:
             cited = [
@@ -334,32 +340,26 @@ class ManuscriptCheck:
             check.faults += name_faults(check.sentence, self.manuscript.text, cited, known)
             if check.missing:
                 continue  # its numbers may be those of a paper that is not here
-            check.faults += self._detail_faults(check, papers, texts)
-
-    def _detail_faults(
-        self, check: _SentenceCheck, papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
-    ) -> list[FaultRecord]:
-        """The faults of numbers, wording and quotations, compared with whole papers."""
-        own = speaks_of_itself(check.sentence.shown)
-        if not check.works and (
-            self.experiment is None or uncited_kind(check.sentence.shown, check.sentence.section) != "own"
-        ):
-            return []
-        same = check.said is not None and check.said.share >= SAME_WORDS
-        if check.works and own and self.experiment is None and not same:
-            return []  # its numbers may be the text's own
-        ids = {key: f"E{number}" for number, key in enumerate(check.papers, 1)}
-        whole = [whole_source(papers[key], texts[key].text, ids[key]) for key in check.papers if texts[key].text]
-        near = [
-            whole_source(papers[key], "\n\n".join(item.chunk.text for item in found), ids[key])
-            for key, found in check.passages.items()
-            if found and key in papers
-        ]
-        marked = self.manuscript.marked(check.sentence, check.markers({key: f"[{name}]" for key, name in ids.items()}))
-        found = number_faults(marked, near, whole, self.experiment, check.said)
-        if check.said is not None:
-            found += wording_faults(check.text, check.said, check.said.chunk.key)
-        return [*found, *(quote_faults(marked, whole) if check.works else [])]
+            shown, section, said = check.sentence.shown, check.sentence.section, check.said
+            if not check.works and (self.experiment is None or uncited_kind(shown, section) != "own"):
+                continue
+            same = said is not None and said.share >= SAME_WORDS
+            if check.works and self.experiment is None and not same and speaks_of_itself(shown):
+                continue  # its numbers may be the text's own
+            ids = {key: f"E{number}" for number, key in enumerate(check.papers, 1)}
+            whole = [whole_source(papers[key], texts[key].text, ids[key]) for key in check.papers if texts[key].text]
+            near = [
+                whole_source(papers[key], "\n\n".join(item.chunk.text for item in found), ids[key])
+                for key, found in check.passages.items()
+                if found and key in papers
+            ]
+            markers = check.markers({key: f"[{name}]" for key, name in ids.items()})
+            marked = self.manuscript.marked(check.sentence, markers)
+            check.faults += number_faults(marked, near, whole, self.experiment, said)
+            if said is not None:
+                check.faults += wording_faults(check.text, said, said.chunk.key)
+            if check.works:
+                check.faults += quote_faults(marked, whole)
 
     def _check_references(
         self, checks: Sequence[_SentenceCheck], papers: Mapping[str, Paper], unknown: Mapping[str, FaultRecord]
@@ -396,24 +396,10 @@ class ManuscriptCheck:
             "kind": "cited" if cited else check.kind or "other",
             "label": check.label if cited and judged else "unjudged",
             "reason": check.reason if cited and judged else "",
-            "sources": [_source(check, work) for work in reversed(once.values())] if judged else [],
+            "sources": [check.source(work) for work in reversed(once.values())] if judged else [],
             "elsewhere": check.elsewhere,
             "faults": check.faults,
         }
-
-
-def _source(check: _SentenceCheck, work: _CitedWorkAt) -> SourceRecord:
-    if work.paper and check.claim is not None:
-        return check.claim.source(work.paper, work.written, work.entry)
-    label: ClaimLabel = "unread" if work.paper else "not_in_library"
-    return {
-        "written": work.written,
-        "key": work.entry,
-        "paper": work.paper,
-        "label": label,
-        "passages": [],
-        "cites": [],
-    }
 
 
 def elsewhere_records(claim: JudgedClaim) -> list[PassageRecord]:

@@ -14,7 +14,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from xml.parsers import expat
@@ -59,14 +59,6 @@ class _Field:
     instruction: str = ""
     in_result: bool = False
     written: str | None = None
-
-
-@dataclass
-class _WordParagraph:
-    """The paragraph that is read."""
-
-    style: str = ""
-    pieces: list[tuple[str, int]] = field(default_factory=list)
 
 
 def open_document(path: Path) -> zipfile.ZipFile:
@@ -143,7 +135,8 @@ class WordText:
         self.changes += note.changes
 
     def _reset(self) -> None:
-        self._paragraph = _WordParagraph()
+        self._style = ""
+        self._pieces: list[tuple[str, int]] = []
         self._fields: list[_Field] = []
         self._skip = 0
         self._table = 0
@@ -177,9 +170,9 @@ class WordText:
         elif local == "tbl":
             self._table += 1
         elif local == "p" and name.startswith("w:"):
-            self._paragraph, self._length = _WordParagraph(), 0
+            self._style, self._pieces, self._length = "", [], 0
         elif local == "pStyle":
-            self._paragraph.style = self._styles.get(attributes.get("w:val", ""), attributes.get("w:val", ""))
+            self._style = self._styles.get(attributes.get("w:val", ""), attributes.get("w:val", ""))
         elif local == "r":
             self._run_start, self._raised = at, False
             self._run_text = self._length
@@ -197,7 +190,11 @@ class WordText:
         elif local == "sdt":
             self._controls.append("")
         elif local == "tag" and self._controls:
-            self._control(attributes.get("w:val", ""))
+            # Mendeley Cite keeps a citation in the tag of a content control.
+            tag = attributes.get("w:val", "")
+            if tag.startswith(_MENDELEY) and (works := _csl_works(_decoded(tag.rpartition("_")[2]))):
+                self._write(works)
+                self._controls[-1] = "written"
         elif local == "bookmarkStart":
             self.prose.labels.append(attributes.get("w:name", ""))
 
@@ -237,7 +234,7 @@ class WordText:
                 self._put(f"^{data.strip()}^" if raised else data)
 
     def _put(self, text: str) -> None:
-        self._paragraph.pieces.append((text, self._length))
+        self._pieces.append((text, self._length))
         self._length += len(text)
 
     def _field(self, kind: str) -> None:
@@ -263,19 +260,10 @@ class WordText:
             self._in_list = self._in_list or bool(_BIBLIOGRAPHY.search(instruction))
             pointed = _REF_FIELD.match(instruction)
             if pointed and not self._skip:
-                self._paragraph.pieces.append((f"\ue020{pointed[1]}", self._length))
+                self._pieces.append((f"\ue020{pointed[1]}", self._length))
         if works:
             self._write(works)
             begun.written = ""
-
-    def _control(self, tag: str) -> None:
-        """Mendeley Cite keeps a citation in the tag of a content control."""
-        if not tag.startswith(_MENDELEY):
-            return
-        works = _csl_works(_decoded(tag.rpartition("_")[2]))
-        if works:
-            self._write(works)
-            self._controls[-1] = "written"
 
     def _write(self, works: list[Paper]) -> None:
         for paper in works:
@@ -283,14 +271,14 @@ class WordText:
         self._put("[" + "; ".join(f"@{{{paper.key}}}" for paper in works) + "]")
 
     def _finish_paragraph(self) -> None:
-        paragraph, unit = self._paragraph, self.paragraphs
+        unit = self.paragraphs
         self.paragraphs += 1
-        text = "".join(piece for piece, _ in paragraph.pieces if not piece.startswith("\ue020")).strip()
-        heading = _HEADING.fullmatch(paragraph.style.strip())
+        text = "".join(piece for piece, _ in self._pieces if not piece.startswith("\ue020")).strip()
+        heading = _HEADING.fullmatch(self._style.strip())
         of_list = LIST_HEADING.fullmatch(text) is not None
         if text and (heading or of_list):
             self._in_list = of_list
-        elif text and (self._in_list or _LIST_STYLE.fullmatch(paragraph.style.strip())):
+        elif text and (self._in_list or _LIST_STYLE.fullmatch(self._style.strip())):
             number = _NUMBER.match(text)
             self.prose.listed.append(
                 ListedReference(number[1] if number else "", text[number.end() :] if number else text)
@@ -301,19 +289,16 @@ class WordText:
         self.prose.paragraph(unit, 0)
         if heading or of_list:
             self.prose.add("#" * min(6, 1 + int(heading[1] or 0) if heading else 1) + " ", unit, 0, 0)
-        for piece, at in paragraph.pieces:
+        for piece, at in self._pieces:
             if piece.startswith("\ue020"):
                 self.prose.point("label", piece[1:], "", unit, at, at)
             else:
-                self._add_piece(piece, unit, at)
-
-    def _add_piece(self, piece: str, unit: int, at: int) -> None:
-        done = 0
-        for broken in _BROKEN_REFERENCE.finditer(piece):
-            self.prose.add(piece[done : broken.start()], unit, at + done, at + broken.start())
-            self.prose.point("label", broken[0], broken[0], unit, at + broken.start(), at + broken.end())
-            done = broken.end()
-        self.prose.add(piece[done:], unit, at + done, at + len(piece))
+                done = 0
+                for broken in _BROKEN_REFERENCE.finditer(piece):
+                    self.prose.add(piece[done : broken.start()], unit, at + done, at + broken.start())
+                    self.prose.point("label", broken[0], broken[0], unit, at + broken.start(), at + broken.end())
+                    done = broken.end()
+                self.prose.add(piece[done:], unit, at + done, at + len(piece))
 
 
 def _style_names(xml: bytes) -> dict[str, str]:
