@@ -32,6 +32,14 @@ _MEASURED: Final = re.compile(
     r"|\bfrom\s\d[\d.,%]{0,10}\sto\s\d",
     re.IGNORECASE,
 )
+_FIELD: Final = re.compile(
+    r"\b(?:is|are|was|were|has|have)\s(?:[a-z]+ly\s)?(?:been\s)?(?:[a-z]+ly\s)?(?:shown|known|reported|established|accepted"
+    r"|associated|linked|implicated|introduced|proposed|demonstrated|believed|considered|recogni[sz]ed|estimated)\b"
+    r"|\b(?:causes?|induces?|impairs?|inhibits?|increases?\sthe\srisk|reduces?\sthe\srisk|leading\scause"
+    r"|(?:ha(?:s|ve)\s)?become\sthe)\b|\b(?:several|many|numerous|previous|recent|earlier)\s(?:[a-z]+\s)?(?:groups|studies"
+    r"|authors|reports|works|papers|reviews)\b",
+    re.IGNORECASE,
+)
 # Signs that a sentence rests on others' work; none of them decides alone. A logistic regression on the sentences of 42
 # papers, with and without a citation, kept these few of the words of every field (bench/mutated_papers.py).
 _WEIGHTS: Final = {
@@ -41,10 +49,10 @@ _WEIGHTS: Final = {
 _ET_AL: Final = 1.4
 _OF_SECTIONS: Final = {Category.INTRODUCTION: 0.9, Category.RELATED_WORK: 0.9, Category.ABSTRACT: -1.0}
 _OF_NO_SECTION: Final = 0.15
-_OF_LENGTH: Final = (-0.3, 0.5)  # of a short and of a long sentence
+_OF_LENGTH: Final = (-0.9, 0.5)  # of a short and of a long sentence
 _READ: Final = 600  # characters
 _SHORT, _LONG = 12, 25  # words
-_ENOUGH: Final = 0.33
+_ENOUGH: Final = 0.45
 _THANKS: Final = re.compile(
     r"\b(?:thanks?|grateful|funded|grants?\s|acknowledg|conflicts?\sof\sinterest|competing\sinterests|available\sat)\b",
     re.IGNORECASE,
@@ -75,7 +83,7 @@ def uncited_kind(text: str, section: str) -> UncitedKind:
     placed = standard_section(section)
     if placed in _OF_ITSELF and _PAST.search(words) and not _PRESENT.search(words):
         return "own"
-    if _MEASURED.search(words):
+    if _MEASURED.search(words) or _FIELD.search(words):
         return "needs"
     forms = [word.form for word in split_words(words[:_READ])]
     score = sum(_WEIGHTS.get(form, 0.0) for form in set(forms)) + _ET_AL * ("et al" in words[:_READ])
