@@ -84,7 +84,6 @@ __all__ = [
     "shown_place",
     "summary_lines",
 ]
-
 _WORD_WEIGHT: Final = 0.6  # a claim repeats more words of its source than a question does; see docs/scores.md
 _PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
 

@@ -59,13 +59,7 @@ async def render_file(
 ) -> bytes:
     """Render the file `name` of a record whose files are called `stem`; raises `UnknownFileError`.
 
-    Args:
-        record: the record of a finished run or turn.
-        stem: the name of its files, without the extension.
-        name: the file to render.
-        session: the open library.
-        page_images: put images of the cited PDF pages into an evidence report.
-        file_of: finds a paper's file from its source.
+    With `page_images` an evidence report has images of the cited PDF pages; `file_of` finds a paper's file.
     """
     images = ReportImages({}, {})
     if name.endswith(".evidence.html"):

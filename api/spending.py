@@ -45,12 +45,7 @@ def prune_journal(
 ) -> dict[str, Any]:
     """Delete cached answers no unfinished run needs; returns the JSON of `journal prune`. Blocks.
 
-    Args:
-        home: a home with a library.
-        older_than: answers older than this many days.
-        rejected: answers that failed validation.
-        embeddings: only embedding vectors.
-        dry_run: just count.
+    `older_than` is in days; `rejected` are answers that failed validation; `dry_run` only counts.
     """
     from ..models.journal.maintenance import prune
 

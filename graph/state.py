@@ -5,7 +5,6 @@ Checkpoints contain the whole state, so a chunk's text would be written again at
 
 from __future__ import annotations
 
-import asyncio
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,15 +21,13 @@ from ..documents.chunking import Window
 from ..drafts.sentence_edits import Attempt
 from ..drafts.verdicts import VerdictRecord
 from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_query
-from ..experiment import Experiment, SectionKind, parse_experiment
-from ..plurals import counted
+from ..experiment import SectionKind, parse_experiment
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
 from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
 from ..tools.window_search import with_columns
-from .run_events import evidence_found
-from .session import Session
+from .run_events import EvidenceEvent
 
 
 class NeedRecord(TypedDict):
@@ -52,28 +49,21 @@ class WindowRecord(TypedDict):
 
 
 class WrittenSection(TypedDict):
-    """A finished section of a paper, before its citations are rendered; its record is built from this.
-
-    `offered` is the evidence of earlier sections that its writer was shown, `read` the other chunks that its agent
-    read, `spent` the cost of the paper up to the end of this section.
-    """
+    """A finished section of a paper, before its citations are rendered; its record is built from this."""
 
     section: SectionKind
     draft: DraftRecord
     findings: list[FindingRecord]
     verdicts: list[VerdictRecord]
     warnings: list[str]
-    offered: list[str]
+    offered: list[str]  # the evidence of earlier sections that its writer was shown
     needs: list[NeedRecord]
-    read: list[str]
-    spent: dict[str, Any]
+    read: list[str]  # the other chunks that its agent read
+    spent: dict[str, Any]  # the cost of the paper up to the end of this section
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append evidence with new ids; ids keep their chunk for the whole thread.
-
-    If a search finds evidence that the conversation recalled, the new record replaces the old one.
-    """
+    """Append evidence with new ids; a record with a known id, such as a recalled one found again, replaces that."""
     again = {record["id"]: record for record in new}
     kept = [again.pop(record["id"], record) for record in known]
     return kept + list(again.values())
@@ -108,14 +98,11 @@ class PaperOutput(TypedDict):
 
 
 class RunState(TypedDict, total=False):
-    """The state that every run has, of a section, a paper or a question.
-
-    `needs` are the planned needs, `read_chunks` the ids of the chunks that were read for them.
-    """
+    """The state that every run has, of a section, a paper or a question."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     needs: list[NeedRecord]
-    read_chunks: Annotated[list[str], operator.add]
+    read_chunks: Annotated[list[str], operator.add]  # the ids of the chunks that were read for the needs
     queries: Annotated[list[QueryRecord], operator.add]
     evidence: Annotated[list[dict[str, Any]], merge_evidence]
     searches_used: Annotated[int, operator.add]
@@ -136,15 +123,13 @@ class RunState(TypedDict, total=False):
 class SectionState(RunState, total=False):
     """The state of a run that writes one section, or the sections of a paper one after the other.
 
-    Only a paper has `written`, its finished sections, and `offered`, the evidence of earlier sections that the
-    current one is shown. A paper's queries and evidence add up over all sections; its other fields are reset for
-    each.
+    A paper's queries and evidence add up over all sections; its other fields are reset for each.
     """
 
     section: SectionKind
     experiment: dict[str, Any]
-    offered: list[str]
-    written: list[WrittenSection]
+    offered: list[str]  # only in a paper: the evidence of earlier sections that the current one is shown
+    written: list[WrittenSection]  # only in a paper: its finished sections
 
 
 class TurnRecord(TypedDict):
@@ -155,12 +140,7 @@ class TurnRecord(TypedDict):
 
 
 class ResearchInput(TypedDict):
-    """The input of the research graph: the question, and limits if any.
-
-    The fields after `single_shot` come from a conversation: earlier turns, whether the question may refer to them
-    (it is then rewritten), the evidence they cited, the ids of all chunks that were evidence, the keys that were
-    cited (the first has number 1), and the user's feedback when the last answer is to be revised.
-    """
+    """The input of the research graph: the question, limits if any, and for a conversation what came before."""
 
     question: Annotated[str, Field(description="The question to answer from your papers.")]
     sources: NotRequired[Annotated[int, Field(description="Maximum number of papers that the answer may cite.")]]
@@ -170,12 +150,12 @@ class ResearchInput(TypedDict):
     venue: NotRequired[Annotated[str, Field(description="A part of the venue's name.")]]
     papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers to look into.")]]
     single_shot: NotRequired[Annotated[bool, Field(description="Search once, without the agent.")]]
-    turns: NotRequired[list[TurnRecord]]
-    follow_up: NotRequired[bool]
-    recalled: NotRequired[list[dict[str, Any]]]
-    evidence_ids: NotRequired[dict[str, str]]
-    numbering: NotRequired[list[str]]
-    feedback: NotRequired[str]
+    turns: NotRequired[Annotated[list[TurnRecord], Field(description="Earlier turns of the conversation.")]]
+    follow_up: NotRequired[Annotated[bool, Field(description="It may refer to earlier turns, and is then rewritten.")]]
+    recalled: NotRequired[Annotated[list[dict[str, Any]], Field(description="The evidence that earlier turns cited.")]]
+    evidence_ids: NotRequired[Annotated[dict[str, str], Field(description="Ids of all chunks that were evidence.")]]
+    numbering: NotRequired[Annotated[list[str], Field(description="The keys that were cited; the first has number 1.")]]
+    feedback: NotRequired[Annotated[str, Field(description="The user's, when the last answer is to be revised.")]]
 
 
 class ResearchOutput(TypedDict):
@@ -257,9 +237,6 @@ def evidence_key(record: Mapping[str, Any]) -> str:
     return f"{record['chunk_id']} {record['chunk_hash'][:16]} {places}"
 
 
-NEAR_PAPERS = 10  # papers whose titles are shown to the planner of needs
-
-
 def needs_of(state: RunState) -> tuple[Need, ...]:
     """The planned needs; before planning, the question or the section's default queries."""
     if records := state.get("needs"):
@@ -272,22 +249,18 @@ def needs_of(state: RunState) -> tuple[Need, ...]:
 
 
 def purpose_of(state: RunState) -> Purpose:
-    """The purpose of reading: the question with the user's feedback, or the section and its subject."""
+    """What is read for: the question with the user's feedback, or the section and its subject without own results."""
     needs = needs_of(state)
     if "question" in state:
         given = cast(ResearchState, state)
         return Purpose(f"{given['question']} {given.get('feedback', '')}".strip(), needs)
     section = cast(SectionState, state)
-    return Purpose(section_purpose(section["section"], parse_experiment(section["experiment"])), needs)
-
-
-def section_purpose(kind: str, experiment: Experiment) -> str:
-    """One line on the subject of a section, without the experiment's numbers and verdict."""
+    experiment = parse_experiment(section["experiment"])
     concept = experiment.paper_concept
     about = filter(None, map(strip_own_results, (concept.title, concept.description)))
     supposed = strip_own_results(experiment.hypothesis.description)
     claim = [f"The claim that it examines: {supposed}"] if supposed else []
-    return " ".join([f"The {kind} of a paper.", *about, *claim])
+    return Purpose(" ".join([f"The {section['section']} of a paper.", *about, *claim]), needs)
 
 
 def own_queries(state: RunState) -> list[QueryRecord]:
@@ -309,28 +282,6 @@ def searched_in_vain(state: RunState) -> list[str] | None:
     return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
 
 
-async def near_titles(session: Session, text: str) -> list[str]:
-    """The titles of the papers with summaries nearest to a text, and the size of the library."""
-    vector = await session.library.embedding.embed_query(text)
-    near = await asyncio.to_thread(session.library.nearest_papers, vector, NEAR_PAPERS)
-    total = len(await asyncio.to_thread(session.library.papers))
-    titles = [f"{item.paper.title} ({item.paper.year or 'no year'})" for item in near]
-    return [*titles, f"({counted(total, 'paper')} in all)"]
-
-
-def window_records(windows: Sequence[Window]) -> list[WindowRecord]:
-    """Windows as state records, without their texts."""
-    return [
-        {
-            "chunks": [chunk.id for chunk in window.chunks],
-            "hits": list(window.hits),
-            "cosines": [round(cosine, 4) for cosine in window.cosines],
-            "needs": list(window.needs),
-        }
-        for window in windows
-    ]
-
-
 def windows_from(records: Sequence[WindowRecord], library: Library) -> list[Window]:
     """The windows of state records, without chunks that have left the library; blocks."""
     chunks = {chunk.id: chunk for chunk in library.chunks([name for record in records for name in record["chunks"]])}
@@ -350,16 +301,6 @@ class PlannedSearch:
 
     record: QueryRecord
     searched: SearchResult
-
-
-def further_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
-    """One record for each need with another query that was searched again, with what only this found."""
-    again = [need for need in needs if need.id in searched.again]
-    own = [tuple(item for item in searched.found if item.query == need.search) for need in again]
-    return [
-        PlannedSearch(new_query(need.search, "need", [need.id], scope), SearchResult(found, ()))
-        for need, found in zip(again, own, strict=True)
-    ]
 
 
 def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
@@ -386,8 +327,18 @@ def recorded(
     """Number new evidence, record the searches, and emit an event for each piece that is not `known`."""
     new, ids = number_evidence(known, [search.searched.found for search in searches], given)
     there = {record["id"] for record in known}
-    for event in evidence_found(record for record in new if record["id"] not in there):
-        emit(event)
+    for record in new:
+        if record["id"] not in there:
+            event: EvidenceEvent = {
+                "source": "citeloom",
+                "kind": "evidence",
+                "id": record["id"],
+                "key": record["key"],
+                "page": record["page"],
+                "section": record["section"],
+                "query": record["source_query"],
+            }
+            emit(event)
     section = cast(SectionState, state).get("section")
     own: dict[str, Any] = {"section": section} if section else {}
     records = [

@@ -41,11 +41,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One service's description of a paper; fields that it does not give are empty.
-
-    `kind` is Crossref's type of work, `open_access` the link to a free PDF, `is_notice` true for a retraction notice,
-    a correction or the like, which is about another paper.
-    """
+    """One service's description of a paper; fields that it does not give are empty."""
 
     service: str
     doi: str
@@ -57,11 +53,11 @@ class Work:
     issue: str = ""
     pages: str = ""
     publisher: str = ""
-    kind: str = ""
+    kind: str = ""  # Crossref's type of work
     abstract: str = ""
     citations: int | None = None
-    open_access: str = ""
-    is_notice: bool = False
+    open_access: str = ""  # the link to a free PDF
+    is_notice: bool = False  # a retraction notice, correction or the like, which is about another paper
     notices: tuple[Notice, ...] = ()
     versions: tuple[Version, ...] = ()
 

@@ -64,17 +64,14 @@ class EditedSection:
 
 @dataclass(frozen=True)
 class EditableSection:
-    """A section's record and evidence, and the user's edits by sentence position.
-
-    `first` is the run-wide position of its first sentence, `by_hand` the section as edited in the file.
-    """
+    """A section's record and evidence, and the user's edits by sentence position."""
 
     kind: SectionKind
     record: StoredRecord
     evidence: tuple[Evidence, ...]
-    first: int
+    first: int  # the run-wide position of its first sentence
     edits: Mapping[int, EditedSentence]
-    by_hand: EditedSection | None = None
+    by_hand: EditedSection | None = None  # the section as edited in the file
 
     @cached_property
     def sentences(self) -> Sequence[CitedSentence]:
@@ -89,11 +86,6 @@ class EditableSection:
             for sentence in self.sentences
         ]
 
-    @property
-    def citable(self) -> CitableEvidence:
-        """Evidence an edit may cite."""
-        return CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
-
     def marked(self, words: str, place: int, *, sure: bool) -> tuple[str, list[str]]:
         """The user's words with markers, and their sentences if the user typed a citation in them.
 
@@ -104,8 +96,8 @@ class EditableSection:
         original, shown = (self.sentences[place].text, self.shown()[place]) if inside else ("", "")
         covered = inside and self.rendered.sentences[place].covered
         known = original if sure or covered else MARKER.sub("", self.record["with_markers"])
-        marked = self.citable.marked(words, known, covered=covered)
-        typed = self.citable.types_citation(words, original, shown)
+        citable = CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
+        marked, typed = citable.marked(words, known, covered=covered), citable.types_citation(words, original, shown)
         return marked, [item.text for item in sentences(marked)] if typed else []
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
@@ -159,11 +151,6 @@ class EditableText:
     sections: tuple[EditableSection, ...]
 
     @property
-    def edited_count(self) -> int:
-        """Number of edited sentences."""
-        return sum(len(section.edited(section.edits).spans) for section in self.sections)
-
-    @property
     def edits(self) -> list[EditedSentence]:
         """All edits in text order."""
         return [edit for section in self.sections for _, edit in sorted(section.edits.items())]
@@ -179,10 +166,7 @@ class EditableText:
 
 
 def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableText:
-    """The text of a finished run with the user's edits.
-
-    Raises `NotEditableError` for unfinished runs and answers.
-    """
+    """A finished run's text with the user's edits; raises `NotEditableError` for an answer or an unfinished run."""
     if run.section == "research":
         raise NotEditableError(
             f"Run {run.thread_id} is an answer; sentences of sections and papers can be edited.",
@@ -226,7 +210,7 @@ async def edited_record(text: EditableText, session: Session, csl: str | None = 
 
 def _build_record(text: EditableText, session: Session, csl: str | None) -> StoredRecord:
     original = stored(text.run.result or {})
-    edits = text.edited_count
+    edits = sum(len(section.edited(section.edits).spans) for section in text.sections)
     by_hand = f"{counted(edits, 'sentence')} {'was' if edits == 1 else 'were'} edited by hand."
     notice = f"{original['report']['notice']} {by_hand}".strip()
     is_paper = "sections" in original
@@ -351,10 +335,7 @@ async def export_edited(
 async def with_edited_sections(
     record: StoredRecord, folder: Path, session: Session
 ) -> tuple[StoredRecord, dict[str, Path]]:
-    """Take section texts from files edited in `folder`; returns the paper and these files by section.
-
-    Raises `InputError` for an unreadable file.
-    """
+    """The paper with the texts of files edited in `folder`, and these by section; raises `InputError`."""
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
     if not files:
         return record, files
@@ -384,10 +365,7 @@ def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> 
 
 
 def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
-    """A finished run with the text of its edited markdown file.
-
-    Raises `NotEditableError` for a run without sections.
-    """
+    """A finished run with the text of its edited markdown file; raises `NotEditableError` if it has no sections."""
     text = editable_text(run, [])
     body = _body(markdown, run.result or {})
     if len(text.sections) == 1 and "sections" not in (run.result or {}):

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
@@ -119,13 +120,20 @@ async def _advance(
     graph = compile_graph(request.kind, saver, session)
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
+    # Checkpoints that are older than the entry in the register are of a run whose entry was lost.
+    earlier = bool(state.created_at) and datetime.fromisoformat(state.created_at).timestamp() < run.started_at
+    if earlier and run.fresh:
+        await session.journal.forget(run.thread_id)
+        await saver.adelete_thread(run.thread_id)
+        state = await graph.aget_state(config)
     given: Any = None
     if can_resume(state):
+        earlier = False
         steps = f"step {', '.join(repr(task.name) for task in state.tasks)}"
         section = f"the {state.values['section']}, " if request.kind == "paper" and "section" in state.values else ""
         on_notice(f"Resuming run {run.thread_id} at {section}{steps}.")
     elif not state.values.get("result"):
-        given = request.graph_input()
+        earlier, given = False, request.graph_input()
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
             on_event(cast(Event, event))
@@ -135,7 +143,7 @@ async def _advance(
         raise
     record = await _complete(values["result"], values, run, session)
     await asyncio.to_thread(register.mark, run.thread_id, "finished", result=dict(record))
-    return RunResult(record, finished_earlier=False)
+    return RunResult(record, finished_earlier=earlier)
 
 
 def compile_graph(kind: str, saver: Checkpoints, session: Session | None = None) -> Any:
@@ -180,10 +188,7 @@ async def _note_stop(
 
 
 async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult:
-    """Return the stored result, re-rendered if necessary; no model calls.
-
-    Re-renders if the citation style or `strict` changed.
-    """
+    """The stored result, rendered again without model calls if the citation style or `strict` changed."""
     record = stored(run.result or {})
     settings = session.settings
     style = session.answer_style if run.section == "research" else settings.cite_style

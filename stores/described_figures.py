@@ -140,17 +140,20 @@ class DescribedFigures:
                 if index is not None and index < counts.get(key, 0) and figure.vector:
                     name = chunk_id(key, index)
                     figures[name] = (*figures.get(name, ()), figure)
-        pairs = [(name, figure) for name, of_chunk in sorted(figures.items()) for figure in of_chunk]
-        vectors = [decode_vector(figure.vector) for _, figure in pairs]
-        size = max((len(vector) for vector in vectors), default=0)
-        kept = [(pair, vector) for pair, vector in zip(pairs, vectors, strict=True) if len(vector) == size and size]
-        if not kept:
+        pairs = [
+            (name, figure, decode_vector(figure.vector))
+            for name, of_chunk in sorted(figures.items())
+            for figure in of_chunk
+        ]
+        size = max((len(vector) for _, _, vector in pairs), default=0)
+        kept = [pair for pair in pairs if len(pair[2]) == size]
+        if not size:
             return _Descriptions()
-        terms = tuple(Counter(analyze(figure.description)) for (_, figure), _ in kept)
+        terms = tuple(Counter(analyze(figure.description)) for _, figure, _ in kept)
         return _Descriptions(
-            tuple(name for (name, _), _ in kept),
+            tuple(name for name, _, _ in kept),
             figures,
-            np.stack([vector for _, vector in kept]),
+            np.stack([vector for _, _, vector in kept]),
             terms,
             max(1.0, sum(words.total() for words in terms) / len(terms)),
         )

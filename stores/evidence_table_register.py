@@ -158,16 +158,11 @@ class EvidenceTableRegister(Register):
 
     def all(self) -> list[StoredTable]:
         """All tables, the latest first."""
-        return self._read_as(StoredTable, EVIDENCE_TABLES, "SELECT * FROM evidence_tables ORDER BY updated_at DESC")
+        return self._select(StoredTable, EVIDENCE_TABLES, "ORDER BY updated_at DESC")
 
     def get(self, table_id: str) -> StoredTable:
         """The table with this id or unique beginning of it; raises `UnknownTableError`."""
-        found = self._find_by_prefix(StoredTable, EVIDENCE_TABLES, "SELECT * FROM evidence_tables", table_id)
-        if len(found) != 1:
-            raise UnknownTableError(
-                f"{'More than one table begins' if found else 'No table begins'} with {table_id!r}."
-            )
-        return found[0]
+        return self._find(StoredTable, EVIDENCE_TABLES, table_id, "table", UnknownTableError)
 
     def delete(self, table_id: str) -> None:
         """Delete a table with its cells."""
@@ -177,13 +172,19 @@ class EvidenceTableRegister(Register):
 
     def papers(self, table_id: str) -> dict[str, StoredPaper]:
         """The papers decided on, by key."""
-        query = "SELECT * FROM evidence_table_papers WHERE table_id = ? ORDER BY key"
-        return {paper.key: paper for paper in self._read_as(StoredPaper, TABLE_PAPERS, query, table_id)}
+        papers = self._select(StoredPaper, TABLE_PAPERS, "WHERE table_id = ? ORDER BY key", table_id)
+        return {paper.key: paper for paper in papers}
 
     def cells(self, table_id: str) -> list[StoredCell]:
         """All cells, by paper, study and column."""
-        query = "SELECT * FROM evidence_table_cells WHERE table_id = ? ORDER BY key, study, column_name"
-        return self._read_as(StoredCell, TABLE_CELLS, query, table_id)
+        return self._select(StoredCell, TABLE_CELLS, "WHERE table_id = ? ORDER BY key, study, column_name", table_id)
+
+    def save_decisions(self, table_id: str, papers: Sequence[StoredPaper]) -> None:
+        """Store what was decided on papers before they are read, in one transaction."""
+        with self._tables.transaction() as connection:
+            for paper in papers:
+                row = (table_id, paper.key, paper.version, dump_json(paper.decision))
+                connection.execute(TABLE_PAPERS.insert("update"), row)
 
     def save_row(self, table_id: str, paper: StoredPaper, cells: Sequence[StoredCell]) -> None:
         """Store the reading of a paper in one transaction; cells that a person edited stay as they are."""

@@ -7,21 +7,14 @@ its paper is removed and ingested again, and does not affect paused runs. An ans
 from __future__ import annotations
 
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..documents import Paper
-from ..documents.publication_status import (
-    NOTICE_KINDS,
-    VERSION_KINDS,
-    Notice,
-    NoticeKind,
-    PublicationStatus,
-    Version,
-    VersionKind,
-)
-from ..table_columns import JSON, NUMBER, TEXT, TypedTable, dump_json, integer
+from ..documents.publication_status import NOTICE_KINDS, VERSION_KINDS, Notice, PublicationStatus, Version
+from ..table_columns import JSON, NUMBER, TEXT, TypedTable, choice, dump_json, integer
 from .tables import Register, TableConnection, index_key
 
 METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
@@ -44,12 +37,12 @@ STATEMENTS: Final = TypedTable(
 NOTICES: Final = TypedTable(
     "metadata_notices",
     ("doi", "kind", "source", "notice", "date"),
-    {"doi": TEXT, "kind": TEXT, "source": TEXT, "notice": TEXT, "date": TEXT, "reason": TEXT},
+    {"doi": TEXT, "kind": choice(*NOTICE_KINDS), "source": TEXT, "notice": TEXT, "date": TEXT, "reason": TEXT},
 )
 VERSIONS: Final = TypedTable(
     "metadata_versions",
     ("doi", "kind", "other", "source"),
-    {"doi": TEXT, "kind": TEXT, "other": TEXT, "source": TEXT},
+    {"doi": TEXT, "kind": choice(*VERSION_KINDS), "other": TEXT, "source": TEXT},
 )
 IMPORTED_FILES: Final = TypedTable("metadata_files", ("name",), {"name": TEXT, "stamp": TEXT})
 METADATA_TABLES: Final = (METADATA_ANSWERS, IDENTITIES, STATEMENTS, NOTICES, VERSIONS, IMPORTED_FILES)
@@ -96,8 +89,8 @@ class MetadataStore(Register):
 
     def answer(self, service: str, request: str) -> ServiceAnswer | None:
         """The stored answer to a request; None if there is none."""
-        query = "SELECT * FROM metadata_answers WHERE service = ? AND request = ?"
-        return next(iter(self._read_as(ServiceAnswer, METADATA_ANSWERS, query, service, index_key(request))), None)
+        condition = "WHERE service = ? AND request = ?"
+        return next(iter(self._select(ServiceAnswer, METADATA_ANSWERS, condition, service, index_key(request))), None)
 
     def keep_answer(self, service: str, request: str, answer: ServiceAnswer) -> None:
         """Commit an answer; it replaces an earlier one to the same request."""
@@ -159,27 +152,21 @@ class MetadataStore(Register):
 
     def statements(self, doi: str) -> list[ServiceStatement]:
         """The latest statement of every service on every field, by field and service."""
-        query = "SELECT * FROM metadata_statements WHERE doi = ? ORDER BY field, service, said_at"
-        statements = self._read_as(ServiceStatement, STATEMENTS, query, doi)
+        statements = self._select(ServiceStatement, STATEMENTS, "WHERE doi = ? ORDER BY field, service, said_at", doi)
         return list({(each.field, each.service): each for each in statements}.values())
 
     def statuses(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
         """The status of each paper with a notice or another known version, by key."""
         dois = self.dois(papers)
         wanted = sorted(set(dois.values()))
-        notices: dict[str, list[Notice]] = {}
+        notices: dict[str, list[Notice]] = defaultdict(list)
         for row in self._each(NOTICES, "doi", wanted):
-            if row["kind"] in NOTICE_KINDS:
-                kind = cast(NoticeKind, row["kind"])
-                notice = Notice(kind, row["source"], row["notice"], row["date"], row["reason"])
-                notices.setdefault(row["doi"], []).append(notice)
-        versions: dict[str, list[Version]] = {}
+            notices[row["doi"]].append(Notice(row["kind"], row["source"], row["notice"], row["date"], row["reason"]))
+        versions: dict[str, list[Version]] = defaultdict(list)
         for row in self._each(VERSIONS, "doi", wanted):
-            if row["kind"] in VERSION_KINDS:
-                version = Version(cast(VersionKind, row["kind"]), row["other"], row["source"])
-                versions.setdefault(row["doi"], []).append(version)
+            versions[row["doi"]].append(Version(row["kind"], row["other"], row["source"]))
         return {
-            key: PublicationStatus(tuple(notices.get(doi, ())), tuple(versions.get(doi, ())))
+            key: PublicationStatus(tuple(notices[doi]), tuple(versions[doi]))
             for key, doi in dois.items()
             if doi in notices or doi in versions
         }

@@ -93,8 +93,6 @@ EDITS: Final = TypedTable(
     ("thread_id", "position"),
     {"thread_id": TEXT, "position": integer(), "text": TEXT, "checked": OBJECT, "updated_at": MOMENT},
 )
-_HEAD: Final = "thread_id, section, title, status, detail, library_version, fresh, started_at, updated_at"
-_RUN: Final = f"{_HEAD}, fingerprint, request, result"
 
 
 class UnknownRunError(InputError):
@@ -194,27 +192,24 @@ class RunRegister(Register):
 
     def get(self, thread_id: str) -> RunRecord:
         """The run with this id or unique id prefix; raises `UnknownRunError`."""
-        found = self._find_by_prefix(RunRecord, RUNS, f"SELECT {_RUN} FROM runs", thread_id)
-        if len(found) != 1:
-            several = f"More than one run begins with {thread_id!r}."
-            raise UnknownRunError(several if found else f"There is no run {thread_id!r}.")
-        return found[0]
+        return self._find(RunRecord, RUNS, thread_id, "run", UnknownRunError)
 
     def latest(self, fingerprint: str) -> RunRecord | None:
         """The most recently started run with this fingerprint."""
-        return next(iter(self._runs("WHERE fingerprint = ? ORDER BY number DESC LIMIT 1", fingerprint)), None)
+        condition = "WHERE fingerprint = ? ORDER BY number DESC LIMIT 1"
+        return next(iter(self._select(RunRecord, RUNS, condition, fingerprint)), None)
 
     def latest_about(self, question: str) -> RunRecord | None:
         """The most recently started run of a question, with any library and settings."""
         if not (wanted := _lookup_key(question)):
             return None
-        runs = self._runs("WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1", wanted)
-        return next(iter(runs), None)
+        condition = "WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1"
+        return next(iter(self._select(RunRecord, RUNS, condition, wanted)), None)
 
     def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
         """The runs without their requests and results, most recent first; all of them without a limit."""
-        query = f"SELECT {_HEAD} FROM runs ORDER BY updated_at DESC LIMIT ? OFFSET ?"
-        return self._read_as(RunHead, RUNS, query, ALL_ROWS if limit is None else limit, offset)
+        most = ALL_ROWS if limit is None else limit
+        return self._select(RunHead, RUNS, "ORDER BY updated_at DESC LIMIT ? OFFSET ?", most, offset)
 
     def count(self) -> int:
         """The number of runs."""
@@ -225,15 +220,12 @@ class RunRegister(Register):
 
     def all(self) -> list[RunRecord]:
         """All runs with their results, most recent first."""
-        return self._runs("ORDER BY updated_at DESC")
+        return self._select(RunRecord, RUNS, "ORDER BY updated_at DESC")
 
     def citing(self, key: str) -> list[CitingRun]:
         """The finished runs whose text cites a paper, most recent first."""
-        query = (
-            "SELECT thread_id, section, title, updated_at FROM runs"
-            " WHERE thread_id IN (SELECT thread_id FROM cited_papers WHERE key = ?) ORDER BY updated_at DESC"
-        )
-        return self._read_as(CitingRun, RUNS, query, key)
+        cited = "SELECT thread_id FROM cited_papers WHERE key = ?"
+        return self._select(CitingRun, RUNS, f"WHERE thread_id IN ({cited}) ORDER BY updated_at DESC", key)
 
     def plot_sets(self) -> set[str]:
         """The sets of uploaded plots that runs use, read from an index."""
@@ -245,9 +237,6 @@ class RunRegister(Register):
         with self._tables.transaction() as connection:
             for table in ("cited_papers", "runs"):
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
-
-    def _runs(self, condition: str, *values: Any) -> list[RunRecord]:
-        return self._read_as(RunRecord, RUNS, f"SELECT {_RUN} FROM runs {condition}", *values)
 
 
 def _lookup_key(question: Any) -> str:
@@ -266,8 +255,7 @@ class EditedSentences(Register):
 
     def of(self, thread_id: str) -> list[EditedSentence]:
         """The edited sentences of a run, in the order of the text."""
-        query = "SELECT * FROM edits WHERE thread_id = ? ORDER BY position"
-        return self._read_as(EditedSentence, EDITS, query, thread_id)
+        return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
 
     def keep(self, thread_id: str, edit: EditedSentence) -> None:
         """Store an edited sentence in place of an earlier one at its position."""

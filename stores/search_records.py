@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeVar
 
@@ -15,9 +16,7 @@ from .paper_change import PaperRecord
 
 Scored = list[tuple[str, float]]
 VectorKind = Literal["content", "summaries", "notes"]  # by chunk id, key, and passage id
-
 _TRIES: Final = 3  # for a search during which another process changes the library
-
 Found = TypeVar("Found")
 
 
@@ -62,6 +61,15 @@ class NearPaper:
     summary: str
     score: float
     note: str = ""
+
+
+def split_ids(ids: Iterable[str]) -> list[tuple[str, int]]:
+    """Keys and indices of the valid chunk ids, without duplicates."""
+    pairs: dict[tuple[str, int], None] = {}
+    for identifier in ids:
+        with suppress(ValueError):
+            pairs[split_chunk_id(identifier)] = None
+    return list(pairs)
 
 
 def keys_within(

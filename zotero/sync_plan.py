@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ..documents import Paper, text_hash
 from ..documents.bibliography import Refusal
@@ -42,21 +42,13 @@ _MOST_BYTES: Final = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class SyncedPaper:
-    """A paper that came from Zotero.
+    """A paper that came from Zotero."""
 
-    Args:
-        item: its library and key, such as library/items/ABCD2345.
-        scopes: the keys of the collections by which it came; an empty key is the whole library.
-        stamp: stands for everything that was ingested; empty until that is complete.
-        file: path, size and time of its file.
-        refused: why its file could not be ingested, if it could not.
-    """
-
-    item: str
-    scopes: frozenset[str]
-    stamp: str = ""
-    file: str = ""
-    refused: str = ""
+    item: str  # its library and key, such as library/items/ABCD2345
+    scopes: frozenset[str]  # the keys of the collections by which it came; an empty key is the whole library
+    stamp: str = ""  # stands for everything that was ingested; empty until that is complete
+    file: str = ""  # path, size and time of its file
+    refused: str = ""  # why its file could not be ingested, if it could not
 
 
 @dataclass(slots=True)
@@ -90,7 +82,13 @@ def read_state(home: Home) -> SyncState:
         given = json.loads(read_regular(path, _MOST_BYTES))
         if given["version"] != _VERSION:
             raise ValueError(f"version {given['version']!r:.20}")
-        return SyncState({str(key): _paper(value) for key, value in given["papers"].items()})
+        papers: dict[str, SyncedPaper] = {}
+        for key, value in given["papers"].items():
+            texts = [value["item"], value["stamp"], value["file"], value["refused"], *value["scopes"]]
+            if not all(isinstance(text, str) for text in texts):
+                raise ValueError("a paper that is not in words")
+            papers[str(key)] = SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
+        return SyncState(papers)
     except FileNotFoundError:
         return SyncState()
     except (OSError, FileRefusedError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -109,41 +107,26 @@ def write_state(home: Home, state: SyncState) -> None:
         raise InputError(f"{path}: cannot be written ({error.strerror}).") from error
 
 
-def _paper(value: Mapping[str, Any]) -> SyncedPaper:
-    texts = [value["item"], value["stamp"], value["file"], value["refused"], *value["scopes"]]
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError("a paper that is not in words")
-    return SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
-
-
 _SHOWN_TITLE: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
 class SyncInput:
-    """Zotero's content, the scopes to sync, the papers of the library, and settings.
-
-    Args:
-        scopes: the keys of the collections to sync; an empty one is the whole library.
-        members: the keys of the items in each scope of this sync and of earlier ones.
-        foreign: keys of papers that did not come by a sync, or that the user replaced since.
-        reading: stands for how files are read: with another reader or chunk size they are read again.
-        prune: remove papers that only earlier syncs of other collections brought.
-    """
+    """Zotero's content, the scopes to sync, the papers of the library, and settings."""
 
     content: ZoteroContent
     library: ZoteroLibrary
-    scopes: frozenset[str]
-    members: Mapping[str, frozenset[str]]
+    scopes: frozenset[str]  # the keys of the collections to sync; an empty one is the whole library
+    members: Mapping[str, frozenset[str]]  # the keys of the items in each scope of this sync and of earlier ones
     items: Sequence[ZoteroItem]
     papers: Mapping[str, Paper]
-    foreign: frozenset[str]
+    foreign: frozenset[str]  # keys of papers that did not come by a sync, or that the user replaced since
     state: SyncState
     places: FilePlaces
     pattern: KeyPattern
     pages: Path
-    reading: str
-    prune: bool = False
+    reading: str  # stands for how files are read: with another reader or chunk size they are read again
+    prune: bool = False  # remove papers that only earlier syncs of other collections brought
 
     def path(self, item: ZoteroItem) -> str:
         """The path of an item in links and in the state."""
@@ -173,19 +156,15 @@ def recognize_papers(
 
 @dataclass(frozen=True, slots=True)
 class WantedPaper:
-    """An item as a paper: its BibTeX entry, the user's note, its file, and a page with its abstract.
-
-    `page` is the text of that page, empty without an abstract, and `page_path` its file, which is ingested if the item
-    has no file, or one that cannot be read.
-    """
+    """An item as a paper: its BibTeX entry, the user's note, its file, and a page with its abstract."""
 
     item: str
     key: str
     entry: str
     note: str
     file: ItemFile | None
-    page: str
-    page_path: Path
+    page: str  # empty without an abstract
+    page_path: Path  # ingested if the item has no file, or one that cannot be read
     stamp: str
 
     @property
@@ -205,10 +184,7 @@ class RemovedPaper:
 
 @dataclass(slots=True)
 class SyncPlan:
-    """Everything that one sync will do; `state` is what is known before the first paper is ingested.
-
-    `file_missing` means that a file may still appear without any change in Zotero.
-    """
+    """Everything that one sync will do."""
 
     changed: list[WantedPaper] = field(default_factory=list)
     unchanged: list[WantedPaper] = field(default_factory=list)
@@ -216,8 +192,8 @@ class SyncPlan:
     without_file: list[ZoteroItem] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    state: SyncState = field(default_factory=SyncState)
-    file_missing: bool = False
+    state: SyncState = field(default_factory=SyncState)  # as known before the first paper is ingested
+    file_missing: bool = False  # and may still appear without any change in Zotero
 
 
 def describe_item(item: ZoteroItem) -> str:
@@ -229,11 +205,7 @@ Child = TypeVar("Child", Attachment, ItemNote, Annotation)
 _BETWEEN: Final = "\x1f"
 
 
-def make_sync_plan(given: SyncInput) -> SyncPlan:
-    return _Planning(given).plan()
-
-
-class _Planning:
+class SyncPlanning:
     """One comparison of all items with the library."""
 
     def __init__(self, given: SyncInput) -> None:
@@ -296,10 +268,7 @@ class _Planning:
         return WantedPaper(given.path(item), key, entry, note, file, page, page_path, stamp)
 
     def _compare(self, wanted: WantedPaper, old: SyncedPaper | None) -> None:
-        """Classify a paper as changed, unchanged or still refused, and record it in the state.
-
-        A paper whose file was refused may be in the library with its abstract or an earlier file.
-        """
+        """Classify and record a paper; one whose file was refused may be there with its abstract or an earlier file."""
         plan = self._plan
         scopes = self._current_scopes(wanted.item)
         if old is None or (old.item, old.stamp) != (wanted.item, wanted.stamp):

@@ -17,6 +17,7 @@ from ..documents.bibliography import Refusal, parse_bibliography
 from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figures import FIGURES_VERSION
 from ..documents.paper_names import item_path
+from ..documents.pdf.ocr import choose_ocr
 from ..documents.safe_files import replace_file
 from ..documents.sandbox import in_thread, raise_if_stopped
 from ..errors import InputError
@@ -24,7 +25,7 @@ from ..ingestion.indexing import OnEvent
 from ..ingestion.ingest import ingest_sources, remove_all
 from ..ingestion.ingest_events import IngestReport
 from ..ingestion.langchain_documents import SourcePaper
-from ..ingestion.reading import READING_VERSION, ConvertedFiles, PdfReading
+from ..ingestion.reading import READING_VERSION, ConvertedFiles
 from ..ingestion.sources import Sources, read_as
 from ..metadata.citation_keys import KeyPattern
 from ..models.http.limiter import Clock
@@ -36,9 +37,9 @@ from .item_entry import FilePlaces
 from .sync_plan import (
     SyncInput,
     SyncPlan,
+    SyncPlanning,
     SyncState,
     WantedPaper,
-    make_sync_plan,
     read_state,
     recognize_papers,
     write_state,
@@ -83,7 +84,7 @@ async def sync_reading(
     async with backend_of(library.home).run_lock("sync-zotero", on_wait):
         state = await asyncio.to_thread(read_state, library.home)
         given = await asyncio.to_thread(_make_input, library, settings, reading, request, state, linked)
-        plan = await in_thread(make_sync_plan, given)
+        plan = await in_thread(lambda: SyncPlanning(given).plan())
         ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
     by_abstract = _by_abstract(library)
     renamed = {one.now for one in plan.removed}
@@ -194,7 +195,7 @@ def _prepare(library: Library, plan: SyncPlan) -> None:
 
 def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Settings) -> Sources:
     """Read the papers' files, or the abstract if a file is refused; blocks."""
-    kept, pdf = ConvertedFiles(library.home.converted), PdfReading.of(settings)
+    kept, ocr = ConvertedFiles(library.home.converted), choose_ocr(settings)
     by_file = library.records().keys() - _by_abstract(library)
     found: list[SourcePaper] = []
     refused: list[Refusal] = []
@@ -207,7 +208,7 @@ def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Sett
             reason = parsed.refused[0].reason if parsed.refused else "its entry cannot be read"
             refused.append(Refusal(str(wanted.source), reason))
             continue
-        read = read_as(wanted.source, entry, kept, pdf)
+        read = read_as(wanted.source, entry, kept, ocr)
         if isinstance(read, Refusal):
             falls_back = wanted.file is not None and bool(wanted.page) and wanted.key not in by_file
             reason = f"{read.reason}; only the abstract is indexed" if falls_back else read.reason
@@ -215,12 +216,11 @@ def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Sett
             if not falls_back:
                 continue
             replace_file(wanted.page_path, wanted.page.encode("utf-8"))
-            read = read_as(wanted.page_path, entry, kept, pdf)
+            read = read_as(wanted.page_path, entry, kept, ocr)
         if isinstance(read, Refusal):
             continue
-        source, notices = read
-        found.append(replace(source, note=wanted.note, folder=None))
-        warnings += notices
+        found.append(replace(read, note=wanted.note, folder=None))
+        warnings += read.notices
     return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())
 
 

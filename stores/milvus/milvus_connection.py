@@ -112,7 +112,13 @@ class MilvusConnection:
         _require_extra()
         if self.url.file is not None:
             return self._open_file(str(self.url.file))
-        self._require_reachable()
+        parts = urlsplit(self.url.server)
+        usual = 443 if parts.scheme == "https" else _PORT
+        try:  # the client would notice only after its timeout
+            socket.create_connection((parts.hostname, parts.port or usual), timeout=_CONNECT_SECONDS).close()
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise MilvusUnavailableError(f"{self.url}: Milvus cannot be reached ({reason}).") from None
         from pymilvus import MilvusClient
 
         with self.named_errors():
@@ -124,16 +130,6 @@ class MilvusConnection:
                 dedicated=True,
                 grpc_options=_GRPC,
             )
-
-    def _require_reachable(self) -> None:
-        """Raise immediately if the server is unreachable; the client would only notice after its timeout."""
-        parts = urlsplit(self.url.server)
-        usual = 443 if parts.scheme == "https" else _PORT
-        try:
-            socket.create_connection((parts.hostname, parts.port or usual), timeout=_CONNECT_SECONDS).close()
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise MilvusUnavailableError(f"{self.url}: Milvus cannot be reached ({reason}).") from None
 
     def _open_file(self, path: str) -> MilvusClient:
         from pymilvus import MilvusClient
