@@ -93,21 +93,18 @@ class DescribedFigures:
         wanted = {term for term in terms if any(term in words for words in held.terms)}
         if not wanted or k < 1:
             return found
-        return _merge(found, self._within(self._bm25(held, wanted), scope), k)
-
-    def _bm25(self, held: _Descriptions, terms: Collection[str]) -> dict[str, float]:
-        """BM25 with the frequencies of the whole library, so that scores compare with those of passages."""
-        passages, rarity = self._records.chunk_total(), self._words.rarity(terms)
+        # With the frequencies of the whole library, so that scores compare with those of passages.
+        passages, rarity = self._records.chunk_total(), self._words.rarity(wanted)
         total = passages + len(held.terms)
         scores: dict[int, float] = defaultdict(float)
-        for term in terms:
+        for term in wanted:
             rows = [(place, words) for place, words in enumerate(held.terms) if term in words]
             count = round((1 - rarity[term]) * (passages + 1)) + len(rows)
             idf = math.log(1 + (total - count + 0.5) / (count + 0.5))
             for place, words in rows:
                 length = 1 - B + B * words.total() / held.mean_length
                 scores[place] += idf * (1 + K1) * words[term] / (words[term] + K1 * length)
-        return _best(held, scores.items())
+        return _merge(found, self._within(_best(held, scores.items()), scope), k)
 
     def _cosines(self, held: _Descriptions, vector: Vector) -> dict[str, float]:
         scores = np.einsum("ij,j->i", held.vectors, vector)

@@ -158,7 +158,16 @@ class Reach:
         `asked` is the number of results first requested from the graph. `state` is a different object whenever the
         library has changed, and `whole` covers all records in that state.
         """
-        brute_force = self._brute_force_for(vector, state, whole)
+        with self._lock:
+            if self._loaded[0] is not state:
+                ids = whole.ids()
+                unreachable = ids if len(ids) <= WHOLE_LIMIT else self._unreachable(vector, ids)
+                use_whole = len(unreachable) > _MOST_UNREACHABLE * len(ids)
+                read = self._read(ids if use_whole else unreachable, vector)
+                names = sorted(read)
+                rows = np.stack([read[name] for name in names]) if names else _NOTHING.rows
+                self._loaded = state, _BruteForce(names, rows, whole=use_whole)
+            brute_force = self._loaded[1]
         exact = brute_force.nearest(vector, k, scope)
         if brute_force.whole:
             return exact
@@ -182,18 +191,6 @@ class Reach:
         missing = [name for name in ids if name not in held]
         vectors = {**held, **self._read(missing, vector)} if missing else held
         return cosines({name: vectors[name] for name in ids if name in vectors}, vector)
-
-    def _brute_force_for(self, vector: Vector, state: object, whole: SearchScope) -> _BruteForce:
-        with self._lock:
-            if self._loaded[0] is not state:
-                ids = whole.ids()
-                unreachable = ids if len(ids) <= WHOLE_LIMIT else self._unreachable(vector, ids)
-                use_whole = len(unreachable) > _MOST_UNREACHABLE * len(ids)
-                found = self._read(ids if use_whole else unreachable, vector)
-                names = sorted(found)
-                rows = np.stack([found[name] for name in names]) if names else _NOTHING.rows
-                self._loaded = state, _BruteForce(names, rows, whole=use_whole)
-            return self._loaded[1]
 
     def _read(self, ids: Sequence[str], vector: Vector) -> Mapping[str, Vector]:
         found = self._vectors(ids)
