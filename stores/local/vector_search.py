@@ -15,7 +15,7 @@ from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector, Vectors
 from ..paper_catalog import CurrentRecords, ReadOnce
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, ScopedSearch, Scored, VectorKind, VectorStoreError, cosines, ordered
+from ..search_records import ScopedSearch, Scored, TextScope, VectorKind, VectorStoreError, cosines, ordered
 
 if TYPE_CHECKING:
     from .catalog import Catalog
@@ -75,8 +75,7 @@ class Nearest(ScopedSearch):
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         return self._chunks.cosines(vector, ids, self._records())
 
-    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
-        records = scope.records
+    def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
         whole, total = self._whole.get(records, lambda: _chunk_scope(records, records.keys(), b"", {}))
         chosen, size = whole, total
         if scope.keys is not None or scope.categories is not None:
