@@ -337,10 +337,7 @@ def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableF
 def require_fields(
     experiment: Experiment, *kinds: SectionKind, source: str = "experiment", problems: Sequence[UnusableField] = ()
 ) -> None:
-    """Raise one `ExperimentError` with all problems, and all empty fields that sections of these kinds require.
-
-    A failed run is an outcome too: the section reports it instead of results.
-    """
+    """Raise one `ExperimentError` with all problems and missing fields; of a failed run the outcome is not required."""
     lacks: dict[tuple[str, ...], list[str]] = {}
     for kind in kinds:
         for group in missing_fields(experiment, kind, problems):
@@ -414,7 +411,14 @@ def _shorten_trees(data: dict[str, Any], experiment: Experiment) -> Iterator[str
     data["metrics"], size = shorten_json(data["metrics"], _MOST_OF_METRICS)
     if size > _MOST_OF_METRICS:
         yield f"metrics: {size:,} characters, of which {_MOST_OF_METRICS:,} are used, {_ORDER}."
-    unknown = _unknown_fields(data, experiment)
+    plots = {f"plots[{place}].": item for place, item in enumerate(data["plots"])}
+    items = {"": data, **{f"{name}.": data[name] for name in _RECORDS}, **plots}
+    unknown = [
+        (f"{path}{name}", items[path], name)
+        for path, record in _records(experiment)
+        for name in record.model_extra or {}
+        if name not in (PLOT_FILE, SHORTENED) and name in items.get(path, {})
+    ]
     kept, size = shorten_json({path: record[name] for path, record, name in unknown}, _MOST_OF_UNKNOWN)
     if size > _MOST_OF_UNKNOWN:
         for path, record, name in unknown:
@@ -433,18 +437,6 @@ def _records(experiment: Experiment) -> list[tuple[str, _Record]]:
     records: list[tuple[str, _Record]] = [("", experiment)]
     records += [(f"{name}.", getattr(experiment, name)) for name in _RECORDS]
     return records + [(f"plots[{place}].", plot) for place, plot in enumerate(experiment.plots)]
-
-
-def _unknown_fields(data: dict[str, Any], experiment: Experiment) -> list[tuple[str, dict[str, Any], str]]:
-    """The unknown fields of the experiment and its records in `data`: path, record and name of each."""
-    plots = {f"plots[{place}].": item for place, item in enumerate(data["plots"])}
-    items = {"": data, **{f"{name}.": data[name] for name in _RECORDS}, **plots}
-    return [
-        (f"{path}{name}", items[path], name)
-        for path, record in _records(experiment)
-        for name in record.model_extra or {}
-        if name not in (PLOT_FILE, SHORTENED) and name in items.get(path, {})
-    ]
 
 
 def _record_of(data: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:

@@ -71,10 +71,7 @@ _LONG_TEXT: Final = 200  # characters
 
 
 def shorten_json(value: Any, most: int) -> tuple[Any, int]:
-    """The part of a value that has at most so many characters as JSON, roughly, and the size of the whole.
-
-    Single values are kept first, then small parts before large ones.
-    """
+    """The part within so many characters of JSON, single values and small parts first, and the size of the whole."""
     sizes: dict[int, int] = {}
     size = _size(value, sizes)
     return (_shorten(value, most, sizes) if size > most else value), size

@@ -17,13 +17,18 @@ from ..documents import Paper
 from ..documents.chunking import Window
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..evidence_tables.cells import TableCell, cell_text, study_name
-from ..evidence_tables.column_specs import describe_column, parse_columns
-from ..evidence_tables.column_values import column_sums, sum_lines
+from ..evidence_tables.cells import TableCell, cell_text as cell_text, study_name as study_name
+from ..evidence_tables.column_specs import describe_column, parse_columns, split_columns
+from ..evidence_tables.column_values import column_sums, sum_lines as sum_lines
 from ..evidence_tables.extraction import OWN_STUDY, Decision, TableFiller, own_window, paper_version
 from ..evidence_tables.stances import claim_needs
-from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, count_line, render_table
-from ..evidence_tables.table_plots import draw_table
+from ..evidence_tables.table_files import (
+    TABLE_FORMATS as TABLE_FORMATS,
+    TableFormat as TableFormat,
+    count_line as count_line,
+    render_table,
+)
+from ..evidence_tables.table_plots import draw_table as draw_table
 from ..experiment import load_experiment
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
@@ -32,41 +37,16 @@ from ..roles.run_roles import Roles
 from ..runs.output_files import free_file_name
 from ..stores.backends import backend_of, written_files
 from ..stores.evidence_table_register import (
-    CellChangedError,
+    CellChangedError as CellChangedError,
     EvidenceTableRegister,
     StoredCell,
-    StoredTable,
-    UnknownTableError,
+    StoredTable as StoredTable,
+    UnknownTableError as UnknownTableError,
 )
 from ..tools.scope import Scope, plain_question
 from .arguments import one_or_more, require_choice, require_writable, requires_open
 from .blocking import blocking
 
-__all__ = [
-    "TABLE_FORMATS",
-    "CellChangedError",
-    "StoredTable",
-    "TableFormat",
-    "UnknownTableError",
-    "adelete_table",
-    "aedit_cell",
-    "alist_tables",
-    "aload_table",
-    "amake_table",
-    "arender_table",
-    "asave_table",
-    "cell_text",
-    "count_line",
-    "draw_table",
-    "edit_cell",
-    "id_of_table",
-    "list_tables",
-    "load_table",
-    "make_table",
-    "save_table",
-    "study_name",
-    "sum_lines",
-]
 _NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
 _COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
 
@@ -187,7 +167,8 @@ async def _describe(
     new = [column.name for column in wanted if column.name.casefold() not in known]
     if not wanted or new:
         if roles.cells is None:
-            planned = tuple(describe_column(TableColumn(name)) for name in new or _COLUMNS_WITHOUT_MODEL)
+            names = new or split_columns(question)[1] or _COLUMNS_WITHOUT_MODEL
+            planned = tuple(describe_column(TableColumn(name)) for name in names)
         else:
             titles = [paper.title for paper in (await asyncio.to_thread(session.library.papers))[:40]]
             planned = await roles.cells.propose_columns(question, new, titles)

@@ -67,9 +67,9 @@ async def aenrich(
         if not offline:
             on_open(service_hosts(session.settings), len(chosen))
         async for found in enrich_all(services, chosen):
-            records.append(found.as_dict())
+            records.append(found)
             on_paper(records[-1])
-    return {"papers": records, "requests": services.traffic.requests, "cached": services.traffic.cached}
+    return {"papers": records, "requests": services.traffic["requests"], "cached": services.traffic["cached"]}
 
 
 @requires_open
@@ -227,7 +227,7 @@ def _record(
         "title": found.work.title if found else "",
         "why": why,
         "file": str(file) if file else "",
-        "free_pdfs": [pdf.url for pdf in found.pdfs] if found else [],
+        "free_pdfs": [url for url, _ in found.pdfs] if found else [],
         **(found.status.as_dict() if found else {"status": "", "notices": []}),
         "failures": list(found.failures) if found else [],
     }

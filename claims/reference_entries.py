@@ -267,15 +267,16 @@ async def unknown_entries(references: ReferenceList, services: Services) -> dict
     asked = " and ".join(client.address.name for client in services.clients.values())
     entries = entries_elsewhere(references)
     async for result in enrich(services, [paper for paper in entries if paper.title or paper.doi]):
-        entry = references.entries[result.key]
-        if result.outcome == "not-found":
+        entry = references.entries[result["key"]]
+        if result["outcome"] == "not-found":
             named = f"DOI {entry.doi}" if entry.doi else f'title "{shorten(entry.title)}"'
             found[entry.key] = fault("entry-invented", f"{asked} know no work with the {named}.")
-        elif result.outcome == "unsure":
-            near = f': "{shorten(result.candidates[0].work.title)}"' if result.candidates else ""
+        elif result["outcome"] == "unsure":
+            title = next((work["title"] for work in result["candidates"]), "")
+            near = f': "{shorten(title)}"' if title else ""
             found[entry.key] = fault("entry-unchecked", f"{asked} know only a similar work{near}.")
-        elif result.outcome == "failed":
-            found[entry.key] = fault("entry-unchecked", f"It could not be looked up: {result.failures[0]}")
+        elif result["outcome"] == "failed":
+            found[entry.key] = fault("entry-unchecked", f"It could not be looked up: {result['failures'][0]}")
     said = "Its title was not recognised, so it was not looked up."
     return found | {one.key: fault("entry-unchecked", said) for one in entries if not (one.title or one.doi)}
 

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 CellStatus = Literal["reported", "computed", "conflicting", "not_reported", "not_judged", "unread", "edited"]
 STATUSES: Final[tuple[CellStatus, ...]] = get_args(CellStatus)
 
-STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "not judged"}
+STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "nothing near"}
 _MARKS: Final = {"conflicting": "[conflicting]", "edited": "[edited]", "not_judged": "[not judged]"}
 
+_PLAIN: Final = ("value", "unit", "condition", "formula", "converted", "status")  # fields of a cell
 _MOST_CHARACTERS: Final = 200  # of a formula
 _FACTORS: Final = frozenset(map(Decimal, (1, 2, 100)))  # numbers that a formula may use though no paper prints them
 _WRITTEN_AS: Final = str.maketrans("×−÷·", "*-/.")
@@ -67,20 +68,12 @@ class TableCell:
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form of the JSON of a table, which `from_dict` reads again."""
-        first = self.spans[0] if self.spans else None
+        spans = [asdict(span) for span in self.spans]
+        nowhere = {"page": None, "chunk_id": "", "start": None, "end": None}
         return {
-            "value": self.value,
-            "unit": self.unit,
-            "condition": self.condition,
-            "formula": self.formula,
-            "converted": self.converted,
-            "status": self.status,
-            "quote": self.quote,
-            "page": first.page if first else None,
-            "chunk_id": first.chunk_id if first else "",
-            "start": first.start if first else None,
-            "end": first.end if first else None,
-            "spans": [asdict(span) for span in self.spans],
+            **{name: getattr(self, name) for name in (*_PLAIN, "quote")},
+            **{name: (spans or [nowhere])[0][name] for name in nowhere},
+            "spans": spans,
             "alternatives": [cell.as_dict() for cell in self.alternatives],
             "searched": list(self.searched),
         }
@@ -89,7 +82,7 @@ class TableCell:
     def from_dict(cls, record: Mapping[str, Any]) -> TableCell:
         """The cell of a stored record."""
         return cls(
-            **{name: record[name] for name in ("value", "unit", "condition", "formula", "converted", "status")},
+            **{name: record[name] for name in _PLAIN},
             spans=tuple(EvidenceSpan(**span) for span in record["spans"]),
             alternatives=tuple(cls.from_dict(item) for item in record["alternatives"]),
             searched=tuple(record["searched"]),

@@ -29,6 +29,7 @@ from ..tools.paper_cards import keys_to_screen, screen_papers
 from ..tools.scope import Scope
 from ..tools.window_search import WindowLimits, propose_windows
 from .cells import TableCell, accept_cells
+from .column_specs import split_columns
 
 OnProgress = Callable[[str], None]
 
@@ -37,7 +38,7 @@ _UNJUDGED: Final = "-unjudged"  # ends the version of a decision made without a 
 _FIRST: Final = WindowLimits(tokens=5_000, window_tokens=700, paper_share=1.0)
 _AGAIN: Final = WindowLimits(tokens=2_500, window_tokens=500, paper_share=1.0)
 _NEAREST: Final = WindowLimits(tokens=1_500, window_tokens=1, hits=3, paper_share=1.0)
-_NEAR: Final = 0.5  # score above which a passage is taken to be near the question if no chat model decides
+_NEAR: Final = 0.7  # score above which a passage is taken to be near the question if no chat model decides
 _AT_ONCE: Final = 16  # papers that are read concurrently
 
 
@@ -83,7 +84,8 @@ class TableFiller:
 
     @property
     def _purpose(self) -> Purpose:
-        needs = self.needs or (Need("N1", self.question, (self.question,)),)
+        asked = self.question if self.cells else split_columns(self.question)[0]
+        needs = self.needs or (Need("N1", asked, (asked,)),)
         return Purpose("; ".join(need.text for need in needs), needs)
 
     async def fill(self, scope: Scope) -> None:

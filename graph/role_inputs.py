@@ -138,10 +138,7 @@ def _of_this_question(state: ResearchState) -> set[str]:
 
 
 def limits_of(state: RunState, library: Library) -> Scope:
-    """The scope set by the user for the run; blocks.
-
-    Raises `InputError` for an unknown key or venue, and for years in the wrong order.
-    """
+    """The user's scope; raises `InputError` for unknown keys or venue, and for years in the wrong order. Blocks."""
     given = cast(ResearchState, state)
     years = year_range(given.get("min_year"), given.get("max_year"))
     return Scope.within(library, given.get("papers", []), (), years, given.get("venue", ""))
@@ -203,10 +200,7 @@ def chunks_of(messages: Sequence[BaseMessage]) -> list[str]:
 
 
 def chunks_shown(state: RunState, session: Session) -> list[str]:
-    """Ids of the chunks shown to a chat model, each once: through the agent's reading tools or to the reader.
-
-    Chunks that gave no evidence are included.
-    """
+    """Ids of the chunks that a chat model was shown, by tools or as reader, each once; also without evidence."""
     wanted = chunks_of(state.get("messages", []))
     read = [] if "reader" in session.extractive else state.get("read_chunks", [])
     return list(dict.fromkeys([*wanted, *read]))

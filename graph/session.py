@@ -71,10 +71,7 @@ class Session:
 
     @property
     def limits(self) -> EvidenceLimits:
-        """The limits of a search.
-
-        Without a chat model, all single chunks found are read and the best are kept, which costs no call.
-        """
+        """The limits of a search; without a chat model all chunks found are read, at no cost, and the best kept."""
         from ..tools.found_evidence import EvidenceLimits
 
         names = set(EvidenceLimits.__dataclass_fields__) & set(type(self.settings).model_fields)

@@ -73,10 +73,7 @@ SectionContext.__doc__ = "Settings of one run; an empty field takes the value of
 
 
 def settings_of(context: object) -> Settings:
-    """The settings of a run; raises `ConfigurationError`.
-
-    A parent graph passes its own context to us; if that is not ours, all settings come from the environment.
-    """
+    """The settings of a run, from the environment alone in a parent graph's context; raises `ConfigurationError`."""
     if isinstance(context, SectionContext):
         return load_settings(brought=context.model_dump(exclude_none=True), origin=CONTEXT)
     return load_settings()

@@ -29,7 +29,7 @@ from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
 from ..tools.window_search import with_columns
-from .run_events import evidence_found
+from .run_events import EvidenceEvent
 from .session import Session
 
 
@@ -66,10 +66,7 @@ class WrittenSection(TypedDict):
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append evidence with new ids; ids keep their chunk for the whole thread.
-
-    If a search finds evidence that the conversation recalled, the new record replaces the old one.
-    """
+    """Append evidence with new ids; a record with a known id, such as a recalled one found again, replaces that."""
     again = {record["id"]: record for record in new}
     kept = [again.pop(record["id"], record) for record in known]
     return kept + list(again.values())
@@ -372,8 +369,18 @@ def recorded(
     """Number new evidence, record the searches, and emit an event for each piece that is not `known`."""
     new, ids = number_evidence(known, [search.searched.found for search in searches], given)
     there = {record["id"] for record in known}
-    for event in evidence_found(record for record in new if record["id"] not in there):
-        emit(event)
+    for record in new:
+        if record["id"] not in there:
+            event: EvidenceEvent = {
+                "source": "citeloom",
+                "kind": "evidence",
+                "id": record["id"],
+                "key": record["key"],
+                "page": record["page"],
+                "section": record["section"],
+                "query": record["source_query"],
+            }
+            emit(event)
     section = cast(SectionState, state).get("section")
     own: dict[str, Any] = {"section": section} if section else {}
     records = [

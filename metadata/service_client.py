@@ -7,6 +7,7 @@ the user's address are not part of the cache key.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -64,14 +65,6 @@ class ServiceAddress:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # nor are these
 
 
-@dataclass(slots=True)
-class Traffic:
-    """How many answers came from the services and from the cache."""
-
-    requests: int = 0
-    cached: int = 0
-
-
 @dataclass
 class ServiceClient:
     """Sends requests to one service; use it in a single event loop."""
@@ -83,7 +76,7 @@ class ServiceClient:
     offline: bool = False  # use only the cache, whatever its age
     timeout: float = 30.0  # seconds for one try
     clock: Clock = field(default_factory=Clock)
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: Counter[str] = field(default_factory=Counter)  # answers, by "requests" and "cached"
 
     def __post_init__(self) -> None:
         self._limiter = Limiter(max_concurrency=1, max_retries=_MAX_RETRIES, timeout=self.timeout, clock=self.clock)
@@ -97,7 +90,7 @@ class ServiceClient:
         name = self.address.name
         stored = await asyncio.to_thread(self.store.answer, name, request)
         if stored is not None and (self.offline or self.clock.time() - stored.answered_at <= self.max_age):
-            self.traffic.cached += 1
+            self.traffic["cached"] += 1
             return stored.body
         if self.offline:
             raise NotCachedError(f"{name}: nothing was asked, since --offline was given and the cache has no answer.")
@@ -112,7 +105,7 @@ class ServiceClient:
             if failure.kind in _LASTING:
                 self._given_up = message
             raise ServiceError(message) from error
-        self.traffic.requests += 1
+        self.traffic["requests"] += 1
         answer = ServiceAnswer(status, body, self.clock.time())
         await asyncio.to_thread(self.store.keep_answer, name, request, answer)
         return answer.body

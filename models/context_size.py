@@ -150,14 +150,8 @@ def find_refused_size(message: str) -> int | None:
 def infer_context_size(read: int, written: int, *, sent: int, most: int | None, cut: bool) -> int | None:
     """The context size inferred from a truncated prompt or answer; None if there is no sign of truncation.
 
-    Ollama reads only as much of a prompt as fits; llama.cpp ends an answer at the end of the context.
-
-    Args:
-        read: tokens of the prompt, as counted by the server.
-        written: tokens of the answer.
-        sent: characters of the prompt.
-        most: token limit of the answer.
-        cut: whether the answer was cut off.
+    Ollama reads only as much of a prompt as fits; llama.cpp ends an answer at the end of the context. The server counts
+    `read` tokens of the prompt of `sent` characters, and `written` of an answer limited to `most`, perhaps `cut` off.
     """
     size = 0
     if read % _OLLAMA_BLOCK == 0 and read * _LONG_TOKEN < sent:

@@ -123,10 +123,7 @@ async def _keep(
 
 
 async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
-    """Delete a conversation with its checkpoints, call counts and jobs; cached answers stay in the journal.
-
-    Raises `UnknownConversationError`, and `RunUnderWayError` while a process runs it.
-    """
+    """Delete all of a conversation but journaled answers; raises `UnknownConversationError` and `RunUnderWayError`."""
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.conversations)
     entry = await asyncio.to_thread(register.get, thread_id)

@@ -166,10 +166,7 @@ class EditableText:
 
 
 def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableText:
-    """The text of a finished run with the user's edits.
-
-    Raises `NotEditableError` for unfinished runs and answers.
-    """
+    """A finished run's text with the user's edits; raises `NotEditableError` for an answer or an unfinished run."""
     if run.section == "research":
         raise NotEditableError(
             f"Run {run.thread_id} is an answer; sentences of sections and papers can be edited.",
@@ -338,10 +335,7 @@ async def export_edited(
 async def with_edited_sections(
     record: StoredRecord, folder: Path, session: Session
 ) -> tuple[StoredRecord, dict[str, Path]]:
-    """Take section texts from files edited in `folder`; returns the paper and these files by section.
-
-    Raises `InputError` for an unreadable file.
-    """
+    """The paper with the texts of files edited in `folder`, and these by section; raises `InputError`."""
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
     if not files:
         return record, files
@@ -371,10 +365,7 @@ def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> 
 
 
 def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
-    """A finished run with the text of its edited markdown file.
-
-    Raises `NotEditableError` for a run without sections.
-    """
+    """A finished run with the text of its edited markdown file; raises `NotEditableError` if it has no sections."""
     text = editable_text(run, [])
     body = _body(markdown, run.result or {})
     if len(text.sections) == 1 and "sections" not in (run.result or {}):

@@ -188,10 +188,7 @@ async def _note_stop(
 
 
 async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult:
-    """Return the stored result, re-rendered if necessary; no model calls.
-
-    Re-renders if the citation style or `strict` changed.
-    """
+    """The stored result, rendered again without model calls if the citation style or `strict` changed."""
     record = stored(run.result or {})
     settings = session.settings
     style = session.answer_style if run.section == "research" else settings.cite_style

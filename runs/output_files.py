@@ -60,10 +60,7 @@ class ResultFiles:
     def of(
         cls, record: StoredRecord, home: Home | None, stem: str = "", shown: ReportImages | None = None
     ) -> ResultFiles:
-        """Create from a record; blocks to read the images of its figures.
-
-        For a library in a database, uploaded images are fetched from its `home`.
-        """
+        """Create from a record; blocks to read its figures' images, of a library in a database from its `home`."""
         name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
         find = Path if home is None else backend_of(home).plots().file
@@ -258,10 +255,7 @@ def free_file_name(
 def write_own_file(
     path: Path, content: str, *, home: Home | None = None, force: bool = False
 ) -> tuple[Path, list[str]]:
-    """Write one file, numbered if the existing one was edited; returns its path and a warning if so.
-
-    Blocks; raises `InputError`.
-    """
+    """Write one file, numbered if the existing one was edited, which a warning says; blocks. Raises `InputError`."""
     written = written_files(home)
     free = free_file_name(path.parent, path.stem, [path.suffix[1:]], written, force=force)
     target = path.with_name(f"{free.stem}{path.suffix}")

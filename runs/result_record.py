@@ -164,10 +164,8 @@ def complete_record(
 ) -> StoredRecord:
     """The record to store: `more` fields of the whole run, and in the report searches, passages, quotes and papers.
 
-    Args:
-        result: the record as rendered.
-        values: the run state it was made from, which holds no texts.
-        library: provides them, now of this `version`; blocks.
+    It is made from the `result` as rendered and the state's `values`, which hold no texts: the library, now of this
+    `version`, provides them. Blocks.
 
     `passages` holds the cited evidence by id, `quotes` all evidence as shown to readers, with an ellipsis where a
     sentence is cut. Passages that no longer exist are left out; their quotes stay in the record.

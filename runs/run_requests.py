@@ -64,10 +64,7 @@ def _fingerprint(kind: str, request: Mapping[str, Any], session: Session) -> str
 
 
 def settings_record(settings: Settings) -> dict[str, Any]:
-    """Settings needed to resume a run by id: all in the fingerprint.
-
-    No API keys or addresses containing one: keys stay in the environment.
-    """
+    """The settings of the fingerprint, to resume a run by id; no keys, nor addresses that contain one."""
     kept = settings.model_dump(mode="json", include=set(KEPT_SETTINGS))
     return {
         name: shown_address(value) if name.endswith("_base_url") else value
@@ -243,7 +240,19 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
     settings = load_settings(
         brought=taken, origin=RUN, vouched=[mark for mark in marks if isinstance(mark, str)], home=home.address, **given
     )
-    _require_same_endpoints(run, current, settings, home)
+    for role in KEPT_ROLES:
+        model, url = settings.address_of(role)
+        _, now = current.address_of(role)
+        setting = current.url_setting(role)
+        if model == EXTRACTIVE or current.origin(setting) == DEFAULT or same_endpoint(url, now):
+            continue
+        variable = f"CITELOOM_{settings.url_setting(role).upper()}"
+        raise ConfigurationError(
+            f"{home.place_of('runs.sqlite')}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
+            f"{shown_address(now)} now ({current.origin(setting)}): nothing was sent.",
+            help=f"To resume it there, set {variable}={shown_address(url)} in the environment; "
+            "to use the endpoint set now, give the command again for a new run.",
+        )
     return settings
 
 
@@ -260,20 +269,4 @@ def _require_request(run: RunRecord, home: Home) -> None:
         raise ConfigurationError(
             f"{home.place_of('runs.sqlite')}: {place}: {wrong[0]} cannot be read.",
             help="Delete the run with 'runs delete' and start it again.",
-        )
-
-
-def _require_same_endpoints(run: RunRecord, current: Settings, settings: Settings, home: Home) -> None:
-    for role in KEPT_ROLES:
-        model, url = settings.address_of(role)
-        _, now = current.address_of(role)
-        setting = current.url_setting(role)
-        if model == EXTRACTIVE or current.origin(setting) == DEFAULT or same_endpoint(url, now):
-            continue
-        variable = f"CITELOOM_{settings.url_setting(role).upper()}"
-        raise ConfigurationError(
-            f"{home.place_of('runs.sqlite')}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
-            f"{shown_address(now)} now ({current.origin(setting)}): nothing was sent.",
-            help=f"To resume it there, set {variable}={shown_address(url)} in the environment; "
-            "to use the endpoint set now, give the command again for a new run.",
         )

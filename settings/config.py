@@ -340,20 +340,13 @@ def ambient_key(base_url: str) -> SecretStr | None:
 
 def load_settings(
     *,
-    brought: Mapping[str, Any] | None = None,
-    origin: str = FLAG,
-    vouched: Collection[str] = (),
-    flags: Mapping[str, str] | None = None,
-    **overrides: Any,
+    brought: Mapping[str, Any] | None = None,  # values that do not come from the user, such as those of a run
+    origin: str = FLAG,  # names the source of these
+    vouched: Collection[str] = (),  # marks of keys and addresses used together before (`Settings.key_marks`)
+    flags: Mapping[str, str] | None = None,  # the options by which the user gave overrides, by setting, for errors
+    **overrides: Any,  # values given by the user, such as flags; None values are ignored
 ) -> Settings:
-    """Load settings from all sources; raises `ConfigurationError` naming the field and its bounds.
-
-    Args:
-        brought: values that do not come from the user, such as those stored with a run; `origin` names their source.
-        vouched: marks of keys and addresses that were used together before (`Settings.key_marks`).
-        flags: the options by which the user gave overrides, by setting; an error names the option.
-        overrides: values given by the user, such as flags; None values are ignored.
-    """
+    """Load settings from all sources; raises `ConfigurationError` naming the field and its bounds."""
     given = {name: value for name, value in overrides.items() if value is not None}
     others = {name: value for name, value in (brought or {}).items() if value is not None and name not in given}
     try:

@@ -120,8 +120,7 @@ class LocalApi:
                 except _ChangedMeanwhileError:
                     continue
                 if collections.version == items.version:
-                    keys = await self._citation_keys(http, library, items.records)
-                    return _build_content(items, collections, keys)
+                    return _build_content(items, collections, await self._citation_keys(http, library, items.records))
         raise ZoteroError(f"{self._base}: the library changes while it is read.", help="Run the same command again.")
 
     async def _list(self, http: httpx.AsyncClient, path: str) -> _Listing:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ..documents import Paper, text_hash
 from ..documents.bibliography import Refusal
@@ -82,7 +82,13 @@ def read_state(home: Home) -> SyncState:
         given = json.loads(read_regular(path, _MOST_BYTES))
         if given["version"] != _VERSION:
             raise ValueError(f"version {given['version']!r:.20}")
-        return SyncState({str(key): _paper(value) for key, value in given["papers"].items()})
+        papers: dict[str, SyncedPaper] = {}
+        for key, value in given["papers"].items():
+            texts = [value["item"], value["stamp"], value["file"], value["refused"], *value["scopes"]]
+            if not all(isinstance(text, str) for text in texts):
+                raise ValueError("a paper that is not in words")
+            papers[str(key)] = SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
+        return SyncState(papers)
     except FileNotFoundError:
         return SyncState()
     except (OSError, FileRefusedError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -99,13 +105,6 @@ def write_state(home: Home, state: SyncState) -> None:
         replace_file(path, json.dumps({"version": _VERSION, "papers": papers}, indent=0).encode("utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}).") from error
-
-
-def _paper(value: Mapping[str, Any]) -> SyncedPaper:
-    texts = [value["item"], value["stamp"], value["file"], value["refused"], *value["scopes"]]
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError("a paper that is not in words")
-    return SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
 
 
 _SHOWN_TITLE: Final = 80
@@ -273,10 +272,7 @@ class _Planning:
         return WantedPaper(given.path(item), key, entry, note, file, page, page_path, stamp)
 
     def _compare(self, wanted: WantedPaper, old: SyncedPaper | None) -> None:
-        """Classify a paper as changed, unchanged or still refused, and record it in the state.
-
-        A paper whose file was refused may be in the library with its abstract or an earlier file.
-        """
+        """Classify and record a paper; one whose file was refused may be there with its abstract or an earlier file."""
         plan = self._plan
         scopes = self._current_scopes(wanted.item)
         if old is None or (old.item, old.stamp) != (wanted.item, wanted.stamp):

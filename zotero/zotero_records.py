@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from ..errors import CiteloomError
 from ..metadata.service_works import objects
@@ -180,17 +180,3 @@ def build_content(records: Mapping[str, Record]) -> ZoteroContent:
                     creators.append(Creator(role, first))
             items.append(ZoteroItem(key, kind, fields, tuple(creators), collections, added))
     return ZoteroContent(tuple(items), tuple(attachments), tuple(notes), tuple(annotations))
-
-
-class ZoteroSource(Protocol):
-    """Where Zotero's items are read from."""
-
-    @property
-    def name(self) -> str:
-        """The address or file, as messages name it."""
-
-    async def groups(self) -> list[ZoteroLibrary]:
-        """The libraries of the user's groups; raises `ZoteroError`."""
-
-    async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
-        """The content of a library; None if it is unchanged since version `known`. Raises `ZoteroError`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, cast
 
@@ -193,6 +193,10 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
             answers.append(tool_answer(call["id"], listed or "Nothing new in the library bears on this query."))
             said = f"{counted(len(found), 'finding')} for: {made[number]['query']}"
             runtime.stream_writer(progress("searched", said, passages=len(found)))
+    # Searches repeated from a paper's earlier sections, as this section's own; passages are not counted again.
+    own_now = {**passages_of(SearchResult((), ())), "section": cast(SectionState, state).get("section")}
+    earlier = [record for record in repeated.values() if of_earlier_section(record, state)]
+    taken_over = {record["query"]: {**record, **own_now} for record in earlier}
     used = sum(bool(call["counted"]) for call in calls)
     in_all = state.get("searches_used", 0) + used
     if answers:  # the last names the coverage of each need and the remaining budget
@@ -205,7 +209,7 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     return {
         **update,
         "messages": answers,
-        "queries": [*update["queries"], *_taken_over(repeated.values(), state)],
+        "queries": [*update["queries"], *taken_over.values()],
         "searches_used": used,
         "pending_calls": [],
         "searching": await asyncio.to_thread(may_continue, state, session, in_all),
@@ -239,13 +243,6 @@ async def _read(request: Reading, session: Session) -> ToolAnswer:
         asked = (request.query, request.min_year, request.max_year, request.page)
         return await asyncio.to_thread(read_papers, session.library, *asked)
     return await read_summaries(session.library, request.query)
-
-
-def _taken_over(repeated: Iterable[QueryRecord], state: RunState) -> list[QueryRecord]:
-    """Searches repeated from a paper's earlier sections, as this section's own; passages are not counted again."""
-    own = {**passages_of(SearchResult((), ())), "section": cast(SectionState, state).get("section")}
-    taken = {record["query"]: {**record, **own} for record in repeated if of_earlier_section(record, state)}
-    return [cast(QueryRecord, record) for record in taken.values()]
 
 
 _WORD = re.compile(r"\w+")

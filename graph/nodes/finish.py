@@ -107,10 +107,7 @@ async def assemble(state: SectionState, runtime: Runtime[Any], session: Session)
 
 
 async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any]:
-    """The paper's record in the citation style of the settings; makes no model call.
-
-    Citation numbers follow the order in the paper.
-    """
+    """The paper's record in the style of the settings, numbered in the paper's order; makes no model call."""
     finished: dict[SectionKind, FinishedText] = {}
     for written in state["written"]:
         earlier: dict[str, str] = {kind: final.text for kind, final in finished.items()}

@@ -65,11 +65,7 @@ class JournaledEmbedding:
         self._unlimited = Budget(BudgetLimits(), {}, journal)
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
-        """Vectors of `texts`, [n, d].
-
-        Raises `EndpointRefusedError`, `EndpointLostError`, `EndpointBusyError`, `BudgetReachedError` and
-        `JournalPausedError`.
-        """
+        """Vectors of `texts`, [n, d]; raises the endpoint's errors, `BudgetReachedError`, `JournalPausedError`."""
         batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
 
         failed = False

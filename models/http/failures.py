@@ -238,12 +238,7 @@ _MESSAGES: Final[Mapping[FailureKind, str]] = {
 
 
 def to_user_error(failed: CallFailedError, identity: ModelIdentity, *, answered: bool) -> CiteloomError:
-    """The error to raise for a call to `identity` that failed for good.
-
-    Args:
-        answered: whether the run has had an answer before. If so, everything is saved and the run pauses; if not,
-            nothing was changed and the configuration is wrong.
-    """
+    """The error for a call that failed for good: if the run was `answered` before, it pauses with everything saved."""
     failure = failed.failure
     message = _MESSAGES[failure.kind].format(
         where=identity.endpoint,

@@ -67,10 +67,7 @@ class Limiter:
         self._slots = LoopLocal(lambda: asyncio.Semaphore(self.max_concurrency))
 
     async def run(self, call: Callable[[], Awaitable[T]], admission: Admission = nullcontext) -> T:
-        """The result of `call`, with each try inside its own `admission`.
-
-        Raises `CallFailedError`; exceptions that are not failures of a call propagate unchanged.
-        """
+        """The result of `call`, each try inside its `admission`; raises `CallFailedError`, other errors as they are."""
         tries = 0
         while True:
             tries += 1

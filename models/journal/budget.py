@@ -113,11 +113,7 @@ class Budget:
             raise
 
     def finish(self, reservation: Reservation, taken: tuple[int, int] | None) -> None:
-        """Finish a reserved request whose cost is on disk, and let waiting requests check whether they fit now.
-
-        Args:
-            taken: tokens of prompt and answer; None if there was no answer.
-        """
+        """Finish a request whose cost is on disk and wake those waiting; `taken` are tokens, None if unanswered."""
         with self._guard:
             self._in_flight -= 1
             self._ended += 1

@@ -113,10 +113,7 @@ def spent_since(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
 
 
 def total_cost(spent: Iterable[Spending], prices: Mapping[str, Price], *, reserved: bool = False) -> float | None:
-    """The total cost over all models, including reservations if `reserved`; None if a price is unknown.
-
-    A model that took no tokens needs no price.
-    """
+    """The cost over all models, with reservations if `reserved`; None if the price of one in use is unknown."""
     total = 0.0
     for row in spent:
         input_tokens = row.input_tokens + (row.reserved_input if reserved else 0)
