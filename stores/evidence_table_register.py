@@ -151,6 +151,13 @@ class EvidenceTableRegister(Register):
         """All cells, by paper, study and column."""
         return self._select(StoredCell, TABLE_CELLS, "WHERE table_id = ? ORDER BY key, study, column_name", table_id)
 
+    def save_decisions(self, table_id: str, papers: Sequence[StoredPaper]) -> None:
+        """Store what was decided on papers before they are read, in one transaction."""
+        with self._tables.transaction() as connection:
+            for paper in papers:
+                row = (table_id, paper.key, paper.version, dump_json(paper.decision))
+                connection.execute(TABLE_PAPERS.insert("update"), row)
+
     def save_row(self, table_id: str, paper: StoredPaper, cells: Sequence[StoredCell]) -> None:
         """Store the reading of a paper in one transaction; cells that a person edited stay as they are."""
         with self._tables.transaction() as connection:
