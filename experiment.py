@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from .errors import InputError
-from .experiment_forms import normalise_forms, shorten_json
+from .experiment_forms import as_metrics, as_plots, as_text, as_whole_number, move_fields, shorten_json
 from .invalid_values import describe_invalid, field_path, kind_of_value
 from .section_kinds import SECTION_KINDS as SECTION_KINDS, SECTIONS, SectionKind as SectionKind
 
@@ -40,31 +40,51 @@ _PROSE = (
 )
 
 
+Text = Annotated[str, BeforeValidator(as_text)]
+
+
 class _Record(BaseModel):
+    """Fields of an experiment; `main` is the one that a bare text in place of the record is."""
+
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    main: ClassVar[str] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normalised(cls, value: Any) -> Any:
+        """Known fields that are null count as missing."""
+        given = {cls.main: value} if isinstance(value, str) and cls.main else value
+        if not isinstance(given, dict):
+            return given
+        return {name: item for name, item in given.items() if item is not None or name not in cls.model_fields}
 
 
 class PaperConcept(_Record):
     """What the paper is about."""
 
-    title: str = ""
-    description: str = ""
-    open_questions: list[str] = Field(default_factory=list)
+    main = "description"
+    title: Text = ""
+    description: Text = ""
+    open_questions: Annotated[
+        list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+    ] = Field(default_factory=list)
 
 
 class Hypothesis(_Record):
     """The expectation, and the combination of methods that tests it."""
 
-    description: str = ""
-    method_combination: str = ""
+    main = "description"
+    description: Text = ""
+    method_combination: Text = ""
 
 
 class ExecutionResult(_Record):
     """The output of the experiment's code."""
 
-    stdout: str = ""
-    stderr: str = ""
-    returncode: int | None = None
+    main = "stdout"
+    stdout: Text = ""
+    stderr: Text = ""
+    returncode: Annotated[int | None, BeforeValidator(as_whole_number)] = None
 
 
 class Plot(_Record):
@@ -79,15 +99,15 @@ class Experiment(_Record):
 
     paper_concept: PaperConcept = Field(default_factory=PaperConcept)
     hypothesis: Hypothesis = Field(default_factory=Hypothesis)
-    experimental_plan: str = ""
-    experiment_code: str = ""
+    experimental_plan: Text = ""
+    experiment_code: Text = ""
     execution_result: ExecutionResult = Field(default_factory=ExecutionResult)
-    metrics: dict[str, Any] = Field(default_factory=dict)
-    plots: list[Plot] = Field(default_factory=list)
-    verdict: str = ""
-    reasoning: str = ""
-    results: str = ""
-    summary: str = ""
+    metrics: Annotated[dict[str, Any], BeforeValidator(as_metrics)] = Field(default_factory=dict)
+    plots: Annotated[list[Plot], BeforeValidator(as_plots)] = Field(default_factory=list)
+    verdict: Text = ""
+    reasoning: Text = ""
+    results: Text = ""
+    summary: Text = ""
 
     @property
     def failure(self) -> str:
@@ -301,7 +321,7 @@ def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableF
     problems = list(islice(_unstorable_values(data), _MOST_ISSUES))
     unusable = {problem.root for problem in problems}
     kept = {name: value for name, value in data.items() if str(name) not in unusable}
-    form = normalise_forms(kept)
+    form = move_fields(kept)
     try:
         return Experiment.model_validate(form), problems
     except ValidationError as error:
@@ -317,10 +337,7 @@ def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableF
 def require_fields(
     experiment: Experiment, *kinds: SectionKind, source: str = "experiment", problems: Sequence[UnusableField] = ()
 ) -> None:
-    """Raise one `ExperimentError` with all problems, and all empty fields that sections of these kinds require.
-
-    A failed run is an outcome too: the section reports it instead of results.
-    """
+    """Raise one `ExperimentError` with all problems and missing fields; of a failed run the outcome is not required."""
     lacks: dict[tuple[str, ...], list[str]] = {}
     for kind in kinds:
         for group in missing_fields(experiment, kind, problems):
@@ -377,18 +394,16 @@ def _shorten_lists(data: dict[str, Any]) -> Iterator[str]:
     """Cut lists over their limit and the texts in them, and yield a notice for each list."""
     for path, most in (("paper_concept.open_questions", _MOST_QUESTIONS), ("plots", _MOST_PLOTS)):
         record, name = _record_of(data, path)
-        items = record[name]
-        if len(items) > most:
-            record[name] = items[:most]
-            yield f"{path}: has {len(items):,} entries, of which the first {most} are used."
-        longest = 0
-        for place, item in enumerate(record[name]):
-            texts = {name: item[name] for name in ("path", "caption")} if isinstance(item, dict) else {"": item}
-            longest = max(longest, *map(len, texts.values()))
-            cut = {name: text[:_MOST_OF_ITEM] for name, text in texts.items()}
-            record[name][place] = {**item, **cut} if isinstance(item, dict) else cut[""]
+        if len(record[name]) > most:
+            yield f"{path}: has {len(record[name]):,} entries, of which the first {most} are used."
+        record[name] = items = record[name][:most]
+        texts = [item[part] for item in items for part in ("path", "caption")] if path == "plots" else items
+        longest = max(map(len, texts), default=0)
         if longest > _MOST_OF_ITEM:
             yield f"{path}: has an entry of {longest:,} characters, of which the first {_MOST_OF_ITEM:,} are used."
+        for place, item in enumerate(items):
+            cut = {part: item[part][:_MOST_OF_ITEM] for part in ("path", "caption")} if path == "plots" else {}
+            items[place] = {**item, **cut} if cut else item[:_MOST_OF_ITEM]
 
 
 def _shorten_trees(data: dict[str, Any], experiment: Experiment) -> Iterator[str]:
@@ -396,7 +411,14 @@ def _shorten_trees(data: dict[str, Any], experiment: Experiment) -> Iterator[str
     data["metrics"], size = shorten_json(data["metrics"], _MOST_OF_METRICS)
     if size > _MOST_OF_METRICS:
         yield f"metrics: {size:,} characters, of which {_MOST_OF_METRICS:,} are used, {_ORDER}."
-    unknown = _unknown_fields(data, experiment)
+    plots = {f"plots[{place}].": item for place, item in enumerate(data["plots"])}
+    items = {"": data, **{f"{name}.": data[name] for name in _RECORDS}, **plots}
+    unknown = [
+        (f"{path}{name}", items[path], name)
+        for path, record in _records(experiment)
+        for name in record.model_extra or {}
+        if name not in (PLOT_FILE, SHORTENED) and name in items.get(path, {})
+    ]
     kept, size = shorten_json({path: record[name] for path, record, name in unknown}, _MOST_OF_UNKNOWN)
     if size > _MOST_OF_UNKNOWN:
         for path, record, name in unknown:
@@ -415,18 +437,6 @@ def _records(experiment: Experiment) -> list[tuple[str, _Record]]:
     records: list[tuple[str, _Record]] = [("", experiment)]
     records += [(f"{name}.", getattr(experiment, name)) for name in _RECORDS]
     return records + [(f"plots[{place}].", plot) for place, plot in enumerate(experiment.plots)]
-
-
-def _unknown_fields(data: dict[str, Any], experiment: Experiment) -> list[tuple[str, dict[str, Any], str]]:
-    """The unknown fields of the experiment and its records in `data`: path, record and name of each."""
-    plots = {f"plots[{place}].": item for place, item in enumerate(data["plots"])}
-    items = {"": data, **{f"{name}.": data[name] for name in _RECORDS}, **plots}
-    return [
-        (f"{path}{name}", items[path], name)
-        for path, record in _records(experiment)
-        for name in record.model_extra or {}
-        if name not in (PLOT_FILE, SHORTENED) and name in items.get(path, {})
-    ]
 
 
 def _record_of(data: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:

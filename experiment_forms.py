@@ -1,52 +1,33 @@
-"""Plain values of `exp.json`: rewrites plausible forms to the documented one, and shortens what is too large."""
+"""Plain values of `exp.json`: rewrites plausible forms to the documented one, and shortens what is too large.
+
+What is in no plausible form stays as it is, and is refused by its type.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-_TEXTS: Final = ("experimental_plan", "experiment_code", "verdict", "reasoning", "results", "summary")
-_RECORDS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {  # the field that a bare text is, and all texts
-    "paper_concept": ("description", ("title", "description")),
-    "hypothesis": ("description", ("description", "method_combination")),
-    "execution_result": ("stdout", ("stdout", "stderr")),
-}
 
+def move_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The experiment with an object as `results` in its `metrics`, and a `title` in a concept that has none.
 
-def normalise_forms(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment with every plausible form rewritten; anything else stays, and is refused by its type.
-
-    Known fields that are null count as missing. An object as `results` joins `metrics`, under its own name if there
-    are some already. A `title` is the concept's unless that has one.
+    If there are metrics already, the results stand among them under their own name.
     """
-    known = {*_TEXTS, *_RECORDS, "metrics", "plots"}
-    found = {name: value for name, value in data.items() if value is not None or name not in known}
-    if isinstance(found.get("metrics"), list):  # objects with `name` and `value`, as one object
-        pairs = [item for item in found["metrics"] if isinstance(item, dict) and {"name", "value"} <= {*item}]
-        named = {item["name"]: item["value"] for item in pairs if isinstance(item["name"], str)}
-        found["metrics"] = named if len(named) == len(found["metrics"]) else found["metrics"]
-    results = found.get("results")
-    if isinstance(results, dict) and isinstance(found.get("metrics", {}), dict):
+    found = dict(data)
+    results, metrics = found.get("results"), as_metrics({} if found.get("metrics") is None else found["metrics"])
+    if isinstance(results, dict) and isinstance(metrics, dict):
         del found["results"]
-        metrics = found.get("metrics", {})
         found["metrics"] = {**metrics, "results": results} if metrics else results
-    concept = found.get("paper_concept")
-    if isinstance(found.get("title"), str) and (concept is None or isinstance(concept, str)):
-        concept = {} if concept is None else {"description": concept}
-    if isinstance(found.get("title"), str) and isinstance(concept, dict) and not concept.get("title"):
-        found["paper_concept"] = {**concept, "title": found.pop("title")}
-    for name in _TEXTS:
-        if name in found:
-            found[name] = _text(found[name])
-    for name, (main, texts) in _RECORDS.items():
-        if name in found:
-            found[name] = _record(found[name], main, texts)
-    if "plots" in found:
-        found["plots"] = _plots(found["plots"])
+    if isinstance(found.get("title"), str):
+        concept = {} if found.get("paper_concept") is None else found["paper_concept"]
+        concept = {"description": concept} if isinstance(concept, str) else concept
+        if isinstance(concept, dict) and not concept.get("title"):
+            found["paper_concept"] = {**concept, "title": found.pop("title")}
     return found
 
 
-def _text(value: Any) -> Any:
+def as_text(value: Any) -> Any:
     """A number as text, and a list of texts as paragraphs."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
@@ -55,40 +36,34 @@ def _text(value: Any) -> Any:
     return value
 
 
-def _record(value: Any, main: str, texts: tuple[str, ...]) -> Any:
-    if isinstance(value, str):
-        return {main: value}
-    if not isinstance(value, dict):
+def as_whole_number(value: Any) -> Any:
+    """A whole number that was written as text."""
+    digits = value.strip().removeprefix("-") if isinstance(value, str) else ""
+    return int(value[:20]) if digits.isascii() and digits.isdigit() else value
+
+
+def as_metrics(value: Any) -> Any:
+    """A list of objects with `name` and `value` as one object."""
+    if not isinstance(value, list):
         return value
-    found = {name: item for name, item in value.items() if item is not None}
-    for name in texts:
-        if name in found:
-            found[name] = _text(found[name])
-    if isinstance(found.get("open_questions"), str):
-        found["open_questions"] = [found["open_questions"]]
-    code = found.get("returncode")
-    if isinstance(code, str) and code.strip().lstrip("-").isascii() and code.strip().lstrip("-").isdigit():
-        found["returncode"] = int(code[:20])
-    return found
+    pairs = [item for item in value if isinstance(item, dict) and {"name", "value"} <= {*item}]
+    named = {item["name"]: item["value"] for item in pairs if isinstance(item["name"], str)}
+    return named if len(named) == len(value) else value
 
 
-def _plots(value: Any) -> Any:
+def as_plots(value: Any) -> Any:
     """A list of objects with a `path`, also of a single plot, of bare paths, or of plots by name."""
-    if isinstance(value, dict) and not {"path", "caption"} & value.keys():
-        if not all(isinstance(plot, str) or (isinstance(plot, dict) and "path" in plot) for plot in value.values()):
-            return value
-        plots: Any = [
-            {
-                "caption": " ".join(str(name).replace("_", " ").split()),
-                **({"path": plot} if isinstance(plot, str) else plot),
-            }
-            for name, plot in value.items()
-        ]
-    else:
-        plots = [value] if isinstance(value, str | dict) else value
-    if not isinstance(plots, list):
+    if isinstance(value, str):
+        return [{"path": value}]
+    if isinstance(value, list):
+        return [{"path": plot} if isinstance(plot, str) else plot for plot in value]
+    if not isinstance(value, dict) or {"path", "caption"} & value.keys():
+        return [value] if isinstance(value, dict) else value
+    plots = [{"path": plot} if isinstance(plot, str) else plot for plot in value.values()]
+    if not all(isinstance(plot, dict) and "path" in plot for plot in plots):
         return value
-    return [{"path": plot} if isinstance(plot, str) else plot for plot in plots]
+    captions = (" ".join(str(name).replace("_", " ").split()) for name in value)
+    return [{"caption": caption, **plot} for caption, plot in zip(captions, plots, strict=True)]
 
 
 _LEAST_PART: Final = 50  # smallest part worth keeping, in characters
@@ -96,10 +71,7 @@ _LONG_TEXT: Final = 200  # characters
 
 
 def shorten_json(value: Any, most: int) -> tuple[Any, int]:
-    """The part of a value that has at most so many characters as JSON, roughly, and the size of the whole.
-
-    Single values are kept first, then small parts before large ones.
-    """
+    """The part within so many characters of JSON, single values and small parts first, and the size of the whole."""
     sizes: dict[int, int] = {}
     size = _size(value, sizes)
     return (_shorten(value, most, sizes) if size > most else value), size

@@ -21,25 +21,15 @@ PAPER_ORDER: tuple[SectionKind, ...] = ("abstract", "introduction", "methods", "
 
 @dataclass(frozen=True, slots=True)
 class SectionSpec:
-    """What sets a kind of section apart.
+    """What sets a kind of section apart."""
 
-    Args:
-        purpose: what it says, for `--help` and completion.
-        required: the section can be written when each group has at least one field with text.
-        queried: fields that the default queries are made of, one each.
-        prompted: fields that it is planned and written from; the whole experiment would drown the part that matters.
-        stated: fields that it is about; the user's own citations in them belong into it.
-        sums_up: sections of the same paper that its writer is shown.
-        must_cite: whether a draft without citations is a fault where there are sources.
-    """
-
-    purpose: str
-    required: tuple[tuple[str, ...], ...]
-    queried: tuple[str, ...]
-    prompted: tuple[str, ...]
-    stated: tuple[str, ...] = ()
-    sums_up: tuple[SectionKind, ...] = ()
-    must_cite: bool = False
+    purpose: str  # what it says, for `--help` and completion
+    required: tuple[tuple[str, ...], ...]  # it can be written when each group has at least one field with text
+    queried: tuple[str, ...]  # fields that the default queries are made of, one each
+    prompted: tuple[str, ...]  # fields that it is written from; the whole experiment would drown what matters
+    stated: tuple[str, ...] = ()  # fields that it is about; the user's own citations in them belong into it
+    sums_up: tuple[SectionKind, ...] = ()  # sections of the same paper that its writer is shown
+    must_cite: bool = False  # whether a draft without citations is a fault where there are sources
 
     @property
     def needs(self) -> str:

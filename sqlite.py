@@ -65,8 +65,6 @@ def make_write_ahead(path: Path) -> None:
 
 # Transient errors that do not mean damage: another process, the disk, permissions.
 _PASSING: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_PERM")
-
-
 CHECKPOINTS_REMEDY: Final = "Move it away: unfinished runs restart, and paid answers are taken from the journal."
 
 

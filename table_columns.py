@@ -36,14 +36,11 @@ SqlType = Literal["TEXT", "INTEGER", "REAL", "BLOB"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a column holds: `decode` returns the value, or raises ValueError or TypeError; `expected` says it in words.
+    """What a column holds."""
 
-    `source` is the table and column from which a computed column comes.
-    """
-
-    expected: str
-    decode: Callable[[Any], Any]
-    source: str = ""
+    expected: str  # in words
+    decode: Callable[[Any], Any]  # returns the value, or raises ValueError or TypeError
+    source: str = ""  # the table and column from which a computed column comes
     sql: SqlType = "TEXT"
     nullable: bool = False
 
@@ -70,17 +67,13 @@ POSTGRESQL: Final = SqlDialect(
 
 @dataclass(frozen=True, slots=True)
 class TypedTable:
-    """A table with the columns that are read from it; `key` are those that identify a row.
-
-    `number` is a column that counts the rows in the order in which they were inserted, and may be among the others;
-    `indexes` are columns, and perhaps a condition, by the index's name.
-    """
+    """A table with the columns that are read from it."""
 
     name: str
-    key: tuple[str, ...]
+    key: tuple[str, ...]  # the columns that identify a row
     columns: Mapping[str, Column]
-    number: str = ""
-    indexes: Mapping[str, str] = field(default_factory=dict)
+    number: str = ""  # a column that counts the rows in the order of their insertion; may be among the others
+    indexes: Mapping[str, str] = field(default_factory=dict)  # columns, and perhaps a condition, by the index's name
 
     @property
     def stored(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from ..drafts.completeness import Tried, coverage_warnings
 from ..errors import ConfigurationError, InputError
 from ..evidence_tables.stances import (
     agreement_columns,
-    agreement_lines,
+    agreement_lines as agreement_lines,
     agreement_record,
     claim_needs,
     disagreements,
@@ -33,8 +33,6 @@ from ..tools.scope import Scope, plain_question
 from .arguments import at_least_one, one_or_more, require_writable, requires_open
 from .blocking import blocking
 from .evidence_tables import complete_table, id_of_table
-
-__all__ = ["aagree", "acontradictions", "agree", "agreement_lines", "agreement_of", "contradictions", "id_of_agreement"]
 
 _CARDS: Final = 120  # papers whose cards a survey's claims are taken from, the nearest to its topic
 _EVERYTHING: Final = "what papers find"  # the topic of a survey without one

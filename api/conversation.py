@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from ..graph.conversation_state import (
+from ..graph.conversation_graph import (
     TurnKind as TurnKind,
     answer_with_sources as answer_with_sources,
     chat_question as chat_question,
@@ -16,7 +17,6 @@ from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..roles.extractive.follow_ups import is_remark as is_remark
 from ..runs.conversation_turns import (
-    PausedTurn as PausedTurn,
     TurnRequest as TurnRequest,
     delete_conversation as delete_conversation,
     delete_expired as delete_expired,
@@ -39,23 +39,21 @@ def short_answer(record: Mapping[str, Any]) -> AnswerRecord:
     """A finished run's answer without what only files and pages need."""
     from .results import CheckedCitation, CitedSource
 
-    sources = [{name: entry.get(name, []) for name in CitedSource.__annotations__} for entry in record["references"]]
-    citations = [
-        {name: citation.get(name, False) for name in CheckedCitation.__annotations__}
-        for citation in record["citations"]  # `ocr` is only there if it is true
-    ]
-    same = {name: record[name] for name in ("question", "answered", "outcome", "text", "warnings")}
     answer = {
         "run_id": record["thread_id"],
-        **same,
-        "sources": sources,
-        "citations": citations,
+        **{name: record[name] for name in ("question", "answered", "outcome", "text", "warnings")},
+        "sources": [
+            {name: item.get(name, []) for name in CitedSource.__annotations__} for item in record["references"]
+        ],
+        "citations": [  # `ocr` is only there if it is true
+            {name: item.get(name, False) for name in CheckedCitation.__annotations__} for item in record["citations"]
+        ],
         "cost": record["usage"],
     }
     return cast("AnswerRecord", answer)
 
 
-class Conversation:
+class Conversation(nullcontext["Conversation"]):
     """A conversation over an open library: questions that may follow up on each other.
 
         with citeloom.open_library() as library:
@@ -74,22 +72,11 @@ class Conversation:
     """
 
     def __init__(self, session: Session, thread_id: str | None = None) -> None:
+        super().__init__(self)
         require_open(session)
         self._library = session
         known = None if thread_id is None else find_conversation(session.home, thread_id)
         self.thread_id = new_thread_id() if known is None else known.thread_id
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
 
     async def aask(self, question: str, *, alone: bool = False, on_event: OnEvent | None = None) -> ResultRecord:
         """Ask the next question; returns the JSON of `research --json` plus the question as `asked`.

@@ -13,13 +13,23 @@ from typing import Any, Final
 
 from ..citations.export.section_files import slug, write_texts
 from ..citations.html_escaping import inert
+from ..documents import Paper
+from ..documents.chunking import Window
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..evidence_tables.cells import TableCell
-from ..evidence_tables.column_specs import describe_column, parse_columns
-from ..evidence_tables.extraction import Decision, TableFiller, paper_version
+from ..evidence_tables.cells import TableCell, cell_text as cell_text, study_name as study_name
+from ..evidence_tables.column_specs import describe_column, parse_columns, split_columns
+from ..evidence_tables.column_values import column_sums, sum_lines as sum_lines
+from ..evidence_tables.extraction import OWN_STUDY, Decision, TableFiller, own_window, paper_version
 from ..evidence_tables.stances import claim_needs
-from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, cell_text, count_line, render_table, study_name
+from ..evidence_tables.table_files import (
+    TABLE_FORMATS as TABLE_FORMATS,
+    TableFormat as TableFormat,
+    count_line as count_line,
+    render_table,
+)
+from ..evidence_tables.table_plots import draw_table as draw_table
+from ..experiment import load_experiment
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..roles.cell_protocols import TableColumn
@@ -27,39 +37,15 @@ from ..roles.run_roles import Roles
 from ..runs.output_files import free_file_name
 from ..stores.backends import backend_of, written_files
 from ..stores.evidence_table_register import (
-    CellChangedError,
+    CellChangedError as CellChangedError,
     EvidenceTableRegister,
     StoredCell,
-    StoredTable,
-    UnknownTableError,
+    StoredTable as StoredTable,
+    UnknownTableError as UnknownTableError,
 )
 from ..tools.scope import Scope, plain_question
 from .arguments import one_or_more, require_choice, require_writable, requires_open
 from .blocking import blocking
-
-__all__ = [
-    "TABLE_FORMATS",
-    "CellChangedError",
-    "StoredTable",
-    "TableFormat",
-    "UnknownTableError",
-    "adelete_table",
-    "aedit_cell",
-    "alist_tables",
-    "aload_table",
-    "amake_table",
-    "arender_table",
-    "asave_table",
-    "cell_text",
-    "count_line",
-    "edit_cell",
-    "id_of_table",
-    "list_tables",
-    "load_table",
-    "make_table",
-    "save_table",
-    "study_name",
-]
 
 _NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
 _COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
@@ -72,6 +58,7 @@ async def amake_table(
     *,
     columns: Sequence[str] | str = (),
     papers: Sequence[str] | str = (),
+    experiment: Path | str | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Make or complete the table that answers a question; returns the JSON of `table --json`.
@@ -86,10 +73,12 @@ async def amake_table(
         columns: what to know of each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model proposes
             them if omitted.
         papers: keys of the papers in scope, all if omitted.
+        experiment: the `exp.json` of the user's own study, which gets a row ("this study") after those of papers.
         on_progress: called with one line about each step.
 
     Raises `InputError`, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
     """
+    own = None if experiment is None else own_window(await asyncio.to_thread(load_experiment, Path(experiment)))
     asked = plain_question(question)
     keys: tuple[str, ...] = one_or_more(papers)
     wanted = parse_columns(one_or_more(columns))
@@ -98,7 +87,9 @@ async def amake_table(
     async def describe(stored: StoredTable | None, roles: Roles) -> tuple[TableColumn, ...]:
         return await _describe(session, stored, roles, asked, wanted)
 
-    return await complete_table(session, StoredTable(table_id, asked, {"papers": list(keys)}), describe, on_progress)
+    return await complete_table(
+        session, StoredTable(table_id, asked, {"papers": list(keys)}), describe, on_progress, own=own
+    )
 
 
 Describe = Callable[[StoredTable | None, Roles], Awaitable[tuple[TableColumn, ...]]]
@@ -110,10 +101,12 @@ async def complete_table(
     describe: Describe,
     on_progress: Callable[[str], None],
     claims: Callable[[Sequence[TableColumn]], Sequence[str]] = lambda _: (),
+    own: Window | None = None,
 ) -> dict[str, Any]:
     """Make or complete a table; returns its JSON. `describe` gives its columns, from the stored table if there is one.
 
-    `claims` gives the claims that papers are screened for, from the columns; the judge then reads the cells.
+    `claims` gives the claims that papers are screened for, from the columns; the judge then reads the cells. `own` is
+    the user's study.
     """
     require_writable(session)
     scope = await asyncio.to_thread(Scope.within, session.library, table.plan["papers"])
@@ -145,6 +138,7 @@ async def complete_table(
                 session.settings.screened_papers,
                 on_progress,
                 needs,
+                own,
             )
             await filler.fill(scope)
 
@@ -173,7 +167,8 @@ async def _describe(
     new = [column.name for column in wanted if column.name.casefold() not in known]
     if not wanted or new:
         if roles.cells is None:
-            planned = tuple(describe_column(TableColumn(name)) for name in new or _COLUMNS_WITHOUT_MODEL)
+            names = new or split_columns(question)[1] or _COLUMNS_WITHOUT_MODEL
+            planned = tuple(describe_column(TableColumn(name)) for name in names)
         else:
             titles = [paper.title for paper in (await asyncio.to_thread(session.library.papers))[:40]]
             planned = await roles.cells.propose_columns(question, new, titles)
@@ -245,16 +240,17 @@ def _load(session: Session, table_id: str) -> dict[str, Any]:
     table = register.get(table_id)
     columns = [TableColumn.from_dict(item) for item in table.plan["columns"]]
     library = {paper.key: paper for paper in session.library.papers()}
+    known = {**library, OWN_STUDY: Paper(OWN_STUDY, "The user's own study")}
     by_row: dict[tuple[str, str], dict[str, StoredCell]] = defaultdict(dict)
     for cell in register.cells(table.table_id):
         by_row[cell.key, cell.study][cell.column_name] = cell
     rows, left_out, removed, counts = [], [], list[str](), Counter[str]()
     for key, stored in register.papers(table.table_id).items():
-        if key not in library:
+        if key not in known:
             removed.append(key)
             continue
-        decision, paper = Decision.from_dict(stored.decision), library[key]
-        counts[decision.status] += 1
+        decision, paper = Decision.from_dict(stored.decision), known[key]
+        counts[decision.status] += key != OWN_STUDY and decision.status != "named"
         named = {"key": key, "title": inert(paper.title), "year": paper.year}
         if decision.status == "near":
             left_out.append({**named, "reason": inert(decision.reason)})
@@ -271,11 +267,13 @@ def _load(session: Session, table_id: str) -> dict[str, Any]:
                 for study in decision.studies
             ]
     scope = Scope(tuple(table.plan["papers"]))
+    shown = [item.as_dict() for item in columns]
     return {
         "table_id": table.table_id,
         "question": inert(table.question),
         "papers": sum(scope.holds(paper) for paper in library.values()),
-        "columns": [item.as_dict() for item in columns],
+        "columns": shown,
+        "sums": column_sums({"columns": shown, "rows": rows}),
         "screened": sum(counts.values()),
         "included": counts["included"],
         "rows": rows,

@@ -53,7 +53,17 @@ async def aexport(
     wanted = parse_formats(formats, file.parent)
     if not wanted:
         raise ArgumentError("formats: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
-    thread_id, section = await in_thread(_read_origin, file)
+    if file.suffix != ".md" or not file.is_file():
+        raise InputError(f"{file}: is not a markdown file.", help="Give the .md of a section or a paper.")
+    record = _record_of(file)
+    try:  # the id of the run that wrote the file, and which of its texts the file has
+        origin: Any = json.loads(await in_thread(record.read_text, "utf-8"))
+        thread_id, section = str(origin["thread_id"]), str(origin["section"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{record}: is not the record of {file.name} ({type(error).__name__}).",
+            help="Keep the .json that was written with the .md beside it.",
+        ) from error
     run = await in_thread(backend_of(session.home).runs().get, thread_id)
     ordered = [name for name in FORMATS if name in wanted]
     folder = None if out is None else Path(out)
@@ -88,7 +98,15 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
         raise InputError(
             f"{file}: no such file.", help="Give a file of a section, paper or answer that has its .json beside it."
         )
-    record, experiment = _read(_record_of(file)), None
+    place, experiment = _record_of(file), None
+    try:
+        record: Any = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{place}: cannot be read as JSON ({' '.join(str(error).split())[:120]}).") from error
+    if not is_result(record):
+        raise InputError(
+            f"{place}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
+        )
     exported = read_exported(file) if file.suffix in SUFFIXES else None
     with suppress(UnknownRunError):  # the library may not have the run any more
         run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
@@ -98,31 +116,10 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
     found = verify_record(record, _LibraryReader(session.library), text, labels, experiment)
     return {
         "file": str(file),
-        "checked": {
-            "quotes": found.quotes,
-            "keys": found.keys,
-            "findings": found.findings,
-            "numbers": found.numbers,
-        },
+        "checked": {name: getattr(found, name) for name in ("quotes", "keys", "findings", "numbers")},
         "mismatches": [{"field": place, "problem": why} for place, why in found.mismatches],
         "lacks": found.lacks,
     }
-
-
-def _read_origin(file: Path) -> tuple[str, str]:
-    """The id of the run that wrote the file, and which of its texts the file has, from the `.json`."""
-    record = file.with_suffix(".json")
-    if file.suffix != ".md" or not file.is_file():
-        raise InputError(f"{file}: is not a markdown file.", help="Give the .md of a section or a paper.")
-    _record_of(file)
-    try:
-        found: Any = json.loads(record.read_text("utf-8"))
-        return str(found["thread_id"]), str(found["section"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{record}: is not the record of {file.name} ({type(error).__name__}).",
-            help="Keep the .json that was written with the .md beside it.",
-        ) from error
 
 
 def _record_of(file: Path) -> Path:
@@ -136,19 +133,6 @@ def _record_of(file: Path) -> Path:
             help="Give a file of a section, paper or answer, and keep its .json beside it.",
         )
     return record
-
-
-def _read(file: Path) -> dict[str, Any]:
-    """Read the record; raises `InputError` if it is not a result."""
-    try:
-        record: Any = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{file}: cannot be read as JSON ({' '.join(str(error).split())[:120]}).") from error
-    if not is_result(record):
-        raise InputError(
-            f"{file}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
-        )
-    return dict(record)
 
 
 class _LibraryReader:

@@ -78,12 +78,11 @@ def complete_ids(home: Home, kind: str) -> list[str]:
     """All ids for shell completion, of "papers" (keys), "runs" or "conversations". Blocks."""
     if not home.exists():
         return []
-    if kind == "runs":
-        return [run.thread_id for run in backend_of(home).runs().heads()]
-    if kind == "conversations":
-        return [entry.thread_id for entry in backend_of(home).conversations().all()]
-    with closing(backend_of(home).open_catalog()) as catalog:
-        return sorted(catalog.records())
+    if kind == "papers":
+        with closing(backend_of(home).open_catalog()) as catalog:
+            return sorted(catalog.records())
+    backend = backend_of(home)
+    return [entry.thread_id for entry in (backend.runs().heads() if kind == "runs" else backend.conversations().all())]
 
 
 def created_at(home: Home) -> float:
@@ -124,12 +123,12 @@ def open_library(
 
     Raises `InputError` when home, store or settings cannot be used.
     """
-    from ..graph.session import create_session
+    from ..graph.session import open_session
 
     used = settings or load_settings()
     found = configured_home(used, None if home is None else parse_home(home))
     readable = readable_home(found, lambda _: None, library=True, records=True)
-    return create_session(used, readable, chat_model, embeddings)
+    return open_session(used, readable, chat_model, embeddings)
 
 
 class _Opening:

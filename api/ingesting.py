@@ -135,7 +135,8 @@ async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequ
     Returns None if a cluster will read them. Raises `InputError` for a missing path or `.bib`, or if the home cannot be
     created.
     """
-    from ..ingestion.reading import ConvertedFiles, PdfReading
+    from ..documents.pdf.ocr import choose_ocr
+    from ..ingestion.reading import ConvertedFiles
     from ..ingestion.sources import read_sources, require_paths
 
     home.require_place()
@@ -145,17 +146,16 @@ async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequ
         if options.bib is not None:
             await asyncio.to_thread(read_bibliography, options.bib)
         return None
-    converted, pdf = ConvertedFiles(home.converted), PdfReading.of(settings, ocr=options.ocr)
+    converted, ocr = ConvertedFiles(home.converted), choose_ocr(settings, required=options.ocr)
     return await in_thread(
-        read_sources, request.paths, options.bib, (), converted, pdf, follow_links=options.follow_links
+        read_sources, request.paths, options.bib, (), converted, ocr, follow_links=options.follow_links
     )
 
 
 def refused_record(sources: Sources) -> dict[str, Any]:
     """The JSON of `ingest --json` if no paper was readable."""
-    from ..ingestion.ingest import refused_report
-
-    return refused_report(sources).as_dict()
+    refused = (*sources.refused, *sources.refused_entries)
+    return IngestReport(refused=refused, warnings=sources.warnings).as_dict()
 
 
 async def aingest_papers(
@@ -165,18 +165,19 @@ async def aingest_papers(
     sources: Sources | None = None,
     on_event: Callable[[IngestEvent], None] = lambda _: None,
     on_report: Callable[[dict[str, Any]], None] = lambda _: None,
+    run: str = "",
 ) -> IngestOutcome:
     """Ingest papers and, if requested, describe new figures; papers stay ingested if that fails.
 
-    `sources` is what `aread_for_new_home` read; `on_report` is called with the report before figures are described.
-    All calls are billed to a separate run. Raises as `aingest` does.
+    `sources` is what was read already; `on_report` is called with the report before figures are described. All calls
+    are billed to `run`, by default one of its own. Raises as `aingest` does.
     """
+    from ..documents.pdf.ocr import choose_ocr
     from ..graph.figure_descriptions import describe_papers
     from ..graph.prompt_fitting import summarized
     from ..ingestion.ingest import ingest as ingest_files
-    from ..ingestion.reading import PdfReading
 
-    settings, options, run = session.settings, request.options, f"ingest-{secrets.token_hex(6)}"
+    settings, options, run = session.settings, request.options, run or f"ingest-{secrets.token_hex(6)}"
     with bill_to(run, session.budget(run)):
         report = await ingest_files(
             session.library,
@@ -187,17 +188,17 @@ async def aingest_papers(
             prune=options.prune,
             summarize=partial(summarized, session, run) if options.summarize else None,
             on_event=on_event,
-            chunk_tokens=settings.chunk_tokens,
-            chunk_overlap=settings.chunk_overlap,
-            pdf=PdfReading.of(settings, ocr=options.ocr),
+            chunking=(settings.chunk_tokens, settings.chunk_overlap),
+            ocr=choose_ocr(settings, required=options.ocr),
             follow_links=options.follow_links,
             ray=request.ray,
         )
         on_report(report.as_dict())
+        new = [*report.added, *report.updated]
         if not (options.describe and settings.describes_figures):
             return IngestOutcome(report)
         try:
-            figures = await describe_papers(session, run, [*report.added, *report.updated], on_event=on_event)
+            figures = await describe_papers(session, run, new, on_event=on_event)
         except CiteloomError as error:
             return IngestOutcome(report, stopped=error)
     return IngestOutcome(report, figures)

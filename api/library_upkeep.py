@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from ..documents.pdf.ocr import find_ocr, tesseract_version
+from ..documents.pdf.ocr import choose_ocr, find_ocr, tesseract_version
 from ..errors import InputError
 from ..graph.session import Session
 from ..ingestion.doctor import DoctorFinding, examine, rebuild, repair_library
 from ..ingestion.home_copy import copy_home, copy_library
 from ..ingestion.ingest_events import IngestEvent
-from ..ingestion.reading import PdfReading
 from ..runs.publication_notices import retraction_problems
 from ..settings.addresses import DatabaseUrl, parse_home, parse_vectors
 from ..settings.config import Settings
@@ -63,12 +62,7 @@ def acheck_library(session: Session) -> list[FindingOfDoctor]:
 
 
 def _record(finding: DoctorFinding) -> FindingOfDoctor:
-    return {
-        "level": finding.level,
-        "topic": finding.topic,
-        "message": finding.message,
-        "remedy": finding.remedy,
-    }
+    return cast("FindingOfDoctor", asdict(finding))  # which has the same fields
 
 
 @threaded
@@ -100,7 +94,7 @@ async def arepair_library(
     settings = session.settings
     chunking = (settings.chunk_tokens, settings.chunk_overlap)
     done, refused = await repair_library(
-        session.library, on_event=on_event, chunking=chunking, pdf=PdfReading.of(settings)
+        session.library, on_event=on_event, chunking=chunking, ocr=choose_ocr(settings)
     )
     named = [{"path": item.path, "reason": item.reason} for item in refused]
     return [_record(problem) for problem in done], named
@@ -115,7 +109,7 @@ async def arebuild_index(
     """
     settings = session.settings
     chunking = (settings.chunk_tokens, settings.chunk_overlap)
-    report = await rebuild(session.library, on_event=on_event, chunking=chunking, pdf=PdfReading.of(settings))
+    report = await rebuild(session.library, on_event=on_event, chunking=chunking, ocr=choose_ocr(settings))
     record = {name: value for name, value in report.as_dict().items() if not name.startswith("papers_")}
     return {"papers_rebuilt": len(report.updated), **record}
 
@@ -164,8 +158,7 @@ async def acopy_library(
         if papers_only:
             report = await copy_library(source, target, lambda key: on_notice(f"  copied {key}"))
         else:
-            copied = await copy_home(source, target, lambda line: on_notice(f"  {line}"))
-            report, records = copied.papers, copied.records | {"checkpoints": copied.checkpoints}
+            report, records = await copy_home(source, target, lambda line: on_notice(f"  {line}"))
     return {**asdict(report), "to": str(to.name), "records": records}
 
 

@@ -12,3 +12,4 @@ from ..program import (
     program as program,
     remember_command as remember_command,
 )
+from ..text.words import shorten as shorten

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ..documents.paper_names import Identifier, parse_identifier
+from ..documents.pdf.ocr import choose_ocr
 from ..errors import CiteloomError, InputError
 from ..graph.session import Session
 from ..ingestion.ingest import ingest as ingest_papers
 from ..ingestion.ingest_events import IngestEvent
-from ..ingestion.reading import PdfReading
 from ..metadata.adding import (
     KnownPapers,
     NewPaper as NewPaper,
@@ -67,9 +67,9 @@ async def aenrich(
         if not offline:
             on_open(service_hosts(session.settings), len(chosen))
         async for found in enrich_all(services, chosen):
-            records.append(found.as_dict())
+            records.append(found)
             on_paper(records[-1])
-    return {"papers": records, "requests": services.traffic.requests, "cached": services.traffic.cached}
+    return {"papers": records, "requests": services.traffic["requests"], "cached": services.traffic["cached"]}
 
 
 @requires_open
@@ -119,14 +119,16 @@ class Adding:
 
 def parse_identifiers(texts: Sequence[str]) -> list[Identifier]:
     """Parse DOIs and arXiv ids, without repeats; raises `InputError` otherwise."""
-    parsed = {text: parse_identifier(text) for text in texts}
-    wrong = next((text for text, identifier in parsed.items() if identifier is None), None)
-    if wrong is not None:
-        raise InputError(
-            f"{' '.join(wrong.split())[:_IN_TEXT]}: is neither a DOI nor an arXiv id.",
-            help="A DOI begins with 10., as in 10.1371/journal.pmed.0020124; an arXiv id is arXiv:1706.03762.",
-        )
-    return list({identifier.doi: identifier for identifier in parsed.values() if identifier}.values())
+    found: dict[str, Identifier] = {}
+    for text in texts:
+        identifier = parse_identifier(text)
+        if identifier is None:
+            raise InputError(
+                f"{' '.join(text.split())[:_IN_TEXT]}: is neither a DOI nor an arXiv id.",
+                help="A DOI begins with 10., as in 10.1371/journal.pmed.0020124; an arXiv id is arXiv:1706.03762.",
+            )
+        found[identifier.doi] = identifier
+    return list(found.values())
 
 
 async def aadd_papers(
@@ -196,9 +198,8 @@ async def _index(session: Session, services: Services, options: Adding, found: N
         [file],
         bib=own_bib(home),
         on_event=options.on_event,
-        chunk_tokens=settings.chunk_tokens,
-        chunk_overlap=settings.chunk_overlap,
-        pdf=PdfReading.of(settings),
+        chunking=(settings.chunk_tokens, settings.chunk_overlap),
+        ocr=choose_ocr(settings),
     )
     options.on_report(report.as_dict())
     refused = "; ".join(refusal.reason for refusal in report.refused)
@@ -226,7 +227,7 @@ def _record(
         "title": found.work.title if found else "",
         "why": why,
         "file": str(file) if file else "",
-        "free_pdfs": [pdf.url for pdf in found.pdfs] if found else [],
+        "free_pdfs": [url for url, _ in found.pdfs] if found else [],
         **(found.status.as_dict() if found else {"status": "", "notices": []}),
         "failures": list(found.failures) if found else [],
     }

@@ -439,6 +439,16 @@ class LeftOutPaper(TypedDict):
     reason: str
 
 
+class ColumnSum(TypedDict):
+    """What the numbers of one unit in a column come to."""
+
+    unit: str
+    count: int
+    median: float
+    low: float
+    high: float
+
+
 class TableRecord(TypedDict):
     """An evidence table with the words behind each cell."""
 
@@ -446,6 +456,7 @@ class TableRecord(TypedDict):
     question: str
     papers: Annotated[int, Meaning("Papers in scope.")]
     columns: list[TableColumnRecord]
+    sums: Annotated[dict[str, list[ColumnSum]], Meaning("What columns of numbers come to, by name, for each unit.")]
     screened: int
     included: int
     rows: list[StudyRow]

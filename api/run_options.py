@@ -31,17 +31,11 @@ Options = TypeVar("Options")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How the command line shows an option.
+    """How the command line shows an option."""
 
-    Args:
-        flag: its name, if not the field's.
-        default: the default as displayed.
-        completes: the kind of ids that complete it: "papers".
-    """
-
-    flag: str = ""
-    default: str = ""
-    completes: str = ""
+    flag: str = ""  # its name, if not the field's
+    default: str = ""  # as displayed
+    completes: str = ""  # the kind of ids that complete it: "papers"
 
 
 def option(description: str, *, value: Any = None, **limits: Any) -> Any:
@@ -67,11 +61,8 @@ def spread_options(
 ) -> Callable[..., Any]:
     """Return `call` with the fields of its dataclass arguments as parameters of their own, for Typer and MCP.
 
-    Args:
-        call: takes an instance of each dataclass, as the argument named in `groups`.
-        groups: the dataclasses by argument.
-        parameters_of: makes the parameters of a dataclass.
-        convert: converts a given value to that of its field.
+    `groups` are the dataclasses by argument; `parameters_of` makes the parameters of one, and `convert` converts a
+    given value to that of its field.
     """
     own = [item for item in inspect.signature(call, eval_str=True).parameters.values() if item.name not in groups]
     added = [parameter for group in groups.values() for parameter in parameters_of(group)]

@@ -11,9 +11,14 @@ from ..documents.sandbox import in_thread
 from ..graph.session import Session
 from ..runs.edited_text import EditableText as EditableText, edited_record as edited_record
 from ..runs.evidence_images import CitedPages, cited_pages, report_figures
-from ..runs.output_files import save_section as save_section, write_own_file as write_own_file
+from ..runs.output_files import (
+    ResultFiles as ResultFiles,
+    UnknownFileError as UnknownFileError,
+    save_section as save_section,
+    stem_of as stem_of,
+    write_own_file as write_own_file,
+)
 from ..runs.publication_notices import with_notices as with_notices
-from ..runs.result_files import ResultFiles as ResultFiles, UnknownFileError as UnknownFileError, stem_of as stem_of
 from ..runs.result_record import (
     ResultRecord as ResultRecord,
     StoredRecord as StoredRecord,
@@ -54,13 +59,7 @@ async def render_file(
 ) -> bytes:
     """Render the file `name` of a record whose files are called `stem`; raises `UnknownFileError`.
 
-    Args:
-        record: the record of a finished run or turn.
-        stem: the name of its files, without the extension.
-        name: the file to render.
-        session: the open library.
-        page_images: put images of the cited PDF pages into an evidence report.
-        file_of: finds a paper's file from its source.
+    With `page_images` an evidence report has images of the cited PDF pages; `file_of` finds a paper's file.
     """
     images = ReportImages({}, {})
     if name.endswith(".evidence.html"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -123,12 +123,20 @@ async def run_and_save(
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
     from ..citations.export.evidence_report import ReportImages  # not needed for an answer without files
+    from ..citations.export.section_files import prepare_folder
     from ..runs.edited_text import with_edited_sections
     from ..runs.evidence_images import CitedPages, cited_pages, report_figures
     from ..runs.output_files import save
 
-    async with _output_folder(output.folder):
+    made = [path for path in (output.folder, *output.folder.parents) if not path.exists()]  # innermost first
+    await asyncio.to_thread(prepare_folder, output.folder)  # before anything is paid for
+    try:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
+    except InputError:
+        for path in made:
+            with suppress(OSError):  # somebody else put something there
+                path.rmdir()
+        raise
     record, edited = finished.record, dict[str, Path]()
     if "sections" in record and not output.force:
         record, edited = await with_edited_sections(record, output.folder, session)
@@ -141,22 +149,6 @@ async def run_and_save(
         record, output.folder, output.formats, home=session.home, force=output.force, images=images, edited=edited
     )
     return SavedRun(saved, finished.finished_earlier)
-
-
-@asynccontextmanager
-async def _output_folder(folder: Path) -> AsyncIterator[None]:
-    """Check that the folder is writable before anything is paid for; on invalid input removes new folders."""
-    from ..citations.export.section_files import prepare_folder
-
-    made = [path for path in (folder, *folder.parents) if not path.exists()]  # innermost first
-    await asyncio.to_thread(prepare_folder, folder)
-    try:
-        yield
-    except InputError:
-        for path in made:
-            with suppress(OSError):  # somebody else put something there
-                path.rmdir()
-        raise
 
 
 class ResearchOptions(RunOptions, total=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph.session import Session as Session, create_session as create_session
+from ..graph.session import Session as Session, open_session as open_session
 from ..models.http.failures import EndpointUnreachableError as EndpointUnreachableError
 from ..models.journal.single_flight import CallLocks as CallLocks
 from ..runs.execution import RunUnderWayError as RunUnderWayError
@@ -22,12 +22,10 @@ from ..stores.server_jobs import (
     ACTIVE as ACTIVE,
     MAX_AGE as MAX_AGE,
     EventBatch as EventBatch,
-    EventPage as EventPage,
     JobEntry as JobEntry,
     JobKind as JobKind,
     JobOrder as JobOrder,
     JobState as JobState,
-    KeyUse as KeyUse,
     RecentEndings as RecentEndings,
     RequestKeys as RequestKeys,
     ServerJobs as ServerJobs,

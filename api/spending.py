@@ -37,7 +37,7 @@ def survey_journal(home: Home) -> dict[str, Any]:
     """Size, age, models and reuse of cached answers, as the JSON of `journal stats --json`; blocks."""
     from ..models.journal.maintenance import survey
 
-    return asdict(survey(backend_of(home).journal_database()))
+    return survey(backend_of(home).journal_database())
 
 
 def prune_journal(
@@ -45,21 +45,22 @@ def prune_journal(
 ) -> dict[str, Any]:
     """Delete cached answers no unfinished run needs; returns the JSON of `journal prune`. Blocks.
 
-    Args:
-        home: a home with a library.
-        older_than: answers older than this many days.
-        rejected: answers that failed validation.
-        embeddings: only embedding vectors.
-        dry_run: just count.
+    `older_than` is in days; `rejected` are answers that failed validation; `dry_run` only counts.
     """
-    from ..models.journal.maintenance import Selection, prune
+    from ..models.journal.maintenance import prune
 
     home.require_library()
     home.prepare()
     backend = backend_of(home)
     unfinished = [run.thread_id for run in backend.runs().heads() if run.status != "finished"]
-    chosen = Selection(older_than, rejected, embeddings)
-    return asdict(prune(backend.journal_database(), chosen, keep_of_runs=unfinished, dry_run=dry_run))
+    return prune(
+        backend.journal_database(),
+        keep_of_runs=unfinished,
+        older_than=older_than,
+        rejected=rejected,
+        embeddings=embeddings,
+        dry_run=dry_run,
+    )
 
 
 def spending_record(row: Spending, prices: Mapping[str, Price]) -> SpendingRecord:

@@ -70,13 +70,7 @@ def conversation_summary(entry: ConversationEntry) -> ConversationSummary:
 
 def conversation_record(entry: ConversationEntry, turns: Sequence[KeptTurn]) -> ConversationDetails:
     """The JSON of `conversations show`: the conversation with its finished turns."""
-    return {
-        "thread_id": entry.thread_id,
-        "title": entry.title,
-        "turns": [dict(turn_record(turn)) for turn in turns],
-        "begun_at": entry.begun_at,
-        "updated_at": entry.updated_at,
-    }
+    return cast("ConversationDetails", {**asdict(entry), "turns": [dict(turn_record(turn)) for turn in turns]})
 
 
 def transcript_json(thread_id: str, turns: Sequence[KeptTurn]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, cast
 
 from ..settings.config import Settings
 from ..stores.backends import backend_of
@@ -21,17 +21,8 @@ if TYPE_CHECKING:
 def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
     """A run's current status; a "running" run without a process was killed. Blocks."""
     killed = run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id)
-    return {
-        "thread_id": run.thread_id,
-        "section": run.section,
-        "title": run.title,
-        "status": "killed" if killed else run.status,
-        "detail": run.detail,
-        "library_version": run.library_version,
-        "fresh": run.fresh,
-        "started_at": run.started_at,
-        "updated_at": run.updated_at,
-    }
+    record = {item.name: getattr(run, item.name) for item in fields(RunHead)}
+    return cast("RunSummary", {**record, "status": "killed" if killed else run.status})  # which has the same fields
 
 
 async def run_details(run_id: str, home: Home) -> RunDetails:
@@ -71,12 +62,6 @@ def count_runs(home: Home) -> int:
 def find_run(home: Home, run_id: str) -> RunRecord:
     """Find a run by id or unique prefix; blocks. Raises `UnknownRunError`."""
     return backend_of(home).runs().get(run_id)
-
-
-def find_runs(home: Home, run_ids: Iterable[str]) -> list[RunRecord]:
-    """The runs with these ids or prefixes; blocks. Raises `UnknownRunError` if one is unknown."""
-    register = backend_of(home).runs()
-    return [register.get(run_id) for run_id in run_ids]
 
 
 def is_under_way(home: Home, run_id: str) -> bool:

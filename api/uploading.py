@@ -10,21 +10,20 @@ from pathlib import Path
 from ..documents import Paper
 from ..documents.bibliography import Refusal, read_bibliography
 from ..documents.paper_metadata import has_own_entry
+from ..documents.pdf.ocr import choose_ocr
 from ..documents.sandbox import in_thread
-from ..errors import CiteloomError
-from ..graph.figure_descriptions import describe_papers
 from ..graph.session import Session
-from ..ingestion.ingest import ingest_sources
 from ..ingestion.ingest_events import IngestEvent, IngestReport as IngestReport
 from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
-from ..ingestion.reading import ENDINGS, ConvertedFiles, PdfReading
+from ..ingestion.reading import ENDINGS, ConvertedFiles
 from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources
-from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.uploads import UPLOAD, Uploads as Uploads
 from .blocking import threaded
+from .ingesting import IngestRequest, aingest_papers
+from .run_options import IngestOptions
 
 PAPER_SUFFIXES = tuple(ENDINGS)
 UPLOAD_ID = UPLOAD
@@ -45,17 +44,19 @@ async def aingest_upload(
     A file whose key belongs to a different paper is refused unless it `replaces` that paper. Figures of new papers are
     described if a vision model is configured. Raises as `aingest` does.
     """
-    settings = session.settings
     sources = Sources((), (), (), ())
     if files or bib is None:
         converted = ConvertedFiles(session.home.converted)
-        sources = await in_thread(read_sources, files, bib, (), converted, PdfReading.of(settings))
+        sources = await in_thread(read_sources, files, bib, (), converted, choose_ocr(session.settings))
     sources, known = await asyncio.to_thread(_select_new, sources, session, uploads, replaces=replaces)
-    with bill_to(upload_id, session.budget(upload_id)):
-        chunking = (settings.chunk_tokens, settings.chunk_overlap)
-        report = await ingest_sources(session.library, sources, on_event=on_event, chunking=chunking)
+    request = IngestRequest((), IngestOptions())
+    outcome = await aingest_papers(session, request, sources=sources, on_event=on_event, run=upload_id)
+    report = outcome.report
     updated, problems = await _update_entries(session.library, bib, known, report) if bib else ([], [])
-    undescribed = await _describe_new(session, upload_id, [*report.added, *report.updated], on_event)
+    refused = outcome.figures.refused if outcome.figures else ()
+    undescribed = [f"{item.key}, {item.figure} is not described: {item.reason}." for item in refused]
+    if outcome.stopped is not None:
+        undescribed.append(f"Not all figures are described: {outcome.stopped}")
     return replace(
         report,
         updated=(*report.updated, *updated),
@@ -88,8 +89,8 @@ def _select_new(
         elif key in records and not replaces and records[key].paper.content_hash != source.paper.content_hash:
             # A text and a PDF of one paper are merged.
             stored, converted = records[key].paper, ConvertedFiles(session.home.converted)
-            read = read_as(Path(stored.source), stored, converted, PdfReading.of(session.settings))
-            both = None if isinstance(read, Refusal) else merge_text_with_pdf(read[0], source)
+            read = read_as(Path(stored.source), stored, converted, choose_ocr(session.settings))
+            both = None if isinstance(read, Refusal) else merge_text_with_pdf(read, source)
             if both is None:
                 refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
             else:
@@ -114,19 +115,6 @@ async def _update_entries(
     if not entries and not report.added:
         problems.append(f"{bib}: none of its entries is of a paper in the library.")
     return [key for key in updated if key not in report.updated], problems
-
-
-async def _describe_new(
-    session: Session, upload_id: str, keys: Sequence[str], on_event: Callable[[IngestEvent], None]
-) -> list[str]:
-    """Describe figures of new papers if a vision model is configured; returns one line per failure."""
-    if not session.settings.describes_figures or not keys:
-        return []
-    try:
-        report = await describe_papers(session, upload_id, keys, on_event=on_event)
-    except CiteloomError as error:
-        return [f"Not all figures are described: {error}"]
-    return [f"{item.key}, {item.figure} is not described: {item.reason}." for item in report.refused]
 
 
 @threaded

@@ -42,7 +42,7 @@ async def async_zotero(
     require_writable(session)
     request = ZoteroRequest(group, one_or_more(collections), prune)
     reading = await aread_zotero(session.settings, request)
-    return (await async_reading(session, reading, request, dry_run=dry_run)).as_dict()
+    return (await async_reading(session, reading, request, dry_run=dry_run)).record
 
 
 async def aread_zotero(

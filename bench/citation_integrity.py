@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from citeloom import Settings, check_claims, ingest, open_library
@@ -30,10 +31,28 @@ _UNNUMBERED = re.compile(
     r"#+ (?:abstract|background|introduction|results|discussion|conclusions?|(?:materials and )?methods)", re.IGNORECASE
 )
 _MARK = re.compile(r"<\|[^|]{1,20}\|>")
+_CITES = {"<|cit|>": "[@]", "<|multi_cit|>": "[@][@other]", "<|other_cit|>": "[@other]"}
+_BRACKETED = re.compile(r"[\[(]\s*(<\|[^|]{1,20}\|>)\s*[\])]")
 _BARE_MARK = re.compile(r"\s*[\[(]\s*[\])]")
 _TAG = re.compile(r"<CITATION_MARKER>[^<]{0,200}</CITATION_MARKER>")
 _START = 40  # letters
 _FEWEST_LETTERS = 20
+# The texts of these articles are lists of sentences. Which number is whose was found by comparing the words of claims
+# and articles: the nearest article of each of the twenty numbers from 22 to 41 is another one.
+_SENTENCES_ONLY = {
+    22: "PMC7328313",
+    23: "PMC7604159",
+    25: "PMC7173821",
+    28: "PMC7488216",
+    29: "PMC7906955",
+    30: "PMC7165103",
+    32: "PMC7675243",
+    33: "PMC7267384",
+    34: "PMC8136807",
+    35: "PMC6954302",
+    36: "PMC7225046",
+    37: "PMC7808278",
+}
 PASSAGES = (5, 10, 20)
 AT_ONCE = 40  # claims
 
@@ -84,7 +103,7 @@ def measure(repository: Path, home: Path, most: int, seed: int) -> None:
     print("| passages | expert's sentence in one of them | expert's sentence among those shown to a judge |")
     print("|---|---|---|")
     with open_library(home, settings=Settings()) as library:
-        _index(library, home, [articles[number] for number in sorted(articles)])
+        _index(library, [(articles[number].name, articles[number].text) for number in sorted(articles)])
         for passages in PASSAGES:
             found, shown = _found(library, drawn, passages)
             print(f"| {passages} | {_share(found)} | {_share(shown)} |")
@@ -160,12 +179,40 @@ def _cases(repository: Path, articles: dict[int, Article]) -> tuple[list[Case], 
             ]
             placed = tuple(sentence for sentence in wanted if sentence)
             if placed:
-                claim = _BARE_MARK.sub("", _MARK.sub("", record["claim"])).strip()
+                claim = _plain(record["claim"])
                 context = before.get(letters(claim)[:_START], "")
                 cases.append(Case(claim, context, articles[number].name, placed))
             else:
                 skipped["evidence not placed"] += 1
     return cases, skipped
+
+
+def _plain(claim: str) -> str:
+    return _BARE_MARK.sub("", _MARK.sub("", claim)).strip()
+
+
+def labelled_claims(repository: Path, library: Any) -> list[tuple[int, str, str, str, str]]:
+    """All test claims: number, claim, the sentence before it, its article, and ACCURATE, NOT_ACCURATE or IRRELEVANT.
+
+    The articles are put into the library. A claim without evidence is IRRELEVANT, as the authors count it.
+    """
+    texts = {number: (article.name, article.text) for number, article in _articles(repository).items()}
+    for number, name in _SENTENCES_ONLY.items():
+        listed = json.loads(git_text(repository, "show", f"{TEXTS}:{_SENTENCES}{name}.json"))
+        text = " ".join(item.removeprefix("##\n") for item in listed)
+        texts[number] = name, re.sub(r"\s*(#{2,} )", r"\n\n\1", text)
+    before, found = _sentences_before(repository), []
+    for line in git_text(repository, "show", "HEAD:Data/multivers-format/claims-test.jsonl").splitlines():
+        record = json.loads(line)
+        given = {group["label"] for groups in record["evidence"].values() for group in groups} - {"IRRELEVANT"}
+        label = "IRRELEVANT" if not given else "ACCURATE" if given == {"ACCURATE"} else "NOT_ACCURATE"
+        name = texts[record["cited_doc_ids"][0] // _NUMBERED][0]
+        context = before.get(letters(_plain(record["claim"]))[:_START], "")
+        claim = _MARK.sub(lambda mark: _CITES[mark[0]], _BRACKETED.sub(r"\1", record["claim"]))
+        found.append((record["id"], claim, context, name, label))
+    cited = {name for _, _, _, name, _ in found}
+    _index(library, [(name, text) for name, text in texts.values() if name in cited])
+    return found
 
 
 def _sentences_before(repository: Path) -> dict[str, str]:
@@ -180,21 +227,18 @@ def _sentences_before(repository: Path) -> dict[str, str]:
     return found
 
 
-def _index(library: Any, home: Path, articles: Sequence[Article]) -> None:
+def _index(library: Any, articles: Sequence[tuple[str, str]]) -> None:
     have = {paper.key for paper in library.library.papers()}
-    folder = home / "articles"
-    folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for article in articles:
-        if article.name not in have:
-            files.append(folder / f"{article.name}.md")
-            files[-1].write_text(article.text, encoding="utf-8")
-    if files:
-        ingest(library, files)
+    with TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{name}.md" for name, _ in articles if name not in have]
+        for file, text in ((Path(folder) / f"{name}.md", text) for name, text in articles):
+            file.write_text(text, encoding="utf-8")
+        if files:
+            ingest(library, files)
 
 
 def git_text(repository: Path, *arguments: str) -> str:
-    """What a Git command prints."""
+    """What a git command on the repository prints."""
     done = subprocess.run(
         ["git", "-C", str(repository), *arguments], capture_output=True, check=True, text=True, encoding="utf-8"
     )

@@ -138,7 +138,9 @@ async def _stances(
             async def describe(*_: Any) -> Any:
                 return columns
 
-            stored = StoredTable(f"evidence-inference-{article}", f"PMC{article}", {"papers": [keys[article]]})
+            stored = StoredTable(
+                f"evidence-inference-{article}", "the claims of the columns", {"papers": [keys[article]]}
+            )
             return await complete_table(session, stored, describe, lambda _: None, lambda _: claims)
 
         made = dict(zip(by_article, await asyncio.gather(*map(table, by_article)), strict=True))

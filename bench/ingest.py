@@ -74,7 +74,6 @@ def _texts(library: Library, papers: Sequence[Path], bib: Path) -> list[str]:
         library,
         read_sources(list(papers), bib),
         prune=False,
-        cache=None,
         rewrite_summaries=False,
         chunking=CHUNKING,
         split=local_executor(library.embedding).split,

@@ -18,7 +18,7 @@ from bench.papers import ROOT
 from citeloom.documents import Paper
 from citeloom.documents.bibliography import read_bibliography
 from citeloom.metadata.matching import PREPRINT_SERVER, match_paper
-from citeloom.metadata.work import Author, Work, field_text
+from citeloom.metadata.service_works import Author, Work, field_text
 
 Altered = Callable[[Work], Sequence[Work]]
 _REPLACED: Final = "porcelain"

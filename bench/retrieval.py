@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.papers import ROOT
-from citeloom.documents import Category, Chunk, Paper, chunk_id, text_hash
+from citeloom.documents import Category, Chunk, Paper, chunk_id
 from citeloom.models.embeddings.bundled_models import LocalEmbedding, Reranker
 from citeloom.models.embeddings.protocol import Vector
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.paper_change import Change, PaperRecord
-from citeloom.stores.vector_cache import VectorCache
 from citeloom.tools import retrieval
 from citeloom.tools.retrieval import Retrieval, retrieve
+from tests.support.vector_cache import CachedEmbedding
 
 SETS = ("manubot-citances", "pubmedqa")
 USUAL = "fused by score, BM25 x 0.3"
@@ -146,23 +146,13 @@ async def _table(given: RetrievalSet, stages: dict[str, Retrieval]) -> str:
 
 async def fill(library: Library, documents: dict[str, str]) -> None:
     """Make each document a paper with one chunk."""
-    cache = VectorCache(ROOT / ".cache" / "vectors.sqlite")
-    hashes = {text_hash(text): text for text in documents.values()}
-    known = cache.get(library.embedding.name, list(hashes))
-    missing = [name for name in hashes if name not in known]
-    if missing:
-        print(f"embedding {len(missing)} documents ...", flush=True)
-        rows = await library.embedding.embed_documents([hashes[name] for name in missing])
-        made = dict(zip(missing, rows, strict=True))
-        cache.put(library.embedding.name, made)
-        known.update(made)
-    cache.close()
+    model = CachedEmbedding(library.embedding, ROOT / ".cache" / "vectors.sqlite")
+    rows = await model.embed_documents(list(documents.values()))
     await asyncio.to_thread(library.finish_staged)
     changes = []
-    for key, text in documents.items():
+    for (key, text), vector in zip(documents.items(), rows, strict=True):
         chunk = Chunk(chunk_id(key, 0), key, 0, text, "", "", Category.ABSTRACT, 1, None, 0, len(text), 0)
         record = PaperRecord(Paper(key, key), "", "", key, "extractive", 1)
-        vector = known[text_hash(text)]
         changes.append(Change(key, record, (), (chunk,), vector[None, :], vector))
     await asyncio.to_thread(library.catalog.stage, changes)
     await asyncio.to_thread(library.carry_out, changes)

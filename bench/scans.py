@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.papers import PDFS, available_pdfs
 from citeloom.documents.pdf.ocr import find_ocr
-from citeloom.ingestion.reading import PdfReading, read_pdf_apart
+from citeloom.ingestion.reading import read_pdf_apart
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -69,7 +69,7 @@ def _read_words(key: str, number: int, dpi: int, spoil: Callable[[Image], Image]
     with tempfile.TemporaryDirectory() as folder:
         scan = Path(folder) / "scan.pdf"
         image.save(scan, "PDF", resolution=dpi)
-        read = read_pdf_apart(scan, pdf=PdfReading(ocr=find_ocr("eng")))
+        read = read_pdf_apart(scan, ocr=find_ocr("eng"))
     return _words(read.text)
 
 

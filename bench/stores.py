@@ -25,6 +25,7 @@ from pgvector.psycopg import register_vector
 from bench.measure import Row, Timed, alternate, row_of
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id
 from citeloom.models.embeddings.protocol import Vector
+from citeloom.models.journal.journal import _FIND
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.settings.addresses import parse_home
 from citeloom.stores.backends import backend_of
@@ -164,7 +165,7 @@ def _named(found: Any) -> list[object]:
 def _transfers(made: _Made) -> dict[str, Pair]:
     """Our calls beside the transfer of their rows."""
     library, asked = made.library, _asked(made.library)
-    places = postgres_vectors.split_ids(asked.ids)
+    places = postgres_vectors.id_columns(asked.ids)
     return {
         "BM25, beside fetching postings only": (
             lambda: library.matching(asked.terms, 40),
@@ -289,15 +290,7 @@ async def _journal(made: _Made, rounds: int) -> Row:
         def commit(key: str, bare: psycopg.Connection[Any]) -> None:
             locks.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (key,))
             bare.execute(f"BEGIN; {lock}".encode())
-            bare.execute(
-                "SELECT a.id, a.payload FROM uses u JOIN answers a ON a.id = u.answer WHERE u.run = %s"
-                " AND u.key = %s ORDER BY u.id LIMIT 1",
-                ("bare", key),
-            ).fetchone()
-            bare.execute(
-                "SELECT id, payload FROM answers WHERE key = %s AND rejected = 0 AND id > %s ORDER BY id DESC LIMIT 1",
-                (key, 0),
-            ).fetchone()
+            bare.execute(_FIND.replace("?", "%s").encode(), ("bare", key, key, 0)).fetchall()
             bare.execute("COMMIT")
             bare.execute(f"BEGIN; {lock}".encode())
             found = bare.execute(

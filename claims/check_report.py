@@ -93,12 +93,12 @@ def _words(sentence: SentenceRecord) -> Iterator[str]:
     for source in sentence["sources"]:
         for passage in source["passages"][:1]:
             if passage["does"] in ("contradicts", "supports"):
-                yield f'{passage["key"]}{_page(passage["page"])}: "{shorten(passage["quote"], _QUOTED)}"'
+                yield f'{passage["key"]}{_page(passage["page"])}: "{shorten(passage["shown"], _QUOTED)}"'
         if source["cites"]:
             yield f"{source['written']} relies on {', '.join(source['cites'])}."
     for passage in sentence["elsewhere"][:2]:
         does = "says it" if passage["does"] == "supports" else "is near"
-        yield f'{passage["key"]}{_page(passage["page"])} {does}: "{shorten(passage["quote"], _QUOTED)}"'
+        yield f'{passage["key"]}{_page(passage["page"])} {does}: "{shorten(passage["shown"], _QUOTED)}"'
 
 
 def _page(page: int | None) -> str:
@@ -177,15 +177,18 @@ def summary_lines(result: CheckResult) -> Sequence[str]:
     return lines
 
 
+def remarked_sentences(result: CheckResult) -> list[tuple[SentenceRecord, list[str]]]:
+    """The sentences with problems, and what is said of each."""
+    return [(sentence, lines) for sentence in result["sentences"] if (lines := problem_lines(sentence))]
+
+
 def remarks_of(result: CheckResult) -> RemarkedText:
     """What needs attention in a text, without the rest."""
-    remarked = [(sentence, problem_lines(sentence)) for sentence in result["sentences"]]
     return {
         "summary": list(summary_lines(result)),
         "sentences": [
             {"sentence": one["claim"], "line": one["place"]["line"], "label": one["label"], "remarks": lines}
-            for one, lines in remarked
-            if lines
+            for one, lines in remarked_sentences(result)
         ],
         "references": [
             f"{entry['key']}: {found['message']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
@@ -13,6 +13,7 @@ from typing import Final
 from ..citations.cited_works import find_marks
 from ..documents import Category, Chunk, Evidence, Paper
 from ..documents.passages import readable_units
+from ..documents.plain_text import plain_text
 from ..models.concurrency import gather_all
 from ..roles.chat.prompt_format import estimate_tokens
 from ..roles.protocols import PassageSentence, Source
@@ -25,8 +26,9 @@ from ..tools.scope import Scope
 from .claim_records import Does, GivenPassage, PassageRecord
 from .nearest_sentences import SAME_MATTER, NearSentence, SentenceIndex
 
-CLAIM_TOKENS: Final = 900  # of all passages of one claim
-_LEAST_TOKENS: Final = 120  # of one passage
+CLAIM_TOKENS: Final = 1_500  # of all passages of one claim
+# The share of a claim's words that being in the passage nearest by search is worth; half of it in the second one.
+_RANK_WEIGHT: Final = 0.2
 _GIVEN_CHARACTERS: Final = 1_500  # of a part of a given text
 _ELSEWHERE_HITS: Final = 24
 _ELSEWHERE_PAPERS: Final = 3
@@ -74,6 +76,7 @@ class ClaimPassage:
             "start": start,
             "end": end,
             "quote": self.chunk.text[start:end],
+            "shown": plain_text(self.chunk.text[start:end]),
             "does": does,
             "similarity": round(max(0.0, min(1.0, self.cosine)), 4),
             "sentences": [sentence.text for sentence in self.sentences],
@@ -173,56 +176,55 @@ def _parts(text: str) -> list[tuple[int, int]]:
     return spans or [(0, len(text))]
 
 
-def choose_sentences(claim: str, passages: Sequence[ClaimPassage], tokens: int = CLAIM_TOKENS) -> list[ClaimPassage]:
-    """The passages, nearest first, with the sentences that share most words with the claim, within `tokens`."""
+def choose_sentences(
+    claim: str, passages: Sequence[ClaimPassage], tokens: int = CLAIM_TOKENS, most: int | None = None
+) -> list[ClaimPassage]:
+    """The passages, nearest first, with the sentences that share most words with the claim, within `tokens`.
+
+    Each passage keeps its nearest sentence. At most `most` passages are kept, or one of each paper.
+    """
     wanted = _words(claim)
-    units = [
-        [
-            (
-                PassageSentence(passage.chunk.id, start, end, f"{text} [cites {', '.join(cited)}]" if cited else text),
-                _words(text),
-            )
-            for start, end, text, cited in _units(passage.chunk.text)
-        ]
-        for passage in passages
-    ]
+    units = [[(unit, _words(unit[2])) for unit in _units(passage.chunk.text)] for passage in passages]
     frequency = Counter(word for of_passage in units for _, words in of_passage for word in words)
     total = sum(map(len, units)) or 1
     weights = {word: log(1 + total / frequency[word]) for word in wanted if frequency[word]}
-    share = max(_LEAST_TOKENS, tokens // max(1, len(passages)))
     everything = sum(weights.values()) or 1.0
-    best_shares = [
-        max((sum(weights.get(word, 0.0) for word in words) / everything for _, words in of_passage), default=0.0)
-        for of_passage in units
-    ]
-    chosen = [
-        (best + passage.cosine, _with_sentences(passage, of_passage, weights, share))
-        for best, passage, of_passage in zip(best_shares, passages, units, strict=True)
-    ]
-    return [passage for _, passage in sorted(chosen, key=lambda item: -item[0])]
-
-
-def _with_sentences(
-    passage: ClaimPassage,
-    units: Sequence[tuple[PassageSentence, frozenset[str]]],
-    weights: Mapping[str, float],
-    tokens: int,
-) -> ClaimPassage:
-    if not units:
-        return replace(passage, nearest=(0, len(passage.chunk.text)))
-    scores = [sum(weights.get(word, 0.0) for word in words) for _, words in units]
-    order = sorted(range(len(units)), key=lambda place: (-scores[place], place))
-    best = units[order[0]][0]
-    chosen: set[int] = set()
-    # The best sentence first, then what stands around it, then the next best.
-    wanted = [near for place in order for near in (place, place - 1, place + 1) if 0 <= near < len(units)]
-    for place in dict.fromkeys(wanted):
-        cost = estimate_tokens(units[place][0].text)
-        if not chosen or cost <= tokens:
-            chosen.add(place)
+    scores: dict[tuple[int, int], float] = {}
+    rank: Counter[str] = Counter()
+    for place, passage in enumerate(passages):
+        rank[passage.chunk.key] += 1
+        ahead = _RANK_WEIGHT / rank[passage.chunk.key] if passage.cosine else 0.0  # given passages have no rank
+        for number, (_, words) in enumerate(units[place]):
+            scores[place, number] = sum(weights.get(word, 0.0) for word in words) / everything + ahead
+    order = sorted(scores, key=lambda at: (-scores[at], at))
+    nearest: dict[int, int] = {}
+    for place, number in order:
+        nearest.setdefault(place, number)
+    kept = [*nearest, *(place for place in range(len(passages)) if place not in nearest)]
+    if most is not None:
+        first = {passages[place].chunk.key: place for place in reversed(kept)}
+        kept = sorted(kept, key=lambda place: first[passages[place].chunk.key] != place)[: max(most, len(first))]
+    chosen: set[tuple[int, int]] = set()
+    for at in dict.fromkeys([*((place, nearest[place]) for place in kept if place in nearest), *order]):
+        place, number = at
+        needed = {at, (place, number - 1)} if number and is_context_dependent(units[place][number][0][2]) else {at}
+        cost = sum(estimate_tokens(units[place][index][0][2]) for _, index in needed - chosen)
+        if place in kept and (cost <= tokens or nearest[place] == number):
+            chosen |= needed
             tokens -= cost
-    shown = tuple(units[place][0] for place in sorted(chosen))
-    return replace(passage, sentences=shown, nearest=(best.start, best.end))
+    return [
+        replace(
+            passage,
+            sentences=tuple(
+                PassageSentence(passage.chunk.id, start, end, f"{text} [cites {', '.join(cited)}]" if cited else text)
+                for number, ((start, end, text, cited), _) in enumerate(units[place])
+                if (place, number) in chosen
+            ),
+            nearest=units[place][nearest[place]][0][:2] if place in nearest else (0, len(passage.chunk.text)),
+        )
+        for place in kept
+        for passage in [passages[place]]
+    ]
 
 
 @lru_cache(maxsize=4096)

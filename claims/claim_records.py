@@ -39,7 +39,8 @@ class GivenPassage(TypedDict, total=False):
 class ClaimInput(TypedDict, total=False):
     """A claim to check: against `papers` (keys of the library), or against given `passages`; else the whole library.
 
-    `context` is the sentence before it, which says what "this" and "they" mean.
+    `context` is the sentence before it, which says what "this" and "they" mean. The claim may hold `[@]` where it cites
+    these papers, and `[@other]` where it cites others, whose share is left out of account.
     """
 
     claim: Required[str]
@@ -49,10 +50,10 @@ class ClaimInput(TypedDict, total=False):
 
 
 class PassageRecord(TypedDict):
-    """Words of a paper: `quote` is `chunk.text[start:end]`; `similarity` (0-1) is the cosine to the claim.
+    """Words of a paper: `quote` is `chunk.text[start:end]`, `shown` it without markup.
 
-    `does` says what the judge found: "supports", "contradicts", "idle", or empty where nothing was judged. `sentences`
-    are the sentences that were shown to the judge.
+    `similarity` (0-1) is the cosine to the claim. `does` says what the judge found: "supports", "contradicts", "idle",
+    or empty where nothing was judged. `sentences` are the sentences that were shown to the judge.
     """
 
     key: str
@@ -64,6 +65,7 @@ class PassageRecord(TypedDict):
     start: int
     end: int
     quote: str
+    shown: str
     does: Does
     similarity: float
     sentences: list[str]

@@ -7,7 +7,7 @@ of the passages. So a check after edits asks only about the sentences that chang
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -20,11 +20,11 @@ from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
 from ..models.journal.records import RunScope
 from ..roles.chat.prompt_format import estimate_tokens
-from ..roles.protocols import CitedClaim, ClaimJudge, UncitedKind, UncitedSentence, Verdict
-from .claim_passages import ClaimPassage
+from ..roles.protocols import CitedClaim, ClaimJudge, PassageSentence, UncitedKind, UncitedSentence, Verdict
+from .claim_passages import ClaimPassage, cited_in
 from .claim_records import ClaimLabel, Does, PassageRecord, SourceRecord
 
-_BATCH_TOKENS: Final = 6_000  # of one call's passages
+_BATCH_TOKENS: Final = 9_500  # of one call's passages
 _BATCH_CLAIMS: Final = 14
 _VERDICTS: Final = TypeAdapter(tuple[Verdict, ...])
 _LABELS: Final[Mapping[str, ClaimLabel]] = {
@@ -59,24 +59,24 @@ class JudgedClaim:
         )
 
     @property
-    def tokens(self) -> int:
-        """Approximate tokens in a prompt."""
-        shown = sum(estimate_tokens(sentence.text) for item in self.passages for sentence in item.sentences)
-        return shown + estimate_tokens(self.cited.sentence) + estimate_tokens(self.cited.before)
+    def shown(self) -> set[PassageSentence | str]:
+        """What a judge reads for it."""
+        return {self.cited.sentence, self.cited.before, *(one for item in self.passages for one in item.sentences)}
 
     @property
     def label(self) -> ClaimLabel:
         """The verdict on the sentence by all passages together."""
         given = [verdict for verdict in self.verdicts or () if verdict.adds != "contradicts"] or self.verdicts or ()
         label = _LABELS.get(given[0].label, "unjudged") if given else "unjudged"
-        deciding = [
-            sentence
-            for passage, verdict in zip(self.passages, self.verdicts or (), strict=False)
-            for sentence in passage.sentences
-            if any(span.start <= sentence.start and sentence.end <= span.end for span in verdict.spans)
-        ]
-        relies = bool(deciding) and all("[cites " in sentence.text for sentence in deciding)
+        cites = [found for passage in self.passages for found in self._relied_on(passage)]
+        relies = bool(cites) and all(cites)
         return "supported" if label == "indirect" and not relies else label
+
+    def _relied_on(self, passage: ClaimPassage) -> Iterator[tuple[str, ...]]:
+        """For each run of deciding words of a passage, the works that they cite."""
+        for item, verdict in zip(self.passages, self.verdicts or (), strict=False):
+            if item is passage:
+                yield from (cited_in(item.chunk.text[span.start : span.end]) for span in verdict.spans)
 
     @property
     def reason(self) -> str:
@@ -103,13 +103,12 @@ class JudgedClaim:
         elif self.verdicts is not None and any(verdict.label != "unjudged" for verdict in self.verdicts):
             agrees = self.label if self.label in ("supported", "overstated", "indirect") else "supported"
             label = "contradicted" if "contradicts" in does else agrees if "supports" in does else "not_found"
-        cites = [
-            cited
-            for passage in passages
-            if self.label == "indirect" and passage["does"] == "supports"
-            for sentence in passage["sentences"]
-            if "[cites " in sentence
-            for cited in sentence.rpartition("[cites ")[2].rstrip("]").split(", ")
+        relied = [
+            work
+            for passage in self.passages
+            if passage.chunk.key == key and self.label == "indirect"
+            for works in self._relied_on(passage)
+            for work in works
         ]
         return {
             "written": written,
@@ -117,7 +116,7 @@ class JudgedClaim:
             "paper": key,
             "label": label,
             "passages": passages,
-            "cites": list(dict.fromkeys(cites)),
+            "cites": list(dict.fromkeys(relied)),
         }
 
 
@@ -207,17 +206,28 @@ async def judge_claims(
 
 
 def _batches(claims: Mapping[str, JudgedClaim]) -> Iterator[list[tuple[str, JudgedClaim]]]:
-    """Claims in the order of the text, as many as one call takes."""
+    """Claims with those of the same paper together, as many as one call takes."""
+    first: dict[str, int] = {}
+    for claim in claims.values():
+        first.setdefault(claim.passages[0].chunk.key, len(first))
     batch: list[tuple[str, JudgedClaim]] = []
+    shown: set[PassageSentence | str] = set()
     spent = 0
-    for item in claims.items():
-        if batch and (len(batch) == _BATCH_CLAIMS or spent + item[1].tokens > _BATCH_TOKENS):
+    for item in sorted(claims.items(), key=lambda item: first[item[1].passages[0].chunk.key]):
+        cost = _tokens(item[1].shown - shown)
+        if batch and (len(batch) == _BATCH_CLAIMS or spent + cost > _BATCH_TOKENS):
             yield batch
-            batch, spent = [], 0
+            batch, shown, spent = [], set(), 0
+            cost = _tokens(item[1].shown)
         batch.append(item)
-        spent += item[1].tokens
+        shown |= item[1].shown
+        spent += cost
     if batch:
         yield batch
+
+
+def _tokens(shown: Iterable[PassageSentence | str]) -> int:
+    return sum(estimate_tokens(item if isinstance(item, str) else item.text) for item in shown)
 
 
 async def classify_sentences(

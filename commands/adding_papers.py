@@ -180,11 +180,11 @@ def add(
     def agreed(work: NewPaper) -> bool:
         if download is not None:
             return download
-        pdf = work.pdfs[0]
+        url, service = work.pdfs[0]
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            notice(f"{work.identifier.shown}: {pdf.service} names a free PDF, {pdf.url}; --download fetches it.")
+            notice(f"{work.identifier.shown}: {service} names a free PDF, {url}; --download fetches it.")
             return False
-        return typer.confirm(one_line(f"Download {pdf.url} ({pdf.service})?"), default=True, err=True)
+        return typer.confirm(one_line(f"Download {url} ({service})?"), default=True, err=True)
 
     settings, found = resolve(home)
     wanted = parse_identifiers(identifiers)

@@ -29,7 +29,8 @@ class TableFiles(OverwriteOption):
     """Which files of a table are written."""
 
     formats: Annotated[tuple[str, ...], Shown("--format", "md")] = option(
-        "Also write csv, xlsx (with a sheet of the words), tex, docx, or html whose cells open to their words", value=()
+        "Also write csv, xlsx (with a sheet of the words), tex, docx, html whose cells open to their words, or svg",
+        value=(),
     )
 
     out: Path | None = option(  # noqa: RUF009 - it makes a field
@@ -59,6 +60,9 @@ IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of
 @takes_options(files=TableFiles, options=TableOptions, settings=ModelSettings)
 def make_table(
     question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.", show_default=False)],
+    experiment: Annotated[
+        Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.", show_default=False)
+    ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
@@ -78,7 +82,9 @@ def make_table(
 
     files.require_folder()
     with home_session(home, **settings.changes()) as session:
-        record = make(session, question, columns=options.columns, papers=options.papers, on_progress=notice)
+        record = make(
+            session, question, columns=options.columns, papers=options.papers, experiment=experiment, on_progress=notice
+        )
         if files.out is not None:
             record |= files.write(session, record["table_id"])
     result_json(record) if as_json else show(record)
@@ -150,7 +156,7 @@ def delete_tables(
 
 def show(record: dict[str, Any]) -> None:
     """Print a table, its counts, and why near cases were left out."""
-    from ..api.evidence_tables import cell_text, count_line, study_name
+    from ..api.evidence_tables import cell_text, count_line, study_name, sum_lines
 
     names = [column["name"] for column in record["columns"]]
 
@@ -165,7 +171,8 @@ def show(record: dict[str, Any]) -> None:
     table(record["question"], record["rows"], columns, prose=names)
     for item in record["left_out"]:
         notice(f"Left out: {item['key']}: {item['reason']}")
-    notice(count_line(record))
+    for line in (count_line(record), *sum_lines(record)):
+        notice(line)
     if any(row["changed"] for row in record["rows"]):
         notice("* The paper was changed since it was read; the same command reads it again.")
     for line in filter(None, (record["notice"], *record.get("warnings", ()))):

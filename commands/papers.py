@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from ..api.messages import command, counted
+from ..api.messages import command, counted, shorten
 from ..api.run_options import BudgetOptions
 from ..errors import DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
@@ -137,7 +136,7 @@ def paper_figures(
     def caption(record: FigureRecord) -> str:
         """The caption without label, why there is no image, and the model's description, marked as such."""
         own = record["caption"].removeprefix(record["label"]).lstrip(" .:|")
-        parts = [shorten(own, _MAX_CAPTION, placeholder=" …")]
+        parts = [shorten(own, _MAX_CAPTION)]
         parts += [f"(No image: it {record['no_image']}.)"] if record["no_image"] else []
         parts += [f"(Described by {record['described_by']}: {record['description']})"] if record["description"] else []
         return one_line(" ".join(part for part in parts if part))
@@ -323,7 +322,9 @@ def enrichment_lines(record: dict[str, Any]) -> Iterator[str]:
         yield "  If one of these is the paper, put its DOI into your .bib and ingest it again:"
         for work in record["candidates"]:
             place = f"({work['year'] or 'no year'}, {work['venue'] or 'no venue'})"
-            yield one_line(f"  {work['doi']}: {_shorten(work['title'])} {place}, similarity {work['similarity']:.2f}")
+            yield one_line(
+                f"  {work['doi']}: {shorten(work['title'], _MAX_VALUE)} {place}, similarity {work['similarity']:.2f}"
+            )
     elif outcome == "not-found":
         reason = f"no service knows {doi}" if doi else "no service has a paper with this title"
         yield one_line(f"{key}: {reason}.")
@@ -349,8 +350,4 @@ def _show_value(value: Any) -> str:
         names = [str(item) for item in value]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return f"{', '.join(names[:3])}{more}"
-    return f"{value:,}" if isinstance(value, int) and value > 9999 else _shorten(str(value))
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 1]}…"
+    return f"{value:,}" if isinstance(value, int) and value > 9999 else shorten(str(value), _MAX_VALUE)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..api.messages import counted
+from ..api.messages import counted, shorten
 from .output import notice
 from .terminal_text import cell_len, one_line, printable
 
@@ -82,7 +82,7 @@ class LiveProgress(RunProgress):
 
     def found(self, event: FindingEvent) -> None:
         self.show()
-        self._doing = one_line(_shorten(f"{event['key']}: {event['text']}", self._console.width))
+        self._doing = one_line(shorten(f"{event['key']}: {event['text']}", max(20, self._console.width)))
 
     def draw(self, event: ProgressEvent) -> None:
         """Render a step; searches only update the state."""
@@ -93,7 +93,7 @@ class LiveProgress(RunProgress):
             self._section = f"{event['section']}, "
         place = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
         self.stage = f"{self._section}{event['stage']}{place}"
-        self._doing = one_line(_shorten(event["text"], self._console.width))
+        self._doing = one_line(shorten(event["text"], max(20, self._console.width)))
         if event["stage"] == "searched":
             self._searches += 1
             self._findings += event.get("passages", 0)
@@ -121,7 +121,7 @@ def section_progress(spent: Spent) -> Iterator[RunProgress]:
 
         def draw(event: ProgressEvent) -> None:
             paid = ", ".join(paid_parts(spent()))
-            notice(f"  {_shorten(event['text'], 110)}{f' ({paid})' if paid else ''}")
+            notice(f"  {shorten(event['text'], 110)}{f' ({paid})' if paid else ''}")
 
         yield RunProgress(draw)
         return
@@ -247,8 +247,3 @@ def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[Answ
             yield view
         finally:
             view.end()
-
-
-def _shorten(text: str, width: int) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= max(20, width) else f"{flat[: max(19, width - 1)]}…"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from ..api.blocking import run_async
-from ..api.messages import counted
+from ..api.messages import counted, shorten
 from ..api.run_options import RunLimits
 from .options import HomeOption, JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import notice, result, result_json
@@ -70,7 +69,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
         ids = query["evidence_ids"]
         named = f"{', '.join(ids[:_FIRST_IDS])}{', ...' if len(ids) > _FIRST_IDS else ''}"
         found = f"{counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
-        said = shorten(query["query"], _MAX_QUERY, placeholder=" ...")
+        said = shorten(query["query"], _MAX_QUERY)
         result(one_line(f"[{query['origin']}] {said} -> {found}"))
     if record["result"]:
         result(f"\n{record['result']['text']}")
@@ -118,12 +117,12 @@ def delete_runs(
     home: HomeOption = None,
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""
-    from ..api.stored_runs import delete_run, find_runs
+    from ..api.stored_runs import delete_run, find_run
 
     _, found = resolve(home)
     found.require_library()
     found.prepare()
-    for run in find_runs(found, run_ids):
+    for run in [find_run(found, run_id) for run_id in run_ids]:  # all are known before any is deleted
         run_async(delete_run(found, run.thread_id))
         notice(f"Deleted {run.thread_id}.")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.messages import counted
+from ..api.messages import counted, shorten
 from ..api.run_options import SearchOptions, YearLimits
 from .options import HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result_json
@@ -119,13 +118,6 @@ def find(
 
 _LONGEST_SENTENCE = 240  # characters
 _READ = 4_000  # that are read for these
-_PICTURE = re.compile(r"!\[([^\[\]]*)\](?:\([^()]*\))?(?:\{[^{}]*\})?")
-_LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)")
-_CITATION = re.compile(r"(?<!\s)\s*+\[-?@[^\[\]]*\]")
-_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
-_MATHS = re.compile(r"(\$\$?[^$]*\$\$?)")
-_HALF_PICTURE = re.compile(r"!\[\s*")
-_LINE_MARK = re.compile(r"^(?:#+|>|[-*+]|:::)\s+")
 
 
 def _matched(record: FoundPassage) -> str:
@@ -164,12 +156,7 @@ def matching_line(record: Mapping[str, Any]) -> str:
 
 
 def plain_sentence(sentence: str) -> str:
-    """Strip markup for links, images, citations and emphasis; truncate if long."""
-    parts = _MATHS.split(_LINE_MARK.sub("", sentence[:_READ]))
-    text = " ".join("".join(part if index % 2 else _bare(part) for index, part in enumerate(parts)).split())
-    return text if len(text) <= _LONGEST_SENTENCE else f"{text[: _LONGEST_SENTENCE - 1]}…"
+    """A sentence of a paper without markup; truncated if long."""
+    from ..documents.plain_text import plain_text  # slow import
 
-
-def _bare(text: str) -> str:
-    text = _HALF_PICTURE.sub("", _CITATION.sub("", _PICTURE.sub(r"\1", text)))
-    return _EMPHASIS.sub(r"\2", _LINK.sub(r"\1", text))
+    return shorten(plain_text(sentence[:_READ]), _LONGEST_SENTENCE)

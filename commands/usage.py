@@ -71,7 +71,7 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
     if as_json:
         result_json(record)
         return
-    place = str(named.journal_name)
+    place = str(named.place_of("journal.sqlite"))
     if not record["answers"] and not record["made"]:
         result(f"{one_line(place)}: empty. Every answer of a chat or embedding model will be kept there.")
         return

@@ -74,12 +74,11 @@ def sync_zotero(
         with command_session(settings, found) as session, ingest_progress() as show:
             report = await async_reading(session, reading, request, dry_run=dry_run, on_event=show, on_notice=notice)
         in_progress = False
-        record = report.as_dict()
-        warnings_and_refusals(record)
+        warnings_and_refusals(report.record)
         if as_json:
-            result_json(record)
+            result_json(report.record)
         else:
-            for line in _sync_lines(record):
+            for line in _sync_lines(report.record):
                 result(one_line(line))
         return report
 
@@ -87,7 +86,7 @@ def sync_zotero(
         return await sync(await aread_zotero(settings, request, notice))
 
     if not watch:
-        if run_async(sync_once()).refused:
+        if run_async(sync_once()).record["refused"]:
             raise typer.Exit(DONE_WITH_REFUSALS)
         return
     notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")

@@ -1,4 +1,4 @@
-"""Draw the pictures of the docs from the code: the section graph (README.md) and the rooms (docs/architecture.md).
+"""Draw the pictures of the docs from the code: the section graph (docs/python.md) and the rooms (docs/architecture.md).
 
 python docs/draw_graph.py            print them
 python docs/draw_graph.py --write    put each between its markers
@@ -65,7 +65,7 @@ def _reached(edges: dict[str, set[str]], start: str) -> set[str]:
 
 
 PICTURES: Final[dict[str, tuple[Path, Callable[[], str]]]] = {
-    "section graph": (ROOT / "README.md", draw_section_graph),
+    "section graph": (ROOT / "docs" / "python.md", draw_section_graph),
     "rooms": (ROOT / "docs" / "architecture.md", draw_rooms),
 }
 

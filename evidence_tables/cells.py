@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 CellStatus = Literal["reported", "computed", "conflicting", "not_reported", "not_judged", "unread", "edited"]
 STATUSES: Final[tuple[CellStatus, ...]] = get_args(CellStatus)
 
+STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "nothing near"}
+_MARKS: Final = {"conflicting": "[conflicting]", "edited": "[edited]", "not_judged": "[not judged]"}
+
+_PLAIN: Final = ("value", "unit", "condition", "formula", "converted", "status")  # fields of a cell
 _MOST_CHARACTERS: Final = 200  # of a formula
 _FACTORS: Final = frozenset(map(Decimal, (1, 2, 100)))  # numbers that a formula may use though no paper prints them
 _WRITTEN_AS: Final = str.maketrans("×−÷·", "*-/.")
@@ -64,20 +68,12 @@ class TableCell:
 
     def as_dict(self) -> dict[str, Any]:
         """The plain form of the JSON of a table, which `from_dict` reads again."""
-        first = self.spans[0] if self.spans else None
+        spans = [asdict(span) for span in self.spans]
+        nowhere = {"page": None, "chunk_id": "", "start": None, "end": None}
         return {
-            "value": self.value,
-            "unit": self.unit,
-            "condition": self.condition,
-            "formula": self.formula,
-            "converted": self.converted,
-            "status": self.status,
-            "quote": self.quote,
-            "page": first.page if first else None,
-            "chunk_id": first.chunk_id if first else "",
-            "start": first.start if first else None,
-            "end": first.end if first else None,
-            "spans": [asdict(span) for span in self.spans],
+            **{name: getattr(self, name) for name in (*_PLAIN, "quote")},
+            **{name: (spans or [nowhere])[0][name] for name in nowhere},
+            "spans": spans,
             "alternatives": [cell.as_dict() for cell in self.alternatives],
             "searched": list(self.searched),
         }
@@ -86,11 +82,30 @@ class TableCell:
     def from_dict(cls, record: Mapping[str, Any]) -> TableCell:
         """The cell of a stored record."""
         return cls(
-            **{name: record[name] for name in ("value", "unit", "condition", "formula", "converted", "status")},
+            **{name: record[name] for name in _PLAIN},
             spans=tuple(EvidenceSpan(**span) for span in record["spans"]),
             alternatives=tuple(cls.from_dict(item) for item in record["alternatives"]),
             searched=tuple(record["searched"]),
         )
+
+
+def cell_text(cell: Mapping[str, Any]) -> str:
+    """The text of a cell: its value in the column's unit where it was converted, the condition, how it was
+    got if it is not simply reported, and further values."""
+    if cell["status"] in STATUS_LABELS and not cell["value"]:
+        return STATUS_LABELS[cell["status"]]
+    value = cell["converted"] or cell["value"]
+    printed = f"{cell['value']} {cell['unit']}".strip()
+    parts = [f"{value} [{printed}]" if cell["converted"] else printed]
+    parts += [f"({cell['condition']})"] * bool(cell["condition"])
+    mark = f"[= {cell['formula']}]" if cell["status"] == "computed" else _MARKS.get(cell["status"])
+    parts += [mark] if mark else []
+    return " / ".join([" ".join(parts), *map(cell_text, cell["alternatives"])])
+
+
+def study_name(row: Mapping[str, Any]) -> str:
+    """The paper's key, with the name of the study if the paper has several."""
+    return f"{row['key']}: {row['study']}" if row["study"] else str(row["key"])
 
 
 def accept_cells(readings: Sequence[CellReading], column: TableColumn) -> TableCell | None:
@@ -111,7 +126,7 @@ def _accept(reading: CellReading, column: TableColumn) -> TableCell | None:
     cell = TableCell(reading.value, unit, reading.condition, "", converted, "reported", spans)
     if column.kind in ("choice", "yes/no") or _stand_in(reading.value, printed):
         return cell
-    wanted = _outermost(given_numbers(reading.value))
+    wanted = outermost(given_numbers(reading.value))
     by_formula = len(wanted) == 1 and _stand_in(reading.formula, printed | _FACTORS)
     result = evaluate_formula(reading.formula) if by_formula else None
     # It has to yield the number, rounded as it is printed.
@@ -124,7 +139,7 @@ def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chun
     """Of a table, its caption and header, and the row that holds the numbers of the value; anything else is whole."""
     lines = list(_LINE.finditer(chunk.text, start, end))
     rule = next((place for place, line in enumerate(lines) if place and _RULE_ROW.fullmatch(line[0])), None)
-    wanted = {number.value for number in _outermost(given_numbers(value))}
+    wanted = {number.value for number in outermost(given_numbers(value))}
     if rule is None or not wanted:
         return [(chunk, start, end)]
     rows = [row for row in lines[rule + 1 :] if wanted <= {number.value for number in given_numbers(row[0])}]
@@ -138,7 +153,7 @@ def _stand_in(text: str, printed: Collection[Decimal]) -> bool:
     numbers = given_numbers(text)
     parts = {
         whole: [item for item in numbers if item != whole and whole.start <= item.start and item.end <= whole.end]
-        for whole in _outermost(numbers)
+        for whole in outermost(numbers)
     }
     return all(
         whole.value in printed or (bool(inside) and all(item.value in printed for item in inside))
@@ -146,7 +161,8 @@ def _stand_in(text: str, printed: Collection[Decimal]) -> bool:
     )
 
 
-def _outermost(numbers: Sequence[Number]) -> list[Number]:
+def outermost(numbers: Sequence[Number]) -> list[Number]:
+    """The numbers that are no part of another one: of "10 000" not 10."""
     return [
         item
         for item in numbers
@@ -182,7 +198,7 @@ def _evaluate(node: ast.expr) -> Decimal:
 
 def convert_value(value: str, unit: str, wanted: str) -> str:
     """The value in another unit, exactly; empty if it needs or allows no conversion, or has several numbers."""
-    numbers = _outermost(given_numbers(value))
+    numbers = outermost(given_numbers(value))
     if not wanted or not unit or unit.casefold() == wanted.casefold() or len(numbers) != 1:
         return ""
     import pint  # half a second, for tables with units only

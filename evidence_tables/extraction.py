@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..citations.checks.number_parsing import given_numbers
-from ..documents import Chunk, Paper, chunk_id
+from ..documents import Category, Chunk, Paper, chunk_id
 from ..documents.chunking import Window
 from ..documents.evidence import EvidenceSpan
+from ..experiment import Experiment
 from ..models.concurrency import gather_all
 from ..plurals import counted
 from ..roles.cell_protocols import CellReader, RowReading, TableColumn
@@ -28,20 +29,23 @@ from ..tools.paper_cards import keys_to_screen, screen_papers
 from ..tools.scope import Scope
 from ..tools.window_search import WindowLimits, propose_windows
 from .cells import TableCell, accept_cells
+from .column_specs import split_columns
 
 OnProgress = Callable[[str], None]
 
+OWN_STUDY: Final = "this study"  # in place of a key
+_NAMED: Final = "named"  # the status of a paper that was screened and is still to be read
 _UNJUDGED: Final = "-unjudged"  # ends the version of a decision made without a chat model
 _FIRST: Final = WindowLimits(tokens=5_000, window_tokens=700, paper_share=1.0)
 _AGAIN: Final = WindowLimits(tokens=2_500, window_tokens=500, paper_share=1.0)
 _NEAREST: Final = WindowLimits(tokens=1_500, window_tokens=1, hits=3, paper_share=1.0)
-_NEAR: Final = 0.5  # score above which a passage is taken to be near the question if no chat model decides
+_NEAR: Final = 0.7  # score above which a passage is taken to be near the question if no chat model decides
 _AT_ONCE: Final = 16  # papers that are read concurrently
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a paper belongs into a table: "included", "near" (left out for a reason), or "screened out"."""
+    """Whether a paper belongs into a table: "included", "near" (left out for a reason), "screened out", or "named"."""
 
     status: str
     reason: str = ""
@@ -62,7 +66,8 @@ class TableFiller:
     """What filling one table needs. `cells` and `screener` are None without a chat model: then `reader` finds passages.
 
     Of more than `most` papers in scope, the cards of those nearest to the question are read. `needs` are what papers
-    are screened for, if not the question; a single paper is read without being screened.
+    are screened for, if not the question; a single paper is read without being screened. `own` is the user's study
+    (`own_window`), which belongs without being screened.
     """
 
     library: Library
@@ -76,10 +81,12 @@ class TableFiller:
     most: int
     on_progress: OnProgress
     needs: tuple[Need, ...] = ()
+    own: Window | None = None
 
     @property
     def _purpose(self) -> Purpose:
-        needs = self.needs or (Need("N1", self.question, (self.question,)),)
+        asked = self.question if self.cells else split_columns(self.question)[0]
+        needs = self.needs or (Need("N1", asked, (asked,)),)
         return Purpose("; ".join(need.text for need in needs), needs)
 
     async def fill(self, scope: Scope) -> None:
@@ -91,14 +98,20 @@ class TableFiller:
             for key, paper in papers.items()
             if key not in known or not self._holds(known[key].version, paper_version(paper))
         ]
-        candidates = await self._candidates(papers, undecided)
-        self.on_progress(f"{counted(len(papers), 'paper')} in scope, {len(candidates)} of them to be read")
+        named = [key for key in papers if key not in undecided and known[key].decision["status"] == _NAMED]
+        candidates = [*named, *(await self._candidates(papers, undecided))]
+        if self.own is not None:
+            own = papers[OWN_STUDY] = self.own.paper
+            if OWN_STUDY not in known or not self._holds(known[OWN_STUDY].version, paper_version(own)):
+                candidates.append(OWN_STUDY)
+        count = len(papers) - (self.own is not None)
+        self.on_progress(f"{counted(count, 'paper')} in scope, {len(candidates)} of them to be read")
         stored: dict[str, list[StoredCell]] = defaultdict(list)
         for cell in await asyncio.to_thread(self.register.cells, self.table_id):
             stored[cell.key].append(cell)
         limit = asyncio.Semaphore(_AT_ONCE)
         await gather_all(self._fill_row(papers[key], None, stored[key], limit) for key in candidates)
-        decided = [key for key in papers if key not in undecided]
+        decided = [key for key in papers if key not in {*undecided, *candidates}]
         await gather_all(self._fill_row(papers[key], known[key], stored[key], limit) for key in decided)
 
     def _holds(self, stored: str, version: str) -> bool:
@@ -111,7 +124,8 @@ class TableFiller:
     async def _candidates(self, papers: Mapping[str, Paper], undecided: Sequence[str]) -> list[str]:
         """The undecided papers that may belong, by their cards, else by a passage near to the question.
 
-        Stores the decision on the others. Of more than `most` papers, those nearest to the question are decided on.
+        Stores the decision on all of them, so that a table that is continued does not screen them again. Of more than
+        `most` papers, those nearest to the question are decided on.
         """
         if not undecided:
             return []
@@ -128,21 +142,16 @@ class TableFiller:
             kept = {*screened.keys, *screened.unread}  # what could not be screened is read
             out = {key: screened.near.get(key, "") for key in undecided if key not in kept}
         decisions = {key: Decision("near" if why else "screened out", why) for key, why in out.items()}
-
-        def save_all() -> None:
-            for key, decision in decisions.items():
-                self._save(papers[key], decision, ())
-
-        await asyncio.to_thread(save_all)
+        rows = [self._stored(papers[key], decisions.get(key, Decision(_NAMED))) for key in undecided]
+        await asyncio.to_thread(self.register.save_decisions, self.table_id, rows)
         return [key for key in undecided if key not in out]
 
     async def _nearest(self, purpose: Purpose, key: str) -> float:
         windows = await propose_windows(self.library, purpose.needs, Scope((key,)), _NEAREST)
         return max([item.score for item in await self.reader.read(purpose, windows)], default=0.0)
 
-    def _save(self, paper: Paper, decision: Decision, cells: Sequence[StoredCell]) -> None:
-        row = StoredPaper(paper.key, self._marked(paper_version(paper)), decision.as_dict())
-        self.register.save_row(self.table_id, row, cells)
+    def _stored(self, paper: Paper, decision: Decision) -> StoredPaper:
+        return StoredPaper(paper.key, self._marked(paper_version(paper)), decision.as_dict())
 
     async def _fill_row(
         self, paper: Paper, known: StoredPaper | None, stored: Sequence[StoredCell], limit: asyncio.Semaphore
@@ -169,8 +178,8 @@ class TableFiller:
             for (study, name), cell in cells.items()
             if name == column.name
         ]
-        await asyncio.to_thread(self._save, paper, before or decision, rows)
         made = before or decision
+        await asyncio.to_thread(self.register.save_row, self.table_id, self._stored(paper, made), rows)
         filled = sum(cell.status not in ("not_reported", "unread") for cell in cells.values())
         told = f"{filled} of {counted(len(cells), 'cell')}"
         self.on_progress(f"{paper.key}: {told if made.status == 'included' else f'left out: {made.reason}'}")
@@ -191,7 +200,7 @@ class TableFiller:
         reading = await cells.read_row(self.question, columns, windows, [name for name in studies if name])
         if reading is None:  # its cells stay unread, and are read when the table is completed again
             return Decision("included", "its passages could not be read", tuple(studies) or ("",)), {}
-        if not reading.belongs:
+        if not reading.belongs and paper.key != OWN_STUDY:
             return Decision("near", reading.reason), {}
         names = tuple(studies) or tuple(dict.fromkeys(study.study for study in reading.studies)) or ("",)
         found = _accept(reading, names, columns)
@@ -218,6 +227,8 @@ class TableFiller:
         known: set[str] | None = None,
     ) -> list[Window]:
         """The windows of a paper for these columns, in the order of the paper, beginning with its `opening`."""
+        if paper.key == OWN_STUDY:
+            return [self.own] if self.own and self.own.chunks[0].id not in (known or ()) else []
         needs = [replace(_need(column), id=f"N{place}") for place, column in enumerate(columns, 1)]
         seen = {*(known or ()), *(chunk.id for chunk in opening)}
         found = await propose_windows(self.library, needs, Scope((paper.key,)), limits, known=seen)
@@ -227,7 +238,7 @@ class TableFiller:
     async def _nearest_cell(self, paper: Paper, column: TableColumn) -> TableCell:
         """The sentence of a paper nearest to a column, not judged; for numbers, the nearest with a number."""
         need = _need(column)
-        windows = await propose_windows(self.library, [need], Scope((paper.key,)), _NEAREST)
+        windows = await self._windows(paper, [column], _NEAREST, ())
         found = await self.reader.read(Purpose(need.text, (need,)), windows)
         numeric = column.kind in ("number", "p-value", "interval")
         for finding in found:
@@ -235,6 +246,16 @@ class TableFiller:
             if not numeric or given_numbers(spans[0].quote):
                 return TableCell(value=" ".join(spans[0].quote.split()), status="not_judged", spans=spans)
         return TableCell(status="not_judged", searched=need.queries)
+
+
+def own_window(experiment: Experiment) -> Window:
+    """The user's experiment as the passage of a study of its own: a line for each value, after its path."""
+    values = [(path, value) for path, value in experiment.leaves() if isinstance(value, str | int | float)]
+    text = "\n\n".join(f"{path}: {value}" for path, value in values if str(value).strip())
+    name = chunk_id(OWN_STUDY, 0)
+    chunk = Chunk(name, OWN_STUDY, 0, text, "exp.json", "", Category.OTHER, 1, None, 0, len(text), len(text) // 4)
+    paper = Paper(OWN_STUDY, "The user's own study", content_hash=hashlib.sha256(text.encode()).hexdigest())
+    return Window(paper, (chunk,), (name,), (1.0,))
 
 
 def paper_version(paper: Paper) -> str:

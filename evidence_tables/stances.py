@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from ..roles.cell_protocols import TableColumn
 from ..roles.protocols import Need
+from .cells import cell_text
 from .column_specs import describe_column
-from .table_files import cell_text
 
 # From against to for, in the order of the picture.
 STANCES: Final = ("against", "no difference", "other condition", "mixed", "for")
@@ -26,11 +26,10 @@ _DIRECTIONS: Final = ("increased", "decreased", "no difference", "other")
 def stance_column(claim: str, name: str = STANCE) -> TableColumn:
     """The column of what studies say on a claim."""
     asks = (
-        f"what the paper finds on the claim “{claim}”: for, if its results bear the claim out; against, if they go the "
-        "other way; no difference, if it was tested and no difference or effect was found where the claim says that "
-        "there is one; mixed, if its own results disagree; other condition, if they bear on the claim only for other "
-        "people, doses, times, comparisons or settings than the claim names. The condition says what the result "
-        "holds for. No cell if the paper has no result on it and reports none of others"
+        f"the paper's stance on the claim “{claim}”: for, if its results bear the claim out; against, if they go the "
+        "other way; no difference, if none was found where the claim says that there is one; mixed, if its own results "
+        "disagree; other condition, if they bear on it only for other people, doses, times, comparisons or settings. "
+        "The condition says what the result holds for. No cell if it reports nothing on the claim"
     )
     return TableColumn(name, asks, "choice", options=STANCES[::-1], queries=(claim,))
 
@@ -48,8 +47,8 @@ def claim_needs(claims: Sequence[str]) -> tuple[Need, ...]:
 
 
 def is_stance(column: Mapping[str, Any]) -> bool:
-    """Whether a column of a table's JSON holds stances."""
-    return tuple(column["options"]) == STANCES[::-1]
+    """Whether a column of a table's JSON holds stances on a claim, which is its query."""
+    return tuple(column["options"]) == STANCES[::-1] and bool(column["queries"])
 
 
 def stance_of(cell: Mapping[str, Any]) -> str:

@@ -20,15 +20,16 @@ from ..citations.export.section_files import ExportError
 from ..documents.pandoc import PandocError, pandoc
 from ..documents.plain_text import plain_text
 from ..plurals import counted
+from .cells import STATUS_LABELS, cell_text, study_name
+from .column_values import sum_lines
+from .table_plots import draw_table
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-TableFormat = Literal["md", "csv", "xlsx", "tex", "docx", "html"]
+TableFormat = Literal["md", "csv", "xlsx", "tex", "docx", "html", "svg"]
 TABLE_FORMATS: Final[tuple[TableFormat, ...]] = get_args(TableFormat)
-STATUS_LABELS: Final = {"not_reported": "not reported", "unread": "not read", "not_judged": "not judged"}
 
-_MARKS: Final = {"conflicting": "[conflicting]", "edited": "[edited]", "not_judged": "[not judged]"}
 _SECONDS: Final = 120.0
 _MEGABYTES: Final = 1500
 _FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with these
@@ -40,28 +41,17 @@ def render_table(table: Mapping[str, Any], target: TableFormat) -> bytes:
         return _csv(table)
     if target == "xlsx":
         return _xlsx(table)
+    picture = draw_table(table)
+    if target == "svg":
+        if picture is None:
+            raise ExportError("The table has no column that can be drawn: it needs two values of one unit, or stances.")
+        return picture.svg().encode()
     if target == "html":
-        return _html(table, styled=True).encode()
-    return _by_pandoc(_html(table, styled=False), target)
-
-
-def cell_text(cell: Mapping[str, Any]) -> str:
-    """The text of a cell: its value in the column's unit where it was converted, the condition, how it was
-    got if it is not simply reported, and further values."""
-    if cell["status"] in STATUS_LABELS and not cell["value"]:
-        return STATUS_LABELS[cell["status"]]
-    value = cell["converted"] or cell["value"]
-    printed = f"{cell['value']} {cell['unit']}".strip()
-    parts = [f"{value} [{printed}]" if cell["converted"] else printed]
-    parts += [f"({cell['condition']})"] * bool(cell["condition"])
-    mark = f"[= {cell['formula']}]" if cell["status"] == "computed" else _MARKS.get(cell["status"])
-    parts += [mark] if mark else []
-    return " / ".join([" ".join(parts), *map(cell_text, cell["alternatives"])])
-
-
-def study_name(row: Mapping[str, Any]) -> str:
-    """The paper's key, with the name of the study if the paper has several."""
-    return f"{row['key']}: {row['study']}" if row["study"] else str(row["key"])
+        return _html(table, picture.svg() if picture else "", styled=True).encode()
+    shown = ""
+    if target == "docx" and picture is not None:  # pandoc's sandbox opens no file
+        shown = f'<img src="data:image/png;base64,{base64.b64encode(picture.png()).decode()}" alt="The table, drawn.">'
+    return _by_pandoc(_html(table, shown, styled=False), target)
 
 
 def count_line(table: Mapping[str, Any]) -> str:
@@ -110,7 +100,7 @@ def _xlsx(table: Mapping[str, Any]) -> bytes:
         words = [["Study", "Column", "Value", "Words", "Page", "Status"], *_word_rows(table)]
         foot = [
             [table["question"]],
-            [count_line(table)],
+            *[[line] for line in (count_line(table), *sum_lines(table))],
             *[[item["key"], item["reason"]] for item in table["left_out"]],
         ]
         for name, rows in (("Table", list(_grid(table))), ("Words", words), ("Papers", foot)):
@@ -123,13 +113,18 @@ def _xlsx(table: Mapping[str, Any]) -> bytes:
     return made.getvalue()
 
 
-def _html(table: Mapping[str, Any], *, styled: bool) -> str:
+def _html(table: Mapping[str, Any], picture: str, *, styled: bool) -> str:
     style = _packaged("table.css") if styled else ""
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     from markupsafe import Markup
 
     return _template().render(
-        table=table, style=Markup(style), style_hash=f"sha256-{digest}", labels=STATUS_LABELS, foot=count_line(table)
+        table=table,
+        style=Markup(style),
+        style_hash=f"sha256-{digest}",
+        labels=STATUS_LABELS,
+        foot=[count_line(table), *sum_lines(table)],
+        picture=Markup(picture),
     )
 
 

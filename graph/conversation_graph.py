@@ -2,40 +2,178 @@
 
 One thread is one conversation; a killed turn resumes at its step inside the research graph. A caller that gives
 `messages`, as agents and chat programs do, asks the last message and gets the answer as a message; the messages before
-it start the conversation of a new thread.
+it start the conversation of a new thread. Everything in the state except the current turn is append-only, so that a
+prompt showing it keeps the same prefix from turn to turn and a local server can reuse its cache.
 """
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, Final, Literal, NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START
+from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
+from pydantic import Field
+from typing_extensions import TypedDict
 
+from ..citations.html_escaping import inert
+from ..citations.markers import MARKER, normalise_markers
+from ..citations.references import numbered_list
+from ..drafts.written_draft import QueryRecord
 from ..errors import InputError
+from ..roles.chat.prompt_format import turn_tokens
+from ..roles.extractive.follow_ups import condense_question
+from ..roles.protocols import Turn
 from ..tools.scope import plain_question
-from .conversation_state import (
-    ConversationInput,
-    ConversationOutput,
-    ConversationState,
-    PastTurn,
-    answer_with_sources,
-    chat_question,
-    last_answered,
-    recent_evidence,
-    truncate_history,
-)
 from .graphs import Builder, Graph, GraphShape, build_research_graph
 from .input_check import GraphInputError, require_given
 from .nodes.route_question import condense_follow_up
 from .session import Session
 from .shared_sessions import SessionProvider, shared_session
-from .state import Update
-from .state_conversion import evidence_key
+from .state import TurnRecord, Update, evidence_key
+
+RECALLED: Final = 15  # chunks that earlier answers cited
+# Share of an exceeded budget that is kept after dropping turns, so that the prompt's prefix is stable for some turns.
+_LEFT_BY_DROPPING: Final = 0.6
+
+TurnKind = Literal["question", "follow-up", "improve"]
+
+
+class PastTurn(TypedDict):
+    """A finished turn: the question as asked and as rewritten, the answer with markers, and the evidence it cites."""
+
+    asked: str
+    question: str
+    answer: str
+    cited: list[dict[str, Any]]
+
+
+class ConversationInput(TypedDict):
+    """The input of the conversation graph: the next question, or the messages of a chat, whose last is the question.
+
+    Messages before the last count as earlier turns while the thread has none of its own.
+    """
+
+    messages: NotRequired[
+        Annotated[list[AnyMessage], add_messages, Field(description="A chat; its last message is the question.")]
+    ]
+    asked: NotRequired[Annotated[str, Field(description="The next question, or feedback on the last answer.")]]
+    turn_kind: NotRequired[
+        Annotated[
+            TurnKind, Field(description="A question that stands alone, one that may lean on the last, or feedback.")
+        ]
+    ]
+
+
+class ConversationOutput(TypedDict):
+    """The output of the conversation graph; `result` is the answer's JSON without files and usage.
+
+    If messages were given, the answer is added to them.
+    """
+
+    question: str
+    result: dict[str, Any]
+    messages: NotRequired[Annotated[list[AnyMessage], add_messages]]
+
+
+class ConversationState(TypedDict, total=False):
+    """The state of a conversation: what persists, and for the current turn its question and result.
+
+    `messages` are those of a caller that gives them, with the answers; others have none.
+    """
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    past: Annotated[list[PastTurn], operator.add]
+    evidence_ids: dict[str, str]
+    numbering: list[str]
+    asked: str
+    turn_kind: TurnKind
+    question: str
+    result: dict[str, Any]
+    queries: list[QueryRecord]
+
+
+def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
+    """The latest turn that was answered, to which feedback applies; every answer cites something."""
+    return next((turn for turn in reversed(past) if turn["cited"]), None)
+
+
+def truncate_history(past: Sequence[PastTurn], tokens: int) -> list[TurnRecord]:
+    """The turns that a prompt shows within `tokens`, in order; when they exceed it, the oldest are dropped.
+
+    More are dropped than strictly necessary, so that the next prompts start with the same prefix.
+    """
+    costs = [turn_tokens(turn["question"], turn["answer"]) for turn in past]
+    first = spent = 0
+    for place, cost in enumerate(costs):
+        spent += cost
+        if spent <= tokens:
+            continue
+        while first < place and spent > tokens * _LEFT_BY_DROPPING:
+            spent -= costs[first]
+            first += 1
+    kept = past[first:] if spent <= tokens else []
+    return [{"question": turn["question"], "answer": turn["answer"]} for turn in kept]
+
+
+SOURCES_HEADING: Final = "**Sources**"
+
+_MOST_TURNS: Final = 20
+_LONGEST_ANSWER: Final = 8000  # characters
+_LONGEST_QUESTION: Final = 2000
+_CITATION: Final = re.compile(rf" ?(?:{MARKER.pattern}|\[\d{{1,4}}(?:[,;] ?(?:pp?\. )?\d{{1,4}})*\])")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatQuestion:
+    """The last message of the user, and the answered questions before it."""
+
+    asked: str
+    past: tuple[PastTurn, ...]
+
+
+def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
+    """The question of a chat; None if the last message is not the user's, since then nothing is asked.
+
+    Skips the chat's instructions, tool messages and unanswered questions. Of a long chat only the latest turns and the
+    beginnings of their answers are kept, since a prompt has no room for more.
+    """
+    if not messages or not isinstance(messages[-1], HumanMessage):
+        return None
+    pairs: list[tuple[str, str]] = []
+    asked = ""
+    for message in messages[:-1]:
+        text = str(message.text)
+        if isinstance(message, HumanMessage):
+            asked = text
+        elif isinstance(message, AIMessage) and asked.strip() and text.strip():
+            pairs.append((asked, text))
+            asked = ""
+    past: list[PastTurn] = []
+    for earlier, text in pairs[-_MOST_TURNS:]:
+        question = " ".join(earlier[:_LONGEST_QUESTION].split())
+        # By rules only: no model call is spent on past turns.
+        alone = condense_question(question, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
+        # Without its citations and list of sources: their numbers mean nothing in a new answer.
+        body = (text.rpartition(f"\n{SOURCES_HEADING}")[0] or text)[:_LONGEST_ANSWER]
+        answer = _CITATION.sub("", normalise_markers(body)).strip()
+        past.append({"asked": question, "question": alone, "answer": answer, "cited": []})
+    return ChatQuestion(str(messages[-1].text), tuple(past))
+
+
+def answer_with_sources(record: Mapping[str, Any]) -> str:
+    """An answer's text and its numbered sources, for programs that show no other part of the record."""
+    text = str(record["text"]).strip()
+    if references := record["references"]:
+        text = f"{text}\n\n{SOURCES_HEADING}\n\n{numbered_list(references)}"
+    return inert(text)
+
 
 _SHORTER = re.compile(r"\b(?:short\w*|brief\w*|concise\w*|cut|trim|less)\b", re.IGNORECASE)
 _LONGER = re.compile(r"\b(?:long\w*|more|expand|extend|elaborate|detail\w*|add)\b", re.IGNORECASE)
@@ -54,10 +192,12 @@ def build_conversation_graph(session_of: SessionProvider = shared_session) -> Bu
     async def answer(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
         """Run the research graph on the question, with the conversation's memory."""
         past = _past(state)
+        by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest version of each
+        latest_first = dict.fromkeys(record["id"] for turn in reversed(past) for record in turn["cited"])
         given: dict[str, Any] = {
             "question": state["question"],
             "turns": truncate_history(past, session.settings.conversation_tokens),
-            "recalled": recent_evidence(past),
+            "recalled": [by_id[identifier] for identifier in list(latest_first)[:RECALLED]],
             "evidence_ids": state.get("evidence_ids", {}),
             "numbering": state.get("numbering", []),
         }
@@ -84,7 +224,12 @@ async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Sess
     Raises `QuestionError` for a question that cannot be asked, `NothingToImproveError` when there is no answer yet, and
     `EmptyLibraryError`.
     """
-    asked = plain_question(_asked(state))
+    chat = chat_question(state.get("messages", []))
+    if chat is None and state.get("messages") and "asked" not in state:
+        raise GraphInputError("input: field messages: the last message is not the user's.", help="Add the question.")
+    if chat is None:
+        require_given(state, "asked", ConversationInput)
+    asked = plain_question(state["asked"] if chat is None else chat.asked)
     await session.require_papers()
     past = _past(state)
     kind = state.get("turn_kind", "follow-up")
@@ -123,16 +268,6 @@ async def remember(state: ConversationState, runtime: Runtime[Any], session: Ses
         "numbering": result["numbering"],
         "messages": messages,
     }
-
-
-def _asked(state: ConversationState) -> str:
-    """The user's words: the last message, or the field `asked`; raises `GraphInputError` when neither is given."""
-    if (chat := chat_question(state.get("messages", []))) is not None:
-        return chat.asked
-    if state.get("messages") and "asked" not in state:
-        raise GraphInputError("input: field messages: the last message is not the user's.", help="Add the question.")
-    require_given(state, "asked", ConversationInput)
-    return state["asked"]
 
 
 def _past(state: ConversationState) -> Sequence[PastTurn]:

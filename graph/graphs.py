@@ -64,7 +64,7 @@ class GraphShape:
     steps: Sequence[Callable[..., Any]]
     edges: Edges
 
-    def build(self, session_of: SessionProvider) -> Builder:
+    def build(self, session_of: SessionProvider = shared_session) -> Builder:
         """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
         state, given, made = self.types
         graph: Builder = CheckedStateGraph(state, context_schema=SectionContext, input_schema=given, output_schema=made)
@@ -82,7 +82,7 @@ class GraphShape:
     @cache  # noqa: B019  # the shapes live as long as the process
     def compiled(self) -> Graph:
         """The graph compiled without a checkpointer."""
-        return self.build(shared_session).compile(name=self.name)
+        return self.build().compile(name=self.name)
 
 
 # In a paper these steps run for each of six sections on one thread; only queries and evidence carry over.
@@ -127,21 +127,6 @@ _RESEARCH: Final = GraphShape(
 )
 
 
-def build_section_graph(session_of: SessionProvider = shared_session) -> Builder:
-    """The uncompiled graph of a section."""
-    return _SECTION.build(session_of)
-
-
-def build_paper_graph(session_of: SessionProvider = shared_session) -> Builder:
-    """The uncompiled graph of a paper."""
-    return _PAPER.build(session_of)
-
-
-def build_research_graph(session_of: SessionProvider = shared_session) -> Builder:
-    """The uncompiled graph of a question."""
-    return _RESEARCH.build(session_of)
-
-
-section_graph = _SECTION.compiled
-paper_graph = _PAPER.compiled
-research_graph = _RESEARCH.compiled
+build_section_graph, section_graph = _SECTION.build, _SECTION.compiled
+build_paper_graph, paper_graph = _PAPER.build, _PAPER.compiled
+build_research_graph, research_graph = _RESEARCH.build, _RESEARCH.compiled

@@ -70,8 +70,15 @@ def require_input(given: Mapping[str, Any], schema: type) -> None:
     require_known("input", given, types)
     if not given:
         raise GraphInputError(f"input: is empty; {_listed(types)}.")
-    if _MESSAGES in given:
-        _require_messages(given[_MESSAGES])
+    if _MESSAGES in given:  # LangGraph would reject them with an error of many lines
+        messages = given[_MESSAGES]
+        try:
+            convert_to_messages(messages if isinstance(messages, list) else [messages])
+        except Exception as error:
+            raise GraphInputError(
+                f"input: field messages: cannot be read, got {messages!r:.80}.",
+                help='Give a list such as [{"role": "user", "content": "What is calibration?"}].',
+            ) from error
     for name in given.keys() - _CHECKED_BY_NODES - {_MESSAGES}:
         try:
             types[name].validate_python(given[name])
@@ -79,17 +86,6 @@ def require_input(given: Mapping[str, Any], schema: type) -> None:
             wrong = error.errors()[0]
             place = field_path((name, *wrong["loc"]))
             raise GraphInputError(f"input: field {place}: {describe_invalid(wrong, show=True)}.") from None
-
-
-def _require_messages(given: Any) -> None:
-    """Raise `GraphInputError` for messages that LangGraph would reject with a multi-line error."""
-    try:
-        convert_to_messages(given if isinstance(given, list) else [given])
-    except Exception as error:
-        raise GraphInputError(
-            f"input: field messages: cannot be read, got {given!r:.80}.",
-            help='Give a list such as [{"role": "user", "content": "What is calibration?"}].',
-        ) from error
 
 
 def require_given(state: Mapping[str, Any], name: str, schema: type) -> None:

@@ -25,10 +25,7 @@ _BESIDE_A_WINDOW: Final = "x" * 4_000
 
 
 async def fitted(session: Session, run_id: str, work: Callable[[], Awaitable[T]]) -> T:
-    """Run `work`, again whenever a server turns out to have a smaller context than was known.
-
-    Raises any other error of `work`.
-    """
+    """Run `work`, again whenever a server turns out to have a smaller context than was known."""
     while True:
         lessons = session.contexts.lessons(run_id)
         try:
@@ -51,13 +48,13 @@ async def summarized(session: Session, run_id: str, paper: Paper, text: str) -> 
 async def search_limits(session: Session, runtime: Runtime[Any], *, section: bool) -> EvidenceLimits:
     """The search limits of a run, with windows no larger than the reader's server holds.
 
-    A section reads twice as much as a question, since it covers several questions. Without a chat model its statements
-    choose among twice as many passages, each of which stands once.
+    A section reads twice as much as a question, since it covers several questions. Without a chat model the writer
+    chooses among twice as many passages, each of which stands once.
     """
     limits = session.limits
     if "reader" in session.extractive:
         kept, of_paper = 2 * session.settings.top_k_final, 2 * session.settings.per_paper
-        return replace(limits, top_k_final=kept, per_paper=of_paper) if section else limits
+        return replace(limits, top_k_final=kept, per_paper=of_paper)
     if section:
         limits = replace(limits, read_tokens=2 * limits.read_tokens, search_tokens=2 * limits.search_tokens)
     sizes = await session.contexts.sizes(session.run_id(runtime))

@@ -8,9 +8,8 @@ from typing import Any, Final, cast
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from ..documents import Evidence, split_chunk_id
-from ..drafts.verdicts import relocate_verdicts, verdicts_from
-from ..drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, sources_for, with_chosen_quotes
+from ..documents import Evidence
+from ..drafts.written_draft import sources_for
 from ..experiment import parse_experiment
 from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
@@ -21,8 +20,7 @@ from ..tools.found_evidence import MEASURED_WEIGHT, STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
 from .session import Session
-from .state import ResearchState, RunState, SectionState
-from .state_conversion import own_coverage, own_queries, searched_in_vain
+from .state import ResearchState, RunState, SectionState, own_coverage, own_queries
 
 SECTION_LENGTH: Final[Mapping[Depth, int]] = {"brief": 250, "standard": 500, "thorough": 900}  # words
 _FEW: Final = 2  # findings of a need that are shown even when they are weak
@@ -33,87 +31,55 @@ async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]
 
     Evidence from a retracted paper is left out unless the settings let it be cited.
     """
-    evidence = [Evidence.from_dict(record) for record in worth_showing(visible_evidence(state), state, session)]
-    sources, gone = await asyncio.to_thread(sources_for, session.library, evidence)
-    sources, retracted = await asyncio.to_thread(citable_sources, session, sources)
-    gone += retracted
-    known = set(state.get("warnings", []))
-    lost = [warning for warning in gone if warning not in known]
-    if "question" in state:
-        return await asyncio.to_thread(_answer_brief, cast(ResearchState, state), sources, session), lost
-    return await asyncio.to_thread(_section_brief, cast(SectionState, state), sources, session), lost
+
+    def make() -> tuple[Brief, list[str]]:
+        evidence = [Evidence.from_dict(record) for record in worth_showing(visible_evidence(state), state, session)]
+        sources, gone = sources_for(session.library, evidence)
+        sources, retracted = _citable_sources(session, sources)
+        lost = [warning for warning in (*gone, *retracted) if warning not in state.get("warnings", [])]
+        return _make_brief(state, sources, session), lost
+
+    return await asyncio.to_thread(make)
 
 
-async def written_draft(state: RunState, session: Session) -> WrittenDraft:
-    """The latest draft and everything the run found, as needed to finish the text."""
-    brief, lost = await brief_of(state, session)
-    draft = draft_from(state["draft"])
-    sources = with_chosen_quotes(brief.citable, draft)
-    search = None
-    if "question" in state:
-        given = cast(ResearchState, state)
-        read = {split_chunk_id(name)[0] for name in state.get("read_chunks", [])}
-        limited = bool(given.get("papers"))
-        search = QuestionSearch(given["route"], given.get("shortlist", []), limited, len(read))
-    return WrittenDraft(
-        brief,
-        draft,
-        sources,
-        relocate_verdicts(verdicts_from(state.get("verdicts", [])), sources),
-        evidence=visible_evidence(state),
-        queries=own_queries(state),
-        unmet=searched_in_vain(state),
-        warnings=state.get("warnings", []),
-        lost=lost,
-        search=search,
-    )
-
-
-def _of_both(state: RunState, session: Session) -> dict[str, Any]:
-    """The fields that the briefs of a section and of an answer share."""
-    return {
-        "queries": tuple(record["query"] for record in own_queries(state)),
-        "searches_left": max(0, session.settings.max_search_iterations - state.get("searches_used", 0)),
-        "depth": session.settings.depth,
-        "needs": tuple(own_coverage(state)),
-        "library": library_line(session.library),
-    }
-
-
-def _section_brief(state: SectionState, sources: Sequence[Source], session: Session) -> SectionBrief:
-    return SectionBrief(
-        kind=state["section"],
-        experiment=parse_experiment(state["experiment"]),
-        sources=tuple(sources),
-        words=session.settings.section_words or SECTION_LENGTH[session.settings.depth],
-        earlier=earlier_sections(state),
-        **_of_both(state, session),
-    )
-
-
-def _answer_brief(state: ResearchState, sources: Sequence[Source], session: Session) -> AnswerBrief:
-    """The brief for a question; evidence that comes only from earlier turns is kept separate."""
-    fresh = _of_this_question(state)
-    return AnswerBrief(
-        question=state["question"],
-        sources=tuple(source for source in sources if source.evidence.id in fresh),
-        words=state.get("words") or session.settings.answer_words or 0,
-        inventory=state["route"]["kind"] == "inventory",
-        answerable=is_answerable(state, session),
-        most_papers=state.get("sources") or session.settings.answer_sources,
-        recalled=tuple(source for source in sources if source.evidence.id not in fresh),
-        turns=tuple(Turn(turn["question"], turn["answer"]) for turn in state.get("turns", [])),
-        feedback=state.get("feedback", ""),
-        **_of_both(state, session),
-    )
-
-
-def library_line(library: Library) -> str:
-    """The size of the library and its range of years, on one line; blocks."""
-    papers = library.papers()
+def _make_brief(state: RunState, sources: Sequence[Source], session: Session) -> Brief:
+    """The brief for a section or a question; for one, evidence that comes only from earlier turns is kept separate."""
+    settings = session.settings
+    papers = session.library.papers()
     years = sorted(paper.year for paper in papers if paper.year)
     span = f" of {years[0]} to {years[-1]}" if years and years[0] != years[-1] else ""
-    return f"{counted(len(papers), 'paper')}{span}, {counted(library.chunk_count(), 'passage')}"
+    both: dict[str, Any] = {
+        "queries": tuple(record["query"] for record in own_queries(state)),
+        "searches_left": max(0, settings.max_search_iterations - state.get("searches_used", 0)),
+        "depth": settings.depth,
+        "needs": tuple(own_coverage(state)),
+        "library": f"{counted(len(papers), 'paper')}{span}, {counted(session.library.chunk_count(), 'passage')}",
+    }
+    if "question" not in state:
+        section = cast(SectionState, state)
+        earlier = [EarlierSection(one["section"], one["draft"]["text"]) for one in section.get("written", ())]
+        return SectionBrief(
+            kind=section["section"],
+            experiment=parse_experiment(section["experiment"]),
+            sources=tuple(sources),
+            words=settings.section_words or SECTION_LENGTH[settings.depth],
+            earlier=tuple(earlier) if "written" in state else None,
+            **both,
+        )
+    asked = cast(ResearchState, state)
+    fresh = _of_this_question(asked)
+    return AnswerBrief(
+        question=asked["question"],
+        sources=tuple(source for source in sources if source.evidence.id in fresh),
+        words=asked.get("words") or settings.answer_words or 0,
+        inventory=asked["route"]["kind"] == "inventory",
+        answerable=is_answerable(state, session),
+        most_papers=asked.get("sources") or settings.answer_sources,
+        recalled=tuple(source for source in sources if source.evidence.id not in fresh),
+        turns=tuple(Turn(turn["question"], turn["answer"]) for turn in asked.get("turns", [])),
+        feedback=asked.get("feedback", ""),
+        **both,
+    )
 
 
 def is_answerable(state: RunState, session: Session) -> bool:
@@ -146,10 +112,7 @@ def _of_this_question(state: ResearchState) -> set[str]:
 
 
 def limits_of(state: RunState, library: Library) -> Scope:
-    """The scope set by the user for the run; blocks.
-
-    Raises `InputError` for an unknown key or venue, and for years in the wrong order.
-    """
+    """The user's scope; raises `InputError` for unknown keys or venue, and for years in the wrong order. Blocks."""
     given = cast(ResearchState, state)
     years = year_range(given.get("min_year"), given.get("max_year"))
     return Scope.within(library, given.get("papers", []), (), years, given.get("venue", ""))
@@ -192,14 +155,7 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     return [record for record in records if record["id"] in shown]
 
 
-def earlier_sections(state: SectionState) -> tuple[EarlierSection, ...] | None:
-    """The sections of the same paper that are already written; None for a section written on its own."""
-    if "written" not in state:
-        return None
-    return tuple(EarlierSection(written["section"], written["draft"]["text"]) for written in state["written"])
-
-
-def citable_sources(session: Session, sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
+def _citable_sources(session: Session, sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
     """The sources that may be cited, and a warning for each retracted paper; blocks."""
     retracted = session.retracted({source.paper.key: source.paper for source in sources}.values())
     allowed = session.settings.cite_retracted
@@ -218,10 +174,7 @@ def chunks_of(messages: Sequence[BaseMessage]) -> list[str]:
 
 
 def chunks_shown(state: RunState, session: Session) -> list[str]:
-    """Ids of the chunks shown to a chat model, each once: through the agent's reading tools or to the reader.
-
-    Chunks that gave no evidence are included.
-    """
+    """Ids of the chunks that a chat model was shown, by tools or as reader, each once; also without evidence."""
     wanted = chunks_of(state.get("messages", []))
     read = [] if "reader" in session.extractive else state.get("read_chunks", [])
     return list(dict.fromkeys([*wanted, *read]))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
@@ -146,22 +146,6 @@ def on_findings(emit: Callable[[Any], None]) -> Callable[[Sequence[PassageFindin
             emit(event)
 
     return heard
-
-
-def evidence_found(records: Iterable[Mapping[str, Any]]) -> list[EvidenceEvent]:
-    """An event for each evidence record of the state."""
-    return [
-        {
-            "source": "citeloom",
-            "kind": "evidence",
-            "id": record["id"],
-            "key": record["key"],
-            "page": record["page"],
-            "section": record["section"],
-            "query": record["source_query"],
-        }
-        for record in records
-    ]
 
 
 class EventRecorder:

@@ -71,10 +71,7 @@ class Session:
 
     @property
     def limits(self) -> EvidenceLimits:
-        """The limits of a search.
-
-        Without a chat model, all single chunks found are read and the best are kept, which costs no call.
-        """
+        """The limits of a search; without a chat model all chunks found are read, at no cost, and the best kept."""
         from ..tools.found_evidence import EvidenceLimits
 
         names = set(EvidenceLimits.__dataclass_fields__) & set(type(self.settings).model_fields)
@@ -303,38 +300,21 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
     return replace(chat, **taken, answering=replace(chat.answering, **answers), notice=session.notice)
 
 
-@contextmanager
 def open_session(
     settings: Settings,
     home: Home,
-    *,
     chat_model: BaseChatModel | None = None,
     embeddings: Embeddings | None = None,
+    *,
     create: bool = True,
     on_notice: Callable[[str], None] | None = None,
-) -> Iterator[Session]:
-    """Open a session and close it at the end; blocks, but everything is loaded only on first use.
+) -> Session:
+    """Open a session, to be closed by the caller or a `with` block; blocks, but loads everything only on first use.
 
     `on_notice` is called when opening takes long.
 
     Raises `InputError` for an unusable home, store or prompts folder, and if there is no library and `create` is off.
     """
-    session = create_session(settings, home, chat_model, embeddings, create, on_notice)
-    try:
-        yield session
-    finally:
-        session.close()
-
-
-def create_session(
-    settings: Settings,
-    home: Home,
-    chat_model: BaseChatModel | None = None,
-    embeddings: Embeddings | None = None,
-    create: bool = True,
-    on_notice: Callable[[str], None] | None = None,
-) -> Session:
-    """A session that the caller has to close; blocks and raises as `open_session` does."""
     from ..prompts import PromptLibrary
 
     loaded = PromptLibrary(settings.prompts_dir)

@@ -36,7 +36,7 @@ from ..settings.key_trust import CONTEXT
 from ..stores.home import configured_home
 from .input_check import GraphInputError, require_known
 from .prompt_fitting import fitted
-from .session import LATEST_RUNS, Session, create_session
+from .session import LATEST_RUNS, Session, open_session
 from .state import Update
 
 
@@ -73,10 +73,7 @@ SectionContext.__doc__ = "Settings of one run; an empty field takes the value of
 
 
 def settings_of(context: object) -> Settings:
-    """The settings of a run; raises `ConfigurationError`.
-
-    A parent graph passes its own context to us; if that is not ours, all settings come from the environment.
-    """
+    """The settings of a run, from the environment alone in a parent graph's context; raises `ConfigurationError`."""
     if isinstance(context, SectionContext):
         return load_settings(brought=context.model_dump(exclude_none=True), origin=CONTEXT)
     return load_settings()
@@ -105,7 +102,7 @@ def _share_session(context: object) -> Session:
     )
     with _opening:
         if stores_key not in _opened:
-            _opened[stores_key] = create_session(settings, home, create=False)
+            _opened[stores_key] = open_session(settings, home, create=False)
         if key not in _sessions:
             _sessions[key] = replace(
                 _opened[stores_key],

@@ -1,24 +1,33 @@
-"""The state of a run between steps, in plain values; texts stay in the library.
+"""The state of a run between steps, in plain values, and its conversion to needs, windows, searches and evidence.
 
-Checkpoints contain the whole state, so a chunk's text would be written again at every step.
+Checkpoints contain the whole state, so a chunk's text would be written again at every step: texts stay in the library.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Annotated, Any, NotRequired
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
+from langgraph.types import Overwrite
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic builds the forms of Studio, and on 3.11 needs this one
+from typing_extensions import TypedDict
 
 from ..citations.checks.findings import FindingRecord
+from ..documents.chunking import Window
 from ..drafts.sentence_edits import Attempt
 from ..drafts.verdicts import VerdictRecord
-from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord
-from ..experiment import SectionKind
+from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_query
+from ..experiment import SectionKind, parse_experiment
+from ..roles.extractive.statement_needs import section_needs, strip_own_results
+from ..roles.protocols import Need, NeedCoverage, Purpose
+from ..stores.library import Library
+from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
+from ..tools.window_search import with_columns
+from .run_events import EvidenceEvent
 
 
 class NeedRecord(TypedDict):
@@ -40,28 +49,21 @@ class WindowRecord(TypedDict):
 
 
 class WrittenSection(TypedDict):
-    """A finished section of a paper, before its citations are rendered; its record is built from this.
-
-    `offered` is the evidence of earlier sections that its writer was shown, `read` the other chunks that its agent
-    read, `spent` the cost of the paper up to the end of this section.
-    """
+    """A finished section of a paper, before its citations are rendered; its record is built from this."""
 
     section: SectionKind
     draft: DraftRecord
     findings: list[FindingRecord]
     verdicts: list[VerdictRecord]
     warnings: list[str]
-    offered: list[str]
+    offered: list[str]  # the evidence of earlier sections that its writer was shown
     needs: list[NeedRecord]
-    read: list[str]
-    spent: dict[str, Any]
+    read: list[str]  # the other chunks that its agent read
+    spent: dict[str, Any]  # the cost of the paper up to the end of this section
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append evidence with new ids; ids keep their chunk for the whole thread.
-
-    If a search finds evidence that the conversation recalled, the new record replaces the old one.
-    """
+    """Append evidence with new ids; a record with a known id, such as a recalled one found again, replaces that."""
     again = {record["id"]: record for record in new}
     kept = [again.pop(record["id"], record) for record in known]
     return kept + list(again.values())
@@ -96,14 +98,11 @@ class PaperOutput(TypedDict):
 
 
 class RunState(TypedDict, total=False):
-    """The state that every run has, of a section, a paper or a question.
-
-    `needs` are the planned needs, `read_chunks` the ids of the chunks that were read for them.
-    """
+    """The state that every run has, of a section, a paper or a question."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     needs: list[NeedRecord]
-    read_chunks: Annotated[list[str], operator.add]
+    read_chunks: Annotated[list[str], operator.add]  # the ids of the chunks that were read for the needs
     queries: Annotated[list[QueryRecord], operator.add]
     evidence: Annotated[list[dict[str, Any]], merge_evidence]
     searches_used: Annotated[int, operator.add]
@@ -124,15 +123,13 @@ class RunState(TypedDict, total=False):
 class SectionState(RunState, total=False):
     """The state of a run that writes one section, or the sections of a paper one after the other.
 
-    Only a paper has `written`, its finished sections, and `offered`, the evidence of earlier sections that the
-    current one is shown. A paper's queries and evidence add up over all sections; its other fields are reset for
-    each.
+    A paper's queries and evidence add up over all sections; its other fields are reset for each.
     """
 
     section: SectionKind
     experiment: dict[str, Any]
-    offered: list[str]
-    written: list[WrittenSection]
+    offered: list[str]  # only in a paper: the evidence of earlier sections that the current one is shown
+    written: list[WrittenSection]  # only in a paper: its finished sections
 
 
 class TurnRecord(TypedDict):
@@ -143,12 +140,7 @@ class TurnRecord(TypedDict):
 
 
 class ResearchInput(TypedDict):
-    """The input of the research graph: the question, and limits if any.
-
-    The fields after `single_shot` come from a conversation: earlier turns, whether the question may refer to them
-    (it is then rewritten), the evidence they cited, the ids of all chunks that were evidence, the keys that were
-    cited (the first has number 1), and the user's feedback when the last answer is to be revised.
-    """
+    """The input of the research graph: the question, limits if any, and for a conversation what came before."""
 
     question: Annotated[str, Field(description="The question to answer from your papers.")]
     sources: NotRequired[Annotated[int, Field(description="Maximum number of papers that the answer may cite.")]]
@@ -158,12 +150,12 @@ class ResearchInput(TypedDict):
     venue: NotRequired[Annotated[str, Field(description="A part of the venue's name.")]]
     papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers to look into.")]]
     single_shot: NotRequired[Annotated[bool, Field(description="Search once, without the agent.")]]
-    turns: NotRequired[list[TurnRecord]]
-    follow_up: NotRequired[bool]
-    recalled: NotRequired[list[dict[str, Any]]]
-    evidence_ids: NotRequired[dict[str, str]]
-    numbering: NotRequired[list[str]]
-    feedback: NotRequired[str]
+    turns: NotRequired[Annotated[list[TurnRecord], Field(description="Earlier turns of the conversation.")]]
+    follow_up: NotRequired[Annotated[bool, Field(description="It may refer to earlier turns, and is then rewritten.")]]
+    recalled: NotRequired[Annotated[list[dict[str, Any]], Field(description="The evidence that earlier turns cited.")]]
+    evidence_ids: NotRequired[Annotated[dict[str, str], Field(description="Ids of all chunks that were evidence.")]]
+    numbering: NotRequired[Annotated[list[str], Field(description="The keys that were cited; the first has number 1.")]]
+    feedback: NotRequired[Annotated[str, Field(description="The user's, when the last answer is to be revised.")]]
 
 
 class ResearchOutput(TypedDict):
@@ -177,23 +169,9 @@ class ResearchOutput(TypedDict):
     queries: list[QueryRecord]
 
 
-class ResearchState(RunState, total=False):
+class ResearchState(RunState, ResearchInput, total=False):
     """The state of a question's run; `found` are the windows of the first search, best first."""
 
-    question: str
-    sources: int
-    words: int
-    min_year: int | None
-    max_year: int | None
-    venue: str
-    papers: list[str]
-    single_shot: bool
-    turns: list[TurnRecord]
-    follow_up: bool
-    recalled: list[dict[str, Any]]
-    evidence_ids: dict[str, str]
-    numbering: list[str]
-    feedback: str
     route: RouteRecord
     shortlist: list[str]
     found: list[WindowRecord]
@@ -202,3 +180,196 @@ class ResearchState(RunState, total=False):
 
 # What a node returns: some fields of the state, or `Overwrite` of one that a reducer would append to.
 Update = dict[str, Any]
+
+
+def number_evidence(
+    known: Sequence[dict[str, Any]],
+    searches: Sequence[Sequence[FoundEvidence]],
+    given: Mapping[str, str] | None = None,
+) -> tuple[list[dict[str, Any]], list[list[str]]]:
+    """New evidence records, and for each search the ids of its evidence, best first.
+
+    A finding on the same words keeps its id, statement and first query; known evidence found for another need, or with
+    a better score, is returned again to replace its record. `given` are the ids that a conversation has assigned so
+    far, by `evidence_key`: they keep their words and are never reassigned.
+    """
+    ids_of_marks = {**(given or {}), **{evidence_key(record): record["id"] for record in known}}
+    records = {record["id"]: record for record in known}
+    words = {identifier: FindingWords.of_record(record) for identifier, record in records.items()}
+    last = max((int(identifier[1:]) for identifier in ids_of_marks.values()), default=0)
+    new: dict[str, dict[str, Any]] = {}
+    ids: list[list[str]] = []
+    for search in searches:
+        of_search: list[str] = []
+        for found in search:
+            record = found.as_evidence("E0").as_dict()
+            mark, own = evidence_key(record), FindingWords.of_record(record)
+            identifier = ids_of_marks.get(mark)
+            if identifier is None and (place := find_same(own, list(words.values()))) is not None:
+                identifier = list(words)[place]
+            if identifier is None:
+                last += 1
+                identifier = f"E{last}"
+            ids_of_marks[mark] = identifier
+            there, joined = records.get(identifier), {**record, "id": identifier}
+            if there is not None:  # one record for both, with the needs of both and the better scores
+                more = dict.fromkeys([*there["also"], record["need"], *record["also"]])
+                also = [need for need in more if need and need != there["need"]]
+                scores = {name: max(there[name], record[name]) for name in ("llm_score", "combined_score")}
+                joined = {**there, **scores, **({"also": also} if also else {})}
+            if joined != there:
+                new[identifier] = records[identifier] = joined
+                words.setdefault(identifier, own)
+            if identifier not in of_search:
+                of_search.append(identifier)
+        ids.append(of_search)
+    return list(new.values()), ids
+
+
+def evidence_key(record: Mapping[str, Any]) -> str:
+    """A key for the words that a piece of evidence rests on, within the chunk's text at that time.
+
+    Chunk ids shift in an edited paper, and one chunk may hold several findings.
+    """
+    words = [(record["start"], record["end"])]
+    words += [(span["start"], span["end"]) for span in record["more"] if span["chunk_id"] == record["chunk_id"]]
+    places = ",".join(f"{start}-{end}" for start, end in words)
+    return f"{record['chunk_id']} {record['chunk_hash'][:16]} {places}"
+
+
+def needs_of(state: RunState) -> tuple[Need, ...]:
+    """The planned needs; before planning, the question or the section's default queries."""
+    if records := state.get("needs"):
+        return tuple(Need.from_dict(record) for record in records)
+    if "question" in state:
+        question = cast(ResearchState, state)["question"]
+        return (Need("N1", question, (question,)),)
+    queries = [record["query"] for record in own_queries(state) if record["origin"] == "default"]
+    return section_needs(queries)
+
+
+def purpose_of(state: RunState) -> Purpose:
+    """What is read for: the question with the user's feedback, or the section and its subject without own results."""
+    needs = needs_of(state)
+    if "question" in state:
+        given = cast(ResearchState, state)
+        return Purpose(f"{given['question']} {given.get('feedback', '')}".strip(), needs)
+    section = cast(SectionState, state)
+    experiment = parse_experiment(section["experiment"])
+    concept = experiment.paper_concept
+    about = filter(None, map(strip_own_results, (concept.title, concept.description)))
+    supposed = strip_own_results(experiment.hypothesis.description)
+    claim = [f"The claim that it examines: {supposed}"] if supposed else []
+    return Purpose(" ".join([f"The {section['section']} of a paper.", *about, *claim]), needs)
+
+
+def own_queries(state: RunState) -> list[QueryRecord]:
+    """The searches of the current question or section."""
+    section = cast(SectionState, state).get("section")
+    return [record for record in state.get("queries", []) if record.get("section") == section]
+
+
+def own_coverage(state: RunState) -> list[NeedCoverage]:
+    """The coverage of each need of the current question or section."""
+    queries = own_queries(state)
+    ids = {identifier for record in queries for identifier in record["evidence_ids"]}
+    evidence = [record for record in state.get("evidence", []) if record["id"] in ids]
+    return coverage(needs_of(state), evidence, queries)
+
+
+def searched_in_vain(state: RunState) -> list[str] | None:
+    """The needs for which searches found nothing; None if no needs were planned."""
+    return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
+
+
+def windows_from(records: Sequence[WindowRecord], library: Library) -> list[Window]:
+    """The windows of state records, without chunks that have left the library; blocks."""
+    chunks = {chunk.id: chunk for chunk in library.chunks([name for record in records for name in record["chunks"]])}
+    windows: list[Window] = []
+    for record in records:
+        run = tuple(chunks[name] for name in record["chunks"] if name in chunks)
+        hits = [pair for pair in zip(record["hits"], record["cosines"], strict=True) if pair[0] in chunks]
+        if run and hits:
+            names, cosines = zip(*hits, strict=True)
+            windows.append(Window(library.paper(run[0].key), run, names, cosines, tuple(record["needs"])))
+    return with_columns(library, windows)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSearch:
+    """A completed search: its record, still without evidence, and its results."""
+
+    record: QueryRecord
+    searched: SearchResult
+
+
+def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
+    """Split the first search for all needs into one record per need, with the findings that serve it."""
+    known = {need.id for need in needs}
+    searches: list[PlannedSearch] = []
+    for place, need in enumerate(needs):
+        mine = tuple(
+            item for item in searched.found if need.id in item.needs or (not place and known.isdisjoint(item.needs))
+        )
+        # Passages are counted once, in the first record.
+        own = SearchResult(mine, ()) if place else replace(searched, found=mine)
+        searches.append(PlannedSearch(new_query(need.search, "need", [need.id], scope), own))
+    return searches
+
+
+def recorded(
+    state: RunState,
+    known: Sequence[dict[str, Any]],
+    searches: Sequence[PlannedSearch],
+    emit: Callable[[Any], None],
+    given: Mapping[str, str] | None = None,
+) -> Update:
+    """Number new evidence, record the searches, and emit an event for each piece that is not `known`."""
+    new, ids = number_evidence(known, [search.searched.found for search in searches], given)
+    there = {record["id"] for record in known}
+    for record in new:
+        if record["id"] not in there:
+            event: EvidenceEvent = {
+                "source": "citeloom",
+                "kind": "evidence",
+                "id": record["id"],
+                "key": record["key"],
+                "page": record["page"],
+                "section": record["section"],
+                "query": record["source_query"],
+            }
+            emit(event)
+    section = cast(SectionState, state).get("section")
+    own: dict[str, Any] = {"section": section} if section else {}
+    records = [
+        {**own, **search.record, "evidence_ids": of, **passages_of(search.searched)}
+        for search, of in zip(searches, ids, strict=True)
+    ]
+    read = list(dict.fromkeys(name for search in searches for name in search.searched.read))
+    return {"evidence": new, "queries": records, "read_chunks": read}
+
+
+def passages_of(searched: SearchResult) -> dict[str, int]:
+    """The passage counts in a search's record: proposed, shown to the reader, unreadable."""
+    return {"proposed": searched.proposed, "shown": searched.shown, "unreadable": searched.unreadable}
+
+
+def nothing_done() -> dict[str, Any]:
+    """The initial fields of a run's state before its first search, for sections and questions alike."""
+    return {
+        "messages": Overwrite([]),
+        "needs": [],
+        "read_chunks": Overwrite([]),
+        "searches_used": Overwrite(0),
+        "agent_turns": Overwrite(0),
+        "warnings": Overwrite([]),
+        "pending_calls": [],
+        "searching": False,
+        "before_repair": None,
+        "repairs": 0,
+        "repairing": False,
+        "findings": [],
+        "verdicts": Overwrite([]),
+        "text": "",
+        "result": {},
+    }

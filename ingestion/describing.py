@@ -7,7 +7,7 @@ the figures that have no description yet.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -52,14 +52,6 @@ class DescribeReport:
         return {"described": self.described, "already_described": self.already, "refused": refused}
 
 
-@dataclass(frozen=True, slots=True)
-class _Image:
-    """An image of a paper and the figures (mostly one) that show it."""
-
-    key: str
-    figures: tuple[PaperFigure, ...]
-
-
 def describable(figure: PaperFigure) -> bool:
     """Whether a figure has an image to describe; a table whose rows are text needs none."""
     return figure.image_hash is not None and figure.body is None
@@ -87,70 +79,58 @@ async def describe_figures(
     all refused; the cause is then raised.
     """
     images, already = await asyncio.to_thread(_to_describe, library, keys, refresh)
-    work = _Describing(library, describe, model, len(images), on_event or (lambda _: None))
-    pending = iter(images)
-    await gather_all(work.run(pending) for _ in range(min(concurrency, len(images))))
-    return DescribeReport(work.described, tuple(work.refused), already)
+    pending, refused = iter(images), list[FigureRefusal]()
+    described = in_a_row = 0
+    stopped = False
 
+    async def describe_image(key: str, figures: Sequence[PaperFigure]) -> str:
+        """Describe and store; returns why the image has no description, if it has none."""
+        content = await asyncio.to_thread(library.figure_image, figures[0])
+        if content is None:
+            return "its image is missing or damaged; ingest the paper again"
+        said = await describe(figures[0], content)
+        if not said:
+            return "the model gave no description"
+        (vector,) = await library.embedding.embed_documents([said])
+        by = replace(figures[0], description=said, described_by=model, vector=encode_vector(vector))
+        new = [replace(figure.with_description(by), described_chunk=figure.described_chunk) for figure in figures]
+        await run_to_end(library.catalog.figures.describe, key, new)
+        return ""
 
-class _Describing:
-    """The state of one call, shared by its workers; after the first error they finish calls in flight and stop."""
-
-    def __init__(
-        self, library: Library, describe: Describe, model: str, total: int, emit: Callable[[Described], None]
-    ) -> None:
-        self._library = library
-        self._describe = describe
-        self._model = model
-        self._total = total
-        self._emit = emit
-        self._stopped = False
-        self._in_a_row = 0
-        self.described = 0
-        self.refused: list[FigureRefusal] = []
-
-    async def run(self, pending: Iterator[_Image]) -> None:
-        """Describe pending images until there are none, or until an error."""
-        while not self._stopped and (image := next(pending, None)) is not None:
+    async def work() -> None:
+        """Describe pending images; after the first error all workers finish calls in flight and stop."""
+        nonlocal described, in_a_row, stopped
+        while not stopped and (image := next(pending, None)) is not None:
+            key, figures = image
             try:
-                await self._one(image)
+                why = await describe_image(key, figures)
             except FigureRefusedError as error:
-                self._in_a_row += 1
-                self._refuse(image, error.message.rstrip("."))
-                if self._in_a_row >= _REFUSALS and not self.described:
-                    self._stopped = True
+                why, in_a_row = error.message.rstrip("."), in_a_row + 1
+                if in_a_row >= _REFUSALS and not described:
+                    stopped = True
                     raise error.__cause__ or error from None
             except BaseException:
-                self._stopped = True
+                stopped = True
                 raise
-            self._emit(Described(self.described + len(self.refused), self._total))
+            if why:
+                refused.append(FigureRefusal(key, figures[0].name, why))
+            else:
+                described, in_a_row = described + 1, 0
+            if on_event is not None:
+                on_event(Described(described + len(refused), len(images)))
 
-    async def _one(self, image: _Image) -> None:
-        first = image.figures[0]
-        content = await asyncio.to_thread(self._library.figure_image, first)
-        if content is None:
-            self._refuse(image, "its image is missing or damaged; ingest the paper again")
-            return
-        said = await self._describe(first, content)
-        if not said:
-            self._refuse(image, "the model gave no description")
-            return
-        (vector,) = await self._library.embedding.embed_documents([said])
-        by = replace(first, description=said, described_by=self._model, vector=encode_vector(vector))
-        figures = [
-            replace(figure.with_description(by), described_chunk=figure.described_chunk) for figure in image.figures
-        ]
-        await run_to_end(self._library.catalog.figures.describe, image.key, figures)
-        self.described += 1
-        self._in_a_row = 0
-
-    def _refuse(self, image: _Image, reason: str) -> None:
-        self.refused.append(FigureRefusal(image.key, image.figures[0].name, reason))
+    await gather_all(work() for _ in range(min(concurrency, len(images))))
+    return DescribeReport(described, tuple(refused), already)
 
 
-def _to_describe(library: Library, keys: Collection[str] | None, refresh: bool) -> tuple[list[_Image], int]:
-    """The images to describe, in the order of papers and figures, and how many are described already."""
-    images: list[_Image] = []
+def _to_describe(
+    library: Library, keys: Collection[str] | None, refresh: bool
+) -> tuple[list[tuple[str, Sequence[PaperFigure]]], int]:
+    """The images to describe, with the paper's key and the figures (mostly one) that show each.
+
+    In the order of papers and figures; also returns how many are described already.
+    """
+    images: list[tuple[str, Sequence[PaperFigure]]] = []
     already = 0
     for key in library.records() if keys is None else dict.fromkeys(keys):
         figures = [figure for figure in library.figures(key) if describable(figure)]
@@ -160,5 +140,5 @@ def _to_describe(library: Library, keys: Collection[str] | None, refresh: bool) 
         by_image: dict[str | None, list[PaperFigure]] = {}
         for figure in wanted:
             by_image.setdefault(figure.image_hash, []).append(figure.with_described_chunk(chunks))
-        images += [_Image(key, tuple(of_image)) for of_image in by_image.values()]
+        images += [(key, of_image) for of_image in by_image.values()]
     return images, already

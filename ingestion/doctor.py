@@ -8,17 +8,19 @@ is gone is left unchanged if its passages are complete.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from ..documents import chunk_id, split_chunk_id
 from ..documents.bibliography import Refusal
 from ..documents.paper_names import zotero_link
+from ..documents.pdf.ocr import Ocr
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread, raise_if_stopped
-from ..plurals import counted, megabytes
+from ..plurals import counted, megabytes, some
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.search_records import FullTextError, VectorKind, VectorStoreError
@@ -29,11 +31,10 @@ from .ingest import ingest_sources
 from .ingest_events import IngestReport
 from .langchain_documents import SourcePaper
 from .orphaned_files import OrphanedFiles
-from .reading import BUILT_IN, ConvertedFiles, PdfReading
+from .reading import ConvertedFiles
 from .sources import Sources, read_again
 
 Level = Literal["fine", "notice", "problem"]
-_SHOWN = 5
 _REPAIR = "Run 'doctor --repair'."
 _REINDEX = "Run 'doctor --repair': they are reindexed from the papers' files."
 
@@ -48,61 +49,45 @@ class DoctorFinding:
     remedy: str = ""
 
 
+_fine, _notice, _problem = (partial(DoctorFinding, level) for level in get_args(Level))
+
+
 def examine(library: Library) -> list[DoctorFinding]:
     """Check home, embedding, counts, lock, unfinished work and each store; changes nothing."""
-    made_by = library.catalog.meta("embedding")
+    made_by = library.catalog.meta("embedding") or f"{library.embedding.name} (nothing embedded yet)"
     held = f"{counted(len(library.papers()), 'paper')}, {counted(library.chunk_count(), 'chunk')}"
-    held = f"{held}, version {library.version()}"
     findings = [
-        DoctorFinding("fine", "home", str(library.home.name)),
-        DoctorFinding("fine", "embedding", made_by or f"{library.embedding.name} (nothing embedded yet)"),
-        DoctorFinding("fine", "library", held),
-        *(
-            DoctorFinding("fine" if good else "problem", topic, message)
-            for good, topic, message in library.stores.state()
-        ),
+        _fine("home", str(library.home.name)),
+        _fine("embedding", made_by),
+        _fine("library", f"{held}, version {library.version()}"),
+        *((_fine if good else _problem)(topic, message) for good, topic, message in library.stores.state()),
     ]
-    holder = backend_of(library.home).writer_lock().holder()
-    if holder is not None:
-        findings.append(
-            DoctorFinding("notice", "lock", f"process {holder} is writing the library", "Wait for it to end.")
-        )
-    unfinished = library.catalog.unfinished()
-    if unfinished:
+    if (holder := backend_of(library.home).writer_lock().holder()) is not None:
+        findings.append(_notice("lock", f"process {holder} is writing the library", "Wait for it to end."))
+    if unfinished := library.catalog.unfinished():
         message = f"not fully indexed: {some(unfinished)}"
-        findings.append(DoctorFinding("problem", "unfinished", message, "Run 'doctor --repair', or ingest."))
+        findings.append(_problem("unfinished", message, "Run 'doctor --repair', or ingest."))
     readable = vectors_finding(library)
-    findings += [readable] if readable.level == "problem" else _compare_stores(library)
-    findings.append(fulltext_finding(library))
-    findings.append(figures_finding(library))
+    if readable.level == "problem":
+        findings.append(readable)
+    else:
+        found = differences(library)
+        faults = [
+            _problem(topic, f"{what}: {some(sorted(keys))}", _REINDEX) for topic, what, keys in found.faults if keys
+        ]
+        if found.orphans:
+            message = f"{counted(len(found.orphans), 'record')} without a paper: {some(sorted(found.orphans))}"
+            faults.append(_problem("vectors", message, _REPAIR))
+        findings += faults or [_fine("vectors", "catalog and vector store agree")]
+    findings += [fulltext_finding(library), figures_finding(library)]
     if sizes := OrphanedFiles.of(library).sizes:
         held = f"{counted(len(sizes), 'file')} that belong to no paper or run, {megabytes(sum(sizes.values()))}"
-        message = f"{held}: {some(sorted(sizes))}"
-        findings.append(DoctorFinding("notice", "files", message, "'doctor --repair' deletes them."))
-    gone = [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]
-    if gone:
-        message = f"files are missing for: {some(gone)}"
-        findings.append(DoctorFinding("notice", "files", message, "Remove them, or ingest with --prune."))
+        findings.append(_notice("files", f"{held}: {some(sorted(sizes))}", "'doctor --repair' deletes them."))
+    if gone := [paper.key for paper in library.papers() if paper.source and not Path(paper.source).is_file()]:
+        findings.append(
+            _notice("files", f"files are missing for: {some(gone)}", "Remove them, or ingest with --prune.")
+        )
     return findings
-
-
-def _compare_stores(library: Library) -> list[DoctorFinding]:
-    found = differences(library)
-    miscounted = "chunks listed in the catalog differ from their count, or sections are missing, for"
-    named = (
-        ("counts", miscounted, found.miscounted),
-        ("vectors", "chunks, summaries or notes have no vector for", found.missing),
-        ("figures", "images are missing or damaged for", found.unillustrated),
-    )
-    findings = [
-        DoctorFinding("problem", topic, f"{message}: {some(sorted(keys))}", _REINDEX)
-        for topic, message, keys in named
-        if keys
-    ]
-    if found.orphans:
-        message = f"{counted(len(found.orphans), 'record')} without a paper: {some(sorted(found.orphans))}"
-        findings.append(DoctorFinding("problem", "vectors", message, _REPAIR))
-    return findings or [DoctorFinding("fine", "vectors", "catalog and vector store agree")]
 
 
 def vectors_finding(library: Library) -> DoctorFinding:
@@ -110,8 +95,8 @@ def vectors_finding(library: Library) -> DoctorFinding:
     try:
         library.store.read_through()
     except VectorStoreError as error:
-        return DoctorFinding("problem", "vectors", error.message.rstrip("."), _REINDEX)
-    return DoctorFinding("fine", "vectors", "every vector can be read")
+        return _problem("vectors", error.message.rstrip("."), _REINDEX)
+    return _fine("vectors", "every vector can be read")
 
 
 def fulltext_finding(library: Library) -> DoctorFinding:
@@ -123,62 +108,47 @@ def fulltext_finding(library: Library) -> DoctorFinding:
         listed = {identifier: text for identifier, text in listed.items() if identifier in stored}
         entries = library.fulltext.entries() if library.records() else {}
     except VectorStoreError:
-        return DoctorFinding("notice", "full text", "cannot be checked while the vector store cannot be read", _REPAIR)
+        return _notice("full text", "cannot be checked while the vector store cannot be read", _REPAIR)
     except FullTextError as error:
-        return DoctorFinding("problem", "full text", error.message.rstrip("."), _REPAIR)
+        return _problem("full text", error.message.rstrip("."), _REPAIR)
     kept = {identifier: text for identifier, text in entries.items() if _key(identifier) not in unfinished}
     if kept == listed:
-        return DoctorFinding("fine", "full text", "catalog and full-text index agree")
+        return _fine("full text", "catalog and full-text index agree")
     differing = {_key(identifier) for identifier, _ in kept.items() ^ listed.items()}
-    return DoctorFinding("problem", "full text", f"differs for: {some(sorted(differing))}", _REPAIR)
+    return _problem("full text", f"differs for: {some(sorted(differing))}", _REPAIR)
 
 
 def figures_finding(library: Library) -> DoctorFinding:
     """Count figures and tables, and name the papers whose figures were never read."""
-    unread = [key for key, record in library.records().items() if not record.figures_version]
-    if unread:
+    if unread := [key for key, record in library.records().items() if not record.figures_version]:
         message = f"figures and tables were never read for: {some(unread)}"
-        return DoctorFinding(
-            "notice", "figures", message, "Ingest their files again; what is unchanged is not embedded again."
-        )
+        return _notice("figures", message, "Ingest their files again; what is unchanged is not embedded again.")
     counts = library.catalog.figures.counts().values()
     figures, tables = sum(count for count, _ in counts), sum(count for _, count in counts)
     held = f"{counted(figures, 'figure')} and {counted(tables, 'table')}"
     images, described = figure_counts(library)
     if not images:
-        return DoctorFinding("fine", "figures", held)
+        return _fine("figures", held)
     remedy = "" if described == images else "With CITELOOM_VISION_MODEL, 'papers describe' describes the others."
-    held = f"{held}; {described} of {counted(images, 'image')} described by a vision model"
-    return DoctorFinding("fine", "figures", held, remedy)
+    return _fine("figures", f"{held}; {described} of {counted(images, 'image')} described by a vision model", remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
     """Differences between catalog and vector store.
 
-    `missing` are papers that lack vectors; `miscounted` those whose listed chunks differ from their chunk count or that
-    have no sections; `unillustrated` lack images. Records without a paper are `orphan_vectors`, by kind,
-    `orphan_images`, and `strays`, the keys found only in parts of the catalog.
+    `faults` are papers that must be reindexed, by topic and what is wrong with them. Records without a paper are
+    `orphan_vectors`, by kind, and all `orphans`, by descriptive name.
     """
 
-    missing: frozenset[str]
-    miscounted: frozenset[str]
-    unillustrated: frozenset[str]
-    orphan_vectors: Mapping[VectorKind, frozenset[str]]
-    orphan_images: frozenset[str]
-    strays: frozenset[str]
+    faults: Sequence[tuple[str, str, Collection[str]]]
+    orphan_vectors: Mapping[VectorKind, Collection[str]]
+    orphans: frozenset[str]
 
     @property
     def lacking(self) -> frozenset[str]:
         """Papers that must be reindexed."""
-        return self.missing | self.miscounted | self.unillustrated
-
-    @property
-    def orphans(self) -> frozenset[str]:
-        """All records without a paper, by descriptive name."""
-        notes = {f"note {name}" for name in self.orphan_vectors["notes"]}
-        rest = {f"catalog {key}" for key in self.strays} | {f"image {name}" for name in self.orphan_images}
-        return self.orphan_vectors["content"] | self.orphan_vectors["summaries"] | notes | rest
+        return frozenset(key for _, _, keys in self.faults for key in keys)
 
 
 def differences(library: Library) -> Differences:
@@ -193,17 +163,20 @@ def differences(library: Library) -> Differences:
     miscounted = library.catalog.miscounted()
     # Not orphans: records already written by a staged change, or of papers with an incomplete catalog entry.
     in_progress = {*library.catalog.unfinished(), *miscounted}
-    return Differences(
-        missing=frozenset(_key(name, kind) for kind, ids in listed.items() for name in ids - stored[kind]),
-        miscounted=frozenset(miscounted),
-        unillustrated=frozenset(library.catalog.figures.incomplete()),
-        orphan_vectors={
-            kind: frozenset(name for name in stored[kind] - ids if _key(name, kind) not in in_progress)
-            for kind, ids in listed.items()
-        },
-        orphan_images=frozenset(library.catalog.figures.stray_images()),
-        strays=frozenset(library.catalog.strays()),
+    orphans: dict[VectorKind, set[str]] = {
+        kind: {name for name in stored[kind] - ids if _key(name, kind) not in in_progress}
+        for kind, ids in listed.items()
+    }
+    missing = {_key(name, kind) for kind, ids in listed.items() for name in ids - stored[kind]}
+    faults = (
+        ("counts", "chunks listed in the catalog differ from their count, or sections are missing, for", miscounted),
+        ("vectors", "chunks, summaries or notes have no vector for", missing),
+        ("figures", "images are missing or damaged for", library.catalog.figures.incomplete()),
     )
+    names = orphans["content"] | orphans["summaries"] | {f"note {name}" for name in orphans["notes"]}
+    names |= {f"catalog {key}" for key in library.catalog.strays()}
+    names |= {f"image {name}" for name in library.catalog.figures.stray_images()}
+    return Differences(faults, orphans, frozenset(names))
 
 
 def _key(name: str, kind: VectorKind = "content") -> str:
@@ -212,13 +185,6 @@ def _key(name: str, kind: VectorKind = "content") -> str:
         return name if kind == "summaries" else split_chunk_id(name)[0]
     except ValueError:
         return name
-
-
-def some(names: Iterable[str]) -> str:
-    """The first few names, and the number of the others."""
-    listed = list(names)
-    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return ", ".join(listed[:_SHOWN]) + more
 
 
 async def repair(library: Library) -> list[DoctorFinding]:
@@ -256,7 +222,7 @@ def _repair_stores(library: Library) -> list[DoctorFinding]:
     if fulltext_finding(library).level == "problem":
         library.rebuild_fulltext()
         done.append(("full text", "rebuilt from the stored chunks"))
-    return [DoctorFinding("fine", topic, message) for topic, message in done]
+    return [_fine(topic, message) for topic, message in done]
 
 
 async def rebuild(
@@ -265,7 +231,7 @@ async def rebuild(
     only: Collection[str] | None = None,
     on_event: OnEvent | None = None,
     chunking: Chunking = (400, 100),
-    pdf: PdfReading = BUILT_IN,
+    ocr: Ocr | None = None,
 ) -> IngestReport:
     """Reindex every paper, or those with the keys `only`.
 
@@ -275,12 +241,12 @@ async def rebuild(
     """
     await repair(library)
     incomplete = (await asyncio.to_thread(differences, library)).lacking
-    sources = await in_thread(_library_sources, library, incomplete, only, pdf)
+    sources = await in_thread(_library_sources, library, incomplete, only, ocr)
     return await ingest_sources(library, sources, rechunk=True, on_event=on_event, chunking=chunking)
 
 
 async def repair_library(
-    library: Library, *, on_event: OnEvent | None = None, chunking: Chunking = (400, 100), pdf: PdfReading = BUILT_IN
+    library: Library, *, on_event: OnEvent | None = None, chunking: Chunking = (400, 100), ocr: Ocr | None = None
 ) -> tuple[list[DoctorFinding], tuple[Refusal, ...]]:
     """Repair the library and reindex incomplete papers; those whose file is gone or unreadable are refused.
 
@@ -290,15 +256,15 @@ async def repair_library(
     incomplete = (await asyncio.to_thread(differences, library)).lacking
     if not incomplete:
         return done, ()
-    report = await rebuild(library, only=incomplete, on_event=on_event, chunking=chunking, pdf=pdf)
+    report = await rebuild(library, only=incomplete, on_event=on_event, chunking=chunking, ocr=ocr)
     if report.updated:
         embedded = f"{counted(report.chunks_embedded, 'chunk')} embedded"
-        done.append(DoctorFinding("fine", "vectors", f"reindexed from their files: {some(report.updated)}; {embedded}"))
+        done.append(_fine("vectors", f"reindexed from their files: {some(report.updated)}; {embedded}"))
     return [*done, *await repair(library)], report.refused
 
 
 def _library_sources(
-    library: Library, incomplete: frozenset[str], only: Collection[str] | None, pdf: PdfReading
+    library: Library, incomplete: frozenset[str], only: Collection[str] | None, ocr: Ocr | None
 ) -> Sources:
     kept = ConvertedFiles(library.home.converted)
     found: list[SourcePaper] = []
@@ -311,7 +277,7 @@ def _library_sources(
         try:
             # A note from Zotero has no file beside the paper.
             note = library.note(paper.key) if zotero_link(paper.bibtex) else ""
-            found.append(replace(read_again(paper, kept, pdf), note=note))
+            found.append(replace(read_again(paper, kept, ocr), note=note))
         except FileRefusedError as error:
             if paper.key in incomplete:
                 refused.append(Refusal(paper.source, f"{error}, and parts of {paper.key} are missing; ingest it"))

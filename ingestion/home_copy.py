@@ -22,7 +22,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from ..errors import InputError
 from ..models.journal.journal_database import JOURNAL_TABLES
-from ..plurals import counted
+from ..plurals import counted, some
 from ..stores.backends import Backend, Checkpoints, backend_of
 from ..stores.home_tables import CHECKPOINT_WRITES, RUN_TABLES
 from ..stores.library import Library
@@ -30,7 +30,6 @@ from ..stores.metadata_store import METADATA_TABLES
 from ..stores.paper_change import Change
 from ..stores.store_protocols import read_change
 from ..table_columns import TypedTable, strip_nul
-from .doctor import some
 from .indexing import batches, run_to_end
 
 HOME_TABLES: Final = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, CHECKPOINT_WRITES)
@@ -106,20 +105,16 @@ def build_change(library: Library, key: str) -> Change:
 
 def _is_there(source: Library, target: Library, key: str) -> bool:
     """Whether the target has the same paper: sections, figures, texts, words and vectors."""
-    record = source.records()[key]
-    if target.records().get(key) != record:
+    if target.records().get(key) != source.records()[key]:
         return False
-    mine, theirs = read_change(record, source.store), read_change(record, target.store)
+    try:
+        mine, theirs = build_change(source, key), build_change(target, key)
+    except CopyError:
+        return False
+    vectors = ("vectors", "summary_vector", "note_vectors")
     return (
-        mine is not None
-        and theirs is not None
-        and mine.chunks == theirs.chunks
-        and np.allclose(mine.vectors, theirs.vectors, atol=_CLOSE)
-        and np.allclose(mine.summary_vector, theirs.summary_vector, atol=_CLOSE)
-        and np.allclose(mine.note_vectors, theirs.note_vectors, atol=_CLOSE)
-        and source.catalog.sections(key) == target.catalog.sections(key)
-        and source.figures(key) == target.figures(key)
-        and all(target.figure_image(figure) for figure in target.figures(key) if figure.image_hash)
+        (mine.chunks, mine.sections, mine.figures) == (theirs.chunks, theirs.sections, theirs.figures)
+        and all(np.allclose(getattr(mine, name), getattr(theirs, name), atol=_CLOSE) for name in vectors)
         and source.fulltext.entries([key]) == target.fulltext.entries([key])
     )
 
@@ -129,19 +124,10 @@ _LEAST_ROW: Final = 8_000  # bytes that a row counts at least: at most 500 rows 
 Fingerprints = Mapping[tuple[Any, ...], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class HomeCopyReport:
-    """The result of copying a home; `records` counts each table's rows in the target, including earlier ones."""
-
-    papers: CopyReport
-    records: dict[str, int]
-    checkpoints: int
-
-
 async def copy_home(
     source: Library, target: Library, on_progress: Callable[[str], None] = lambda _: None
-) -> HomeCopyReport:
-    """Copy an entire home and check the copy.
+) -> tuple[CopyReport, dict[str, int]]:
+    """Copy an entire home and check the copy; also returns the number of rows in each table of the target.
 
     Raises `CopyError` if the target holds anything that the source does not, if a run is in progress, and if the copy
     differs.
@@ -152,10 +138,10 @@ async def copy_home(
     papers = await copy_library(source, target, lambda key: on_progress(f"copied {key}"))
     async with backend_of(source.home).open_checkpoints() as mine, backend_of(target.home).open_checkpoints() as theirs:
         checkpoints = await copied.checkpoints(mine, theirs)
-        records = {table.name: await asyncio.to_thread(copied.table, table) for table in HOME_TABLES}
+        rows = {table.name: await asyncio.to_thread(copied.table, table) for table in HOME_TABLES}
         if await _checkpoint_fingerprints(mine) != checkpoints:
             raise copied.changed()
-    return HomeCopyReport(papers, records, len(checkpoints))
+    return papers, rows | {"checkpoints": len(checkpoints)}
 
 
 class _HomeCopy:
@@ -169,7 +155,7 @@ class _HomeCopy:
 
     def require_room(self) -> None:
         """Raise `CopyError` if a run is in progress or the target has rows that the source lacks."""
-        unfinished = [run.thread_id for run in self._source.runs().all() if run.status != "finished"]
+        unfinished = [run.thread_id for run in self._source.runs().heads() if run.status != "finished"]
         if busy := [run for run in unfinished if self._source.run_under_way(run)]:
             raise CopyError(f"{self._names[0]}: {some(busy)} is in progress.", help="Copy when it has ended.")
         for table in HOME_TABLES:

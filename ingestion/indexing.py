@@ -19,7 +19,6 @@ from ..documents.types import Paper
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change
-from ..stores.vector_cache import VectorCache
 from .executor import IngestExecutor
 from .ingest_events import Embedded, IngestEvent, Staged, Stored
 from .plan import PaperPlan, complete_change
@@ -28,7 +27,6 @@ Summarize = Callable[[Paper, str], Awaitable[str]]
 OnEvent = Callable[[IngestEvent], None]
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-
 _CONCURRENT_GROUPS = 2  # groups of papers embedded concurrently, so that the last chunks of one leave no core idle
 _CONCURRENT_READERS = min(4, os.cpu_count() or 1)  # processes that read images
 _QUEUE_SIZE = 32  # papers
@@ -39,18 +37,10 @@ _CHUNKS_PER_WRITE = 2_000  # chunks: one page of Chroma
 class Indexing:
     """Embeds and writes planned papers; the caller holds the writer lock."""
 
-    def __init__(
-        self,
-        library: Library,
-        executor: IngestExecutor,
-        cache: VectorCache | None,
-        summarize: Summarize | None,
-        emit: OnEvent,
-    ) -> None:
+    def __init__(self, library: Library, executor: IngestExecutor, summarize: Summarize | None, emit: OnEvent) -> None:
         self.failed: dict[str, Refusal] = {}  # papers whose texts could not be embedded, by key
         self._library = library
         self._executor = executor
-        self._cache = cache
         self._summarize = summarize
         self._emit = emit
         self._readers = asyncio.Semaphore(_CONCURRENT_READERS)
@@ -119,8 +109,6 @@ class Indexing:
         if texts:
             new = await self._executor.embed(texts, lambda count: self._emit(Embedded(count)))
             self._emit(Embedded(sum(len(plan.missing_texts()) for plan in group) - len(texts)))  # their common texts
-            if self._cache is not None:
-                await run_to_end(self._cache.put, self._library.embedding.name, new)
         changes: list[Change] = []
         for plan in group:
             if plan.missing_texts().keys() <= new.keys():

@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..documents.pdf.ocr import Ocr
 from ..documents.sandbox import in_thread
 from ..documents.types import Paper
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.paper_change import removal
-from ..stores.vector_cache import VectorCache
-from .executor import IngestExecutor, local_executor
+from .executor import Chunking, IngestExecutor, local_executor
 from .indexing import Indexing, OnEvent, Summarize, run_to_end, write
 from .ingest_events import IngestReport, Planned, Waiting
 from .orphaned_files import remove_orphans
@@ -26,7 +26,7 @@ from .paper_matching import attach_notes, match_renamed_files
 from .plan import make_plan
 from .ray_cluster import RayRequest
 from .ray_executor import ray_executor
-from .reading import BUILT_IN, ConvertedFiles, PdfReading
+from .reading import ConvertedFiles
 from .sources import Sources, read_sources
 
 if TYPE_CHECKING:
@@ -41,30 +41,24 @@ async def ingest(
     documents: Sequence[Document] = (),
     sources: Sources | None = None,
     prune: bool = False,
-    cache: VectorCache | None = None,
     summarize: Summarize | None = None,
     on_event: OnEvent | None = None,
-    chunk_tokens: int = 400,
-    chunk_overlap: int = 100,
-    pdf: PdfReading = BUILT_IN,
+    chunking: Chunking = (400, 100),
+    ocr: Ocr | None = None,
     follow_links: bool = False,
     ray: RayRequest | None = None,
 ) -> IngestReport:
     """Ingest all papers under `paths`; unchanged papers cost nothing.
 
     Args:
-        library: the open library.
         paths: papers (`reading.ENDINGS`), and folders to search for them.
         bib: the BibTeX file; None uses the only one inside a given folder.
         documents: papers as LangChain documents, identified by `key` or `source` in their metadata.
         sources: the result of reading all these, if already done.
         prune: remove papers whose file no longer exists in a given folder.
-        cache: vectors computed for other libraries.
         summarize: writes the summary of a paper from its text; None uses the abstract, else the first prose.
-        on_event: called with each event, on the thread of the event loop.
-        chunk_tokens: target size of a chunk, in tokens.
-        chunk_overlap: tokens shared by neighbouring chunks.
-        pdf: how PDFs are read.
+        chunking: target size of a chunk, and what neighbours share, in tokens.
+        ocr: reads pages of PDFs without text.
         follow_links: also follow links that lead out of a given folder.
         ray: the Ray cluster that parses, splits and embeds; None does so here.
 
@@ -82,7 +76,7 @@ async def ingest(
                 bib,
                 list(documents),
                 converted,
-                pdf,
+                ocr,
                 follow_links=follow_links,
                 parse=executor.parse,
             )
@@ -90,10 +84,9 @@ async def ingest(
             library,
             sources,
             prune=prune,
-            cache=cache,
             summarize=summarize,
             on_event=on_event,
-            chunking=(chunk_tokens, chunk_overlap),
+            chunking=chunking,
             executor=executor,
         )
     return replace(report, seconds=time.perf_counter() - began)
@@ -105,10 +98,9 @@ async def ingest_sources(
     *,
     prune: bool = False,
     rechunk: bool = False,
-    cache: VectorCache | None = None,
     summarize: Summarize | None = None,
     on_event: OnEvent | None = None,
-    chunking: tuple[int, int],
+    chunking: Chunking,
     executor: IngestExecutor | None = None,
 ) -> IngestReport:
     """Update the library to match the sources; with `rechunk`, unchanged papers are chunked again too."""
@@ -127,7 +119,6 @@ async def ingest_sources(
             library,
             sources,
             prune=prune,
-            cache=cache,
             rewrite_summaries=summarize is not None,
             chunking=chunking,
             split=executor.split,
@@ -142,14 +133,9 @@ async def ingest_sources(
             await write(library, [removal(key) for key in plan.report.removed], emit)
         if plan.metadata_only:
             await run_to_end(library.catalog.update_metadata, plan.metadata_only)
-        indexing = Indexing(library, executor, cache, summarize, emit)
+        indexing = Indexing(library, executor, summarize, emit)
         await indexing.run(plan.to_index)
     return replace(plan.without(indexing.failed).report, seconds=time.perf_counter() - began)
-
-
-def refused_report(sources: Sources) -> IngestReport:
-    """The report of an ingest that cannot store anything."""
-    return IngestReport(refused=(*sources.refused, *sources.refused_entries), warnings=sources.warnings)
 
 
 async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent | None = None) -> list[Paper]:
@@ -164,21 +150,18 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
         for paper in papers:
             ConvertedFiles(library.home.converted).forget(Path(paper.source))
         await write(library, [removal(key) for key in keys], emit)
-    await asyncio.to_thread(_remove_own_files, library, papers)
+
+    def remove_files() -> None:  # and the jobs of uploads that are empty then
+        backend = backend_of(library.home)
+        uploads = backend.uploads()
+        places = [uploads.place_of(paper.source) for paper in papers if paper.source]
+        for own in (Path(paper.source) for paper in papers):
+            if own.parent == library.home.added.resolve():
+                own.unlink(missing_ok=True)
+        if among := {place[0] for place in places if place is not None} - uploads.unfinished():
+            remove_orphans(library, uploads, among)
+            for upload in among - uploads.files(among).keys():
+                backend.forget_job(upload)
+
+    await asyncio.to_thread(remove_files)
     return papers
-
-
-def _remove_own_files(library: Library, papers: Sequence[Paper]) -> None:
-    """Delete the files of removed papers that were uploaded or fetched by identifier, and jobs of empty uploads."""
-    backend = backend_of(library.home)
-    uploads = backend.uploads()
-    added = library.home.added.resolve()
-    places = [uploads.place_of(paper.source) for paper in papers if paper.source]
-    for own in (Path(paper.source) for paper in papers):
-        if own.parent == added:
-            own.unlink(missing_ok=True)
-    among = {place[0] for place in places if place is not None} - uploads.unfinished()
-    if among:
-        remove_orphans(library, uploads, among)
-        for upload in among - uploads.files(among).keys():
-            backend.forget_job(upload)

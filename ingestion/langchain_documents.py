@@ -28,7 +28,10 @@ def group_documents(documents: Iterable[Document]) -> tuple[dict[str, list[Docum
     groups: dict[str, list[Document]] = {}
     refused: list[Refusal] = []
     for number, document in enumerate(documents):
-        name = _name(document)
+        try:
+            name = str(document.metadata.get("key") or document.metadata.get("source") or "").strip()
+        except (ValueError, RecursionError):  # a number with thousands of digits, a list that contains itself
+            name = ""
         if len(name) > _MOST_NAME:
             refused.append(
                 Refusal(f"document {number}", f"has a 'key' or 'source' of {len(name)} characters in its metadata")
@@ -40,22 +43,24 @@ def group_documents(documents: Iterable[Document]) -> tuple[dict[str, list[Docum
     return groups, refused
 
 
-def _name(document: Document) -> str:
-    try:
-        return str(document.metadata.get("key") or document.metadata.get("source") or "").strip()
-    except (ValueError, RecursionError):  # a number with thousands of digits, a list that contains itself
-        return ""
-
-
-def read_documents(
-    name: str, parts: Sequence[Document], bibliography: Bibliography
-) -> tuple[SourcePaper, list[str]] | Refusal:
-    """The paper in the documents of one group, with warnings, or the reason why it is refused."""
+def read_documents(name: str, parts: Sequence[Document], bibliography: Bibliography) -> SourcePaper | Refusal:
+    """The paper in the documents of one group, or the reason why it is refused."""
     given = parts[0].metadata
     size = sum(len(part.page_content) for part in parts)
     if size > MOST_CHARACTERS:
         return Refusal(name, f"is {size / 1e6:.0f} MB, more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB")
-    parsed = _parsed(parts)
+    # Page numbers, counted from 0, are kept if each part states its own.
+    pages = [part.metadata.get("page") for part in parts]
+    numbers = [page for page in pages if isinstance(page, int) and 0 <= page < _MOST_PAGES]
+    paged = len(numbers) == len(parts) and numbers == sorted(numbers)
+    text, starts = "", list[int]()
+    for number, part in enumerate(parts):
+        text += _GAP if text else ""
+        if paged:
+            starts += [len(text)] * (numbers[number] + 1 - len(starts))
+        # Without NUL characters, which no store accepts, and lone surrogates, which cannot be encoded.
+        text += part.page_content.replace("\0", "").encode("utf-8", "ignore").decode("utf-8").strip()
+    parsed = replace(parse_markdown(text), page_starts=tuple(starts))
     if not parsed.text.strip():
         return Refusal(name, "is empty")
     front = parsed.front_matter
@@ -73,28 +78,12 @@ def read_documents(
     path = Path(f"{name}.md" if given.get("key") else last or "document")
     paper, warnings = describe(path, parsed, bibliography)
     source = str(given.get("source") or name)
-    return SourcePaper(path, parsed, replace(paper, source=source)), warnings
-
-
-def _parsed(parts: Sequence[Document]) -> ParsedPaper:
-    """The parts as one text; page numbers are kept if each part states its own (counted from 0)."""
-    pages = [part.metadata.get("page") for part in parts]
-    numbers = [page for page in pages if isinstance(page, int) and 0 <= page < _MOST_PAGES]
-    paged = len(numbers) == len(parts) and numbers == sorted(numbers)
-    text = ""
-    starts: list[int] = []
-    for number, part in enumerate(parts):
-        text += _GAP if text else ""
-        if paged:
-            starts += [len(text)] * (numbers[number] + 1 - len(starts))
-        # Without NUL characters, which no store accepts, and lone surrogates, which cannot be encoded.
-        text += part.page_content.replace("\0", "").encode("utf-8", "ignore").decode("utf-8").strip()
-    return replace(parse_markdown(text), page_starts=tuple(starts))
+    return SourcePaper(path, parsed, replace(paper, source=source), notices=tuple(warnings))
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePaper:
-    """A paper read from its file, with the user's note on it.
+    """A paper read from its file, with the user's note on it, and `notices` about its metadata.
 
     `folder` is the folder of its file; None for a paper given as documents, which has no note.
     """
@@ -104,3 +93,4 @@ class SourcePaper:
     paper: Paper
     folder: Path | None = None
     note: str = ""
+    notices: tuple[str, ...] = ()

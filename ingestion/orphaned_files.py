@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -34,7 +34,15 @@ class OrphanedFiles:
         uploads, plots = backend.uploads(), backend.plots()
         idle = set(plots.idle())
         unused = plots.files(idle - backend.runs().plot_sets()) if idle else {}
-        return cls(find_orphans(library, uploads, uploads.idle()), unused, dict(_unused_files(library, uploads)))
+        home, before = library.home, time.time() - _HOUR
+        sources = [Path(paper.source) for paper in library.papers() if paper.source]
+        places = [place for source in sources if (place := uploads.place_of(str(source)))]
+        here = [*sources, *(uploads.folder(upload) / name for upload, name in places)]
+        used = {*sources, *map(ConvertedFiles(home.converted).entry, here)}
+        kept = (*home.converted.glob("*"), *home.added.resolve().glob("*"))
+        found = {file: file.stat() for file in kept if file not in used and file.suffix != ".bib"}
+        old = {file: status.st_size for file, status in found.items() if status.st_mtime < before}
+        return cls(find_orphans(library, uploads, uploads.idle()), unused, old)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -53,26 +61,23 @@ class OrphanedFiles:
             file.unlink(missing_ok=True)
 
 
-def _unused_files(library: Library, uploads: Uploads) -> Iterator[tuple[Path, int]]:
-    """Old converted texts, and files added by identifier, that belong to no paper."""
-    home, before = library.home, time.time() - _HOUR
-    converted = ConvertedFiles(home.converted)
-    sources = [Path(paper.source) for paper in library.papers() if paper.source]
-    places = [place for source in sources if (place := uploads.place_of(str(source)))]
-    here = [*sources, *(uploads.folder(upload) / name for upload, name in places)]
-    used = {*sources, *map(converted.entry, here)}
-    for file in (*home.converted.glob("*"), *home.added.resolve().glob("*")):
-        if file not in used and file.suffix != ".bib" and (found := file.stat()).st_mtime < before:
-            yield file, found.st_size
-
-
 def find_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> Files:
     """The files of these uploads that belong to no paper; blocks.
 
     Select the uploads first: an upload whose job ends meanwhile will already have its papers.
     """
     stored = uploads.files(among)
-    owned = _owned_names(library, uploads, stored)
+    owned: defaultdict[str, set[str]] = defaultdict(set)  # by upload, the files that are papers or notes on them
+    for key, record in library.records().items():
+        place = uploads.place_of(record.paper.source)
+        if place is None or place[0] not in stored:
+            continue
+        upload, name = place
+        owned[upload].add(name)
+        if record.note is not None:
+            notes = (f"{stem}{NOTE_ENDING}".lower() for stem in (key, Path(name).stem))
+            named = {other.lower(): other for other in stored[upload]}
+            owned[upload] |= set([named[note] for note in notes if note in named][:1])
     found = {
         upload: {name: size for name, size in files.items() if name not in owned[upload]}
         for upload, files in stored.items()
@@ -89,19 +94,3 @@ def remove_orphans(library: Library, uploads: Uploads, among: Collection[str]) -
         for name in orphans.get(upload, ()):
             converted.forget(uploads.folder(upload) / name)
     return orphans
-
-
-def _owned_names(library: Library, uploads: Uploads, stored: Files) -> defaultdict[str, set[str]]:
-    """The names of the files of each upload that are papers or notes on them."""
-    owned: defaultdict[str, set[str]] = defaultdict(set)
-    for key, record in library.records().items():
-        place = uploads.place_of(record.paper.source)
-        if place is None or place[0] not in stored:
-            continue
-        upload, name = place
-        owned[upload].add(name)
-        if record.note is not None:
-            notes = (f"{stem}{NOTE_ENDING}".lower() for stem in (key, Path(name).stem))
-            named = {other.lower(): other for other in stored[upload]}
-            owned[upload] |= set([named[note] for note in notes if note in named][:1])
-    return owned

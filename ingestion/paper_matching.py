@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,25 +51,35 @@ def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) ->
     return replace(sources, found=tuple(found), warnings=(*sources.warnings, *warnings))
 
 
-Names = dict[tuple[Path, str], Path]
-
-
 def attach_notes(sources: Sources) -> Sources:
     """The sources with the current notes next to their files; notes that match no paper are named in warnings.
 
     To be called when the keys are final. A note that cannot be read is refused, and its paper is ingested without one.
     A source keeps the note it came with if there is no note file for it.
     """
-    names = _find_notes(source.folder for source in sources.found if source.folder is not None)
-    of_paper = _match_notes(sources.found, names)
+    names: dict[tuple[Path, str], Path] = {}  # notes by folder and the stem that each is named after
+    for folder in dict.fromkeys(source.folder for source in sources.found if source.folder is not None):
+        with suppress(OSError):  # a folder that can be entered but not listed
+            for file in sorted(folder.iterdir()):
+                if (stem := note_stem(file)) is not None and file.is_file():
+                    names.setdefault((folder, stem), file)
+    of_paper: dict[str, Path] = {}  # by key; a match by key takes precedence over one by file name
+    stems = [(source, source.paper.key) for source in sources.found]
+    for source, stem in [*stems, *((source, source.path.stem) for source in sources.found)]:
+        if source.folder is not None and source.paper.key not in of_paper and (source.folder, stem) in names:
+            of_paper[source.paper.key] = names.pop((source.folder, stem))
     found: list[SourcePaper] = []
     refused = list(sources.refused)
     for source in sources.found:
-        file = of_paper.get(source.paper.key)
+        note, text = of_paper.get(source.paper.key), source.note
         try:
-            text = _text(file, sources) if file is not None else source.note
+            if note is not None:
+                target = None if sources.follow_links else leads_out(note, (*sources.folders, note.parent))
+                if target is not None:
+                    raise FileRefusedError(refuse_link(note, target).reason)
+                text = read_text(note, blank=True)
         except FileRefusedError as error:
-            refused.append(Refusal(str(file), str(error)))
+            refused.append(Refusal(str(note), str(error)))
             text = ""
         found.append(replace(source, note=text))
     owned = {file.resolve() for file in of_paper.values()}
@@ -79,43 +90,6 @@ def attach_notes(sources: Sources) -> Sources:
         if file.resolve() not in owned and (file.parent.resolve(), note_stem(file)) not in of_refused
     ]
     return replace(sources, found=tuple(found), refused=tuple(refused), warnings=(*sources.warnings, *warnings))
-
-
-def _text(file: Path, sources: Sources) -> str:
-    """A note's text, empty if it is blank; raises `FileRefusedError`."""
-    target = None if sources.follow_links else leads_out(file, (*sources.folders, file.parent))
-    if target is not None:
-        raise FileRefusedError(refuse_link(file, target).reason)
-    return read_text(file, blank=True)
-
-
-def _find_notes(folders: Iterable[Path]) -> Names:
-    """The notes in these folders, by folder and the stem that each is named after."""
-    names: Names = {}
-    for folder in dict.fromkeys(folders):
-        try:
-            files = sorted(folder.iterdir())
-        except OSError:
-            continue  # a folder that can be entered but not listed
-        for file in files:
-            stem = note_stem(file)
-            if stem is not None and file.is_file():
-                names.setdefault((folder, stem), file)
-    return names
-
-
-def _match_notes(sources: Sequence[SourcePaper], names: Names) -> dict[str, Path]:
-    """The note of each paper that has one, by key; a match by key takes precedence over one by file name."""
-    owners: dict[str, Path] = {}
-    unmatched = dict(names)
-    by_key = [(source, source.paper.key) for source in sources]
-    for source, stem in [*by_key, *((source, source.path.stem) for source in sources)]:
-        if source.folder is None or source.paper.key in owners:
-            continue
-        file = unmatched.pop((source.folder, stem), None)
-        if file is not None:
-            owners[source.paper.key] = file
-    return owners
 
 
 _ENTRY_FIELDS = ("title", "authors", "family_names", "year", "venue", "doi", "url", "abstract")
@@ -157,20 +131,15 @@ async def update_metadata(library: Library, entries: Mapping[str, Paper]) -> lis
         for key in entries:
             library.paper(key)
         records = library.records()
-        changed = [
-            record
-            for key, entry in entries.items()
-            if (record := _with_metadata(records[key], entry)).metadata_hash != records[key].metadata_hash
-        ]
+        changed = []
+        for key, entry in entries.items():  # key, file and fields that an entry lacks stay unchanged
+            head, bibtex = _ENTRY_KEY.search(entry.bibtex), entry.bibtex
+            if head is not None:
+                bibtex = f"{bibtex[: head.end(1)]}{key}{bibtex[head.end() :]}"
+            stated = {name: getattr(entry, name) for name in _ENTRY_FIELDS} | {"bibtex": bibtex}
+            paper = replace(records[key].paper, **{name: value for name, value in stated.items() if value})
+            if (new := metadata_hash(paper)) != records[key].metadata_hash:
+                changed.append(replace(records[key], paper=paper, metadata_hash=new))
         if changed:
             await run_to_end(library.catalog.update_metadata, changed)
     return [record.paper.key for record in changed]
-
-
-def _with_metadata(record: PaperRecord, entry: Paper) -> PaperRecord:
-    """The record with the fields of the entry; key, file and fields missing from the entry stay unchanged."""
-    old = record.paper
-    bibtex = _ENTRY_KEY.sub(lambda match: match.group(1) + old.key, entry.bibtex, count=1)
-    stated = {name: getattr(entry, name) for name in _ENTRY_FIELDS} | {"bibtex": bibtex}
-    paper = replace(old, **{name: value for name, value in stated.items() if value})
-    return replace(record, paper=paper, metadata_hash=metadata_hash(paper))

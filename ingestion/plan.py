@@ -23,7 +23,7 @@ from ..documents.types import Section
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change, PaperRecord
-from ..stores.vector_cache import VectorCache
+from ..stores.search_records import VectorKind
 from .executor import SplitPapers
 from .ingest_events import IngestReport
 from .langchain_documents import SourcePaper
@@ -118,7 +118,6 @@ def make_plan(
     sources: Sources,
     *,
     prune: bool,
-    cache: VectorCache | None,
     rewrite_summaries: bool,
     chunking: tuple[int, int],
     split: SplitPapers,
@@ -141,8 +140,26 @@ def make_plan(
             outcomes[key] = "unchanged"
         if outcomes[key] == "updated" or old.paper.source != record.paper.source:
             metadata_only.append(record)
-    to_index, refused = _split(changed, chunking, split)
-    missing = _missing_papers(library, sources)
+    to_index: list[PaperPlan] = []
+    refused: dict[str, Refusal] = {}
+    done = split([(source.paper.key, source.parsed) for source, _, _ in changed], chunking)
+    for (source, record, wants_summary), chunks in zip(changed, done, strict=True):
+        if isinstance(chunks, str) or not chunks:
+            refused[source.paper.key] = Refusal(str(source.path), str(chunks or "contains no prose to search"))
+            continue
+        record = replace(record, chunk_count=len(chunks))
+        parsed, file = source.parsed, source.path if source.folder is not None else None
+        found = tuple(find_figures(parsed))
+        to_index.append(PaperPlan(record, parsed.text, parsed.sections, chunks, {}, wants_summary, file, found))
+    # Papers from a walked folder that no longer have a file, with the key that the file now belongs to.
+    folders = [folder.resolve() for folder in sources.folders]
+    key_of_file = {source.paper.source: source.paper.key for source in sources.found}
+    missing: dict[str, str | None] = {}
+    for key, record in records.items():
+        file = Path(record.paper.source)
+        inside = key not in outcomes and any(file.is_relative_to(folder) for folder in folders)
+        if inside and (record.paper.source in key_of_file or not file.is_file()):
+            missing[key] = key_of_file.get(record.paper.source)
     reasons = {key: f"its file now belongs to {now}" if now else "its file is gone" for key, now in missing.items()}
     gone = [f"{key}: {why}; it stays until you remove it or ingest with --prune." for key, why in reasons.items()]
     report = IngestReport(
@@ -153,26 +170,8 @@ def make_plan(
         refused=(*sources.refused, *sources.refused_entries),
         warnings=(*sources.warnings, *(() if prune else gone)),
     )
-    files, with_known = len(sources.found) + len(sources.refused), _with_known(library, to_index, cache)
+    files, with_known = len(sources.found) + len(sources.refused), _with_known(library, to_index)
     return IngestPlan(files, tuple(with_known), tuple(metadata_only), report).without(refused)
-
-
-def _split(
-    changed: Sequence[tuple[SourcePaper, PaperRecord, bool]], chunking: tuple[int, int], split: SplitPapers
-) -> tuple[list[PaperPlan], dict[str, Refusal]]:
-    """The papers split into chunks, and the papers that cannot be indexed, by key."""
-    plans: list[PaperPlan] = []
-    refused: dict[str, Refusal] = {}
-    done = split([(source.paper.key, source.parsed) for source, _, _ in changed], chunking)
-    for (source, record, wants_summary), chunks in zip(changed, done, strict=True):
-        if isinstance(chunks, str) or not chunks:
-            refused[source.paper.key] = Refusal(str(source.path), str(chunks or "contains no prose to search"))
-            continue
-        record = replace(record, chunk_count=len(chunks))
-        parsed, file = source.parsed, source.path if source.folder is not None else None
-        found = tuple(find_figures(parsed))
-        plans.append(PaperPlan(record, parsed.text, parsed.sections, chunks, {}, wants_summary, file, found))
-    return plans, refused
 
 
 def _record(
@@ -212,47 +211,29 @@ def _what_is_indexed(record: PaperRecord) -> tuple[object, ...]:
     return (*paper, record.summary, record.note, record.figures_version)
 
 
-def _missing_papers(library: Library, sources: Sources) -> dict[str, str | None]:
-    """Papers from a walked folder that no longer have a file, with the key that the file now belongs to."""
-    folders = [folder.resolve() for folder in sources.folders]
-    found = {source.paper.key for source in sources.found}
-    key_of_file = {source.paper.source: source.paper.key for source in sources.found}
-    missing: dict[str, str | None] = {}
-    for key, record in library.records().items():
-        file = Path(record.paper.source)
-        if key in found or not any(file.is_relative_to(folder) for folder in folders):
-            continue
-        if record.paper.source in key_of_file or not file.is_file():
-            missing[key] = key_of_file.get(record.paper.source)
-    return missing
-
-
-def _with_known(library: Library, plans: Sequence[PaperPlan], cache: VectorCache | None) -> list[PaperPlan]:
-    """The plans with the vectors that the library or the cache already has.
+def _with_known(library: Library, plans: Sequence[PaperPlan]) -> list[PaperPlan]:
+    """The plans with the vectors that the library already has.
 
     They are fetched before anything is written, since a write may delete the chunk from which a text has moved.
     """
-    texts = {name for plan in plans for name in plan.missing_texts()}
-    ids = library.catalog.ids_by_text(texts) if texts else {}
-    vectors = library.store.get_vectors(sorted(set(ids.values()))) if ids else {}
-    known = {name: vectors[identifier] for name, identifier in ids.items() if identifier in vectors}
-    # A paper whose key was changed has the same summary under another key.
-    keys = {record.summary: key for key, record in library.records().items()}
-    same = {key: summary for plan in plans if (key := keys.get(summary := plan.record.summary))}
-    summaries = library.store.get_vectors(list(same), "summaries") if same else {}
-    known.update({text_hash(same[key]): vector for key, vector in summaries.items()})
-    passages = {text for plan in plans for text in plan.record.passages}
-    notes = {
-        chunk_id(key, place): text_hash(text)
-        for key, record in (library.records().items() if passages else ())
-        for place, text in enumerate(record.passages)
-        if text in passages
+    records = library.records()
+    keys = {record.summary: key for key, record in records.items()}  # a paper whose key was changed has another one
+    passages = {
+        text: chunk_id(key, place) for key, record in records.items() for place, text in enumerate(record.passages)
     }
-    of_notes = library.store.get_vectors(list(notes), "notes") if notes else {}
-    known.update({notes[identifier]: vector for identifier, vector in of_notes.items()})
-    missing = sorted(texts - known.keys())
-    if cache is not None and missing:
-        known.update(cache.get(library.embedding.name, missing))
+    summaries, notes = (
+        [plan.record.summary for plan in plans],
+        [text for plan in plans for text in plan.record.passages],
+    )
+    stored: dict[VectorKind, dict[str, str]] = {  # ids of stored vectors by the hash of their text
+        "content": library.catalog.ids_by_text({name for plan in plans for name in plan.missing_texts()}),
+        "summaries": {text_hash(text): keys[text] for text in summaries if text in keys},
+        "notes": {text_hash(text): passages[text] for text in notes if text in passages},
+    }
+    known: dict[str, Vector] = {}
+    for kind, ids in stored.items():
+        vectors = library.store.get_vectors(sorted(set(ids.values())), kind)
+        known |= {name: vectors[place] for name, place in ids.items() if place in vectors}
     return [
         replace(plan, known={name: known[name] for name in plan.missing_texts() if name in known}) for plan in plans
     ]

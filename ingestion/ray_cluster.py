@@ -15,20 +15,17 @@ import socket
 import tempfile
 import threading
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from ..errors import InputError
 from ..models.embeddings.bundled_models import cores
 from ..program import install_hint
 from .ray_jobs import RayJobs, one_line
-
-T = TypeVar("T")
 
 LOCAL: Final = "local"
 AUTO: Final = "auto"
@@ -39,7 +36,6 @@ _CONNECT_TIMEOUT: Final = 10.0  # seconds for a connection to the address
 _JOIN_TIMEOUT: Final = 60.0  # seconds until Ray has started or joined
 _STOP_TIMEOUT: Final = 5.0  # seconds for threads to notice that the ingest is over
 _LEAVE_TIMEOUT: Final = 20.0  # seconds until Ray has stopped
-_PROBE_TIMEOUT: Final = 30.0  # seconds for the nodes to report their versions
 _CHECK: Final = "Check address and versions with 'ray status' on the cluster, or start a Ray here with --ray alone."
 # By default Ray reports usage, copies the current folder to every worker under 'uv run', and starts a local Ray for
 # calls whose cluster is gone.
@@ -76,39 +72,61 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
     """The requested cluster, joined or started, and left or stopped at the end.
 
     If the program is already connected to Ray, that connection is used and kept. Raises `InputError` if Ray is not
-    installed, the address does not answer or fit, or the cluster has no CPUs or different versions.
+    installed, the address does not answer or fit, or the cluster has no CPUs.
     """
     ray = _import_ray()
     own = not ray.is_initialized()
     if not own and request.address not in (LOCAL, AUTO):
         message = f"{request.address}: this program is connected to a Ray cluster already."
         raise InputError(message, help="Pass ray=True to use that one, or call ray.shutdown() first.")
-    thread = _DaemonThread()
     # Short, since paths of sockets are limited, and readable by this user only.
     folder = Path(tempfile.mkdtemp(prefix="citeloom-ray-", dir=_TEMPORARY if _TEMPORARY.is_dir() else None))
-    try:
-        if own:
-            try:
-                async with asyncio.timeout(_JOIN_TIMEOUT):
-                    await asyncio.wrap_future(thread.call(lambda: _connect(ray, request, folder)))
-            except TimeoutError:
-                message = f"Ray ({request.address}) did not answer within {_JOIN_TIMEOUT:g} seconds."
-                raise InputError(message, help=_CHECK) from None
-            except InputError:
-                raise
-            except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
-                message = f"Ray ({request.address}) cannot be used: {one_line(error)}."
-                raise InputError(message, help=_CHECK) from error
-        jobs = RayJobs(ray, await asyncio.to_thread(_tasks_at_once, ray, request))
+    joined, left, over = Future[None](), Future[None](), threading.Event()
+
+    def stay() -> None:
+        """Join, or start a Ray, and leave it at the end."""
         try:
-            await asyncio.to_thread(jobs.require_same_versions, _PROBE_TIMEOUT)
+            if own:
+                _connect(ray, request, folder)
+            joined.set_result(None)
+        except BaseException as error:  # noqa: BLE001  # raised where it is awaited
+            joined.set_exception(error)
+        over.wait()
+        try:
+            if own:
+                ray.shutdown()  # which also ends the tasks that were sent
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            left.set_result(None)
+
+    # The kernel ends a Ray that was started here when the thread that started it ends, so the thread outlives that Ray.
+    # As a daemon it cannot keep the program from exiting while Ray hangs.
+    threading.Thread(target=stay, name="citeloom-ray", daemon=True).start()
+    try:
+        try:
+            async with asyncio.timeout(_JOIN_TIMEOUT):
+                await asyncio.shield(asyncio.wrap_future(joined))
+        except TimeoutError:
+            message = f"Ray ({request.address}) did not answer within {_JOIN_TIMEOUT:g} seconds."
+            raise InputError(message, help=_CHECK) from None
+        except InputError:
+            raise
+        except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
+            message = f"Ray ({request.address}) cannot be used: {one_line(error)}."
+            raise InputError(message, help=_CHECK) from error
+        cpus = int((await asyncio.to_thread(ray.cluster_resources)).get("CPU", 0))
+        if cpus < 1:
+            help_ = "Add a node with CPUs, or start a Ray on this computer with --ray alone."
+            raise InputError(f"The Ray cluster ({request.address}) has no CPUs.", help=help_)
+        # Slightly more tasks than there are CPUs, so that none sits idle.
+        jobs = RayJobs(ray, min(request.workers, cpus) if request.workers else cpus + max(1, cpus // 4))
+        try:
             yield jobs
         finally:
             await asyncio.to_thread(jobs.stop, _STOP_TIMEOUT)
     finally:
-        left = asyncio.wrap_future(thread.call(lambda: _leave(ray, folder, own=own)))
-        thread.end()
-        await asyncio.wait([left], timeout=_LEAVE_TIMEOUT)
+        over.set()
+        await asyncio.wait([asyncio.wrap_future(left)], timeout=_LEAVE_TIMEOUT)
 
 
 def _connect(ray: Any, request: RayRequest, folder: Path) -> None:
@@ -133,24 +151,6 @@ def _connect(ray: Any, request: RayRequest, folder: Path) -> None:
     with _environment(), _hide_habits(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ray.init(address=request.address, **options)
-
-
-def _leave(ray: Any, folder: Path, *, own: bool) -> None:
-    """Stop a Ray that was started here, or disconnect, which ends the tasks that were sent."""
-    try:
-        if own:
-            ray.shutdown()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _tasks_at_once(ray: Any, request: RayRequest) -> int:
-    """The number of tasks sent at once: slightly more than there are CPUs, so that none sits idle, unless limited."""
-    cpus = int(ray.cluster_resources().get("CPU", 0))
-    if cpus < 1:
-        help_ = "Add a node with CPUs, or start a Ray on this computer with --ray alone."
-        raise InputError(f"The Ray cluster ({request.address}) has no CPUs.", help=help_)
-    return min(request.workers, cpus) if request.workers else cpus + max(1, cpus // 4)
 
 
 @contextmanager
@@ -198,34 +198,3 @@ def _import_ray() -> Any:
             help=f"{install_hint('ray')}; or ingest without --ray.",
         ) from error
     return ray
-
-
-class _DaemonThread:
-    """A thread for Ray's blocking calls, one after the other.
-
-    The kernel ends a Ray that was started here when the thread that started it ends, so the thread must outlive that
-    Ray. As a daemon it cannot keep the program from exiting while Ray hangs.
-    """
-
-    def __init__(self) -> None:
-        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        threading.Thread(target=self._work, name="citeloom-ray", daemon=True).start()
-
-    def call(self, function: Callable[[], T]) -> Future[T]:
-        """Run a function on the thread, after earlier calls."""
-        future: Future[T] = Future()
-        self._calls.put((future, function))
-        return future
-
-    def end(self) -> None:
-        """End the thread once pending calls are done."""
-        self._calls.put(None)
-
-    def _work(self) -> None:
-        while (called := self._calls.get()) is not None:
-            future, function = called
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(function())
-                except BaseException as error:  # noqa: BLE001  # raised where the result is awaited
-                    future.set_exception(error)

@@ -20,14 +20,15 @@ import numpy as np
 from ..documents import Chunk
 from ..documents.bibliography import Refusal
 from ..documents.markdown import ParsedPaper
+from ..documents.pdf.ocr import Ocr
 from ..documents.safe_files import FileRefusedError, read_regular, require_regular
 from ..documents.sandbox import in_thread
 from ..models.embeddings.bundled_models import LocalEmbedding, count_tokens_each
 from ..models.embeddings.protocol import EmbeddingModel, Vector, Vectors
-from .executor import Chunking, IngestExecutor, Texts, embed_texts, local_executor, split_paper
+from .executor import Chunking, IngestExecutor, Texts, embed_texts, local_executor, split_papers
 from .ray_cluster import RayRequest, ray_jobs
 from .ray_jobs import LOST, TRIES, RayJob, RayJobs
-from .reading import MARKDOWN, PDF, ConvertedFiles, PdfReading, parse_file, printable
+from .reading import MARKDOWN, PDF, ConvertedFiles, parse_file, printable
 
 MOST_SENT: Final = 64_000_000  # bytes of a file; a larger one is parsed here
 _BATCH: Final = 16  # texts embedded by one task: about a second of work
@@ -41,31 +42,36 @@ async def ray_executor(request: RayRequest | None, embedding: EmbeddingModel) ->
         return
     async with ray_jobs(request) as jobs:
         if isinstance(embedding, LocalEmbedding):
-            embed, texts_at_once = partial(_embed, jobs), _BATCH * jobs.at_once
+            loop = asyncio.get_running_loop()
+
+            async def embed(texts: Texts, on_done: Callable[[int], None]) -> Mapping[str, Vector]:
+                return await in_thread(_embed, jobs, texts, lambda count: loop.call_soon_threadsafe(on_done, count))
+
+            yield IngestExecutor(partial(_parse, jobs), partial(_split, jobs), embed, _BATCH * jobs.at_once)
         else:  # an endpoint: limits, retries, the journal of paid calls and the key stay in this process
-            embed, texts_at_once = partial(embed_texts, embedding), embedding.at_once
-        yield IngestExecutor(partial(_parse, jobs), partial(_split, jobs), embed, texts_at_once)
+            here = partial(embed_texts, embedding)
+            yield IngestExecutor(partial(_parse, jobs), partial(_split, jobs), here, embedding.at_once)
 
 
 def _parse(
-    jobs: RayJobs, files: Sequence[Path], kept: ConvertedFiles | None, pdf: PdfReading
+    jobs: RayJobs, files: Sequence[Path], kept: ConvertedFiles | None, ocr: Ocr | None
 ) -> list[ParsedPaper | Refusal]:
     """Parse files on the cluster, and here those that are cached, too large or cannot be sent."""
     parsed: dict[int, ParsedPaper | Refusal] = {}
     digests: dict[int, str] = {}  # of the bytes sent last; empty if the file could not be read
 
-    def load(number: int) -> tuple[bytes, str, PdfReading]:
+    def load(number: int) -> tuple[bytes, str, Ocr | None]:
         try:
             data = read_regular(files[number], MOST_SENT)
         except (OSError, FileRefusedError):
             data, digests[number] = b"", ""
         else:
             digests[number] = hashlib.sha256(data).hexdigest()
-        return data, str(files[number]), pdf
+        return data, str(files[number]), ocr
 
     def unparsed() -> Iterator[RayJob]:
         for number, file in enumerate(files):
-            here = _parse_here(file, kept, pdf)
+            here = _parse_here(file, kept, ocr)
             if here is not None:
                 parsed[number] = here
                 continue
@@ -77,7 +83,7 @@ def _parse(
         if result is None:
             parsed[job.number] = Refusal(str(file), LOST)
         elif not digest:  # it has vanished meanwhile: say why
-            parsed[job.number] = parse_file(file, kept, pdf)
+            parsed[job.number] = parse_file(file, kept, ocr)
         else:
             parsed[job.number], conversion = result
             if kept is not None and conversion is not None:
@@ -85,16 +91,16 @@ def _parse(
     return [parsed[number] for number in range(len(files))]
 
 
-def _parse_here(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper | Refusal | None:
+def _parse_here(file: Path, kept: ConvertedFiles | None, ocr: Ocr | None) -> ParsedPaper | Refusal | None:
     """The parsed paper if no worker is needed; None if the file must be sent."""
     suffix = file.suffix.lower()
-    needs_tesseract = pdf.ocr is not None and suffix == PDF  # on this computer
+    needs_tesseract = ocr is not None and suffix == PDF  # on this computer
     try:
         require_regular(file, MOST_SENT)
         cached = kept is not None and suffix not in MARKDOWN and kept.get(file) is not None
     except (OSError, FileRefusedError):
-        return parse_file(file, kept, pdf)
-    return parse_file(file, kept, pdf) if needs_tesseract or cached or printable(str(file)) != str(file) else None
+        return parse_file(file, kept, ocr)
+    return parse_file(file, kept, ocr) if needs_tesseract or cached or printable(str(file)) != str(file) else None
 
 
 def _split(
@@ -109,13 +115,7 @@ def _split(
     return [done[number] for number in range(len(papers))]
 
 
-async def _embed(jobs: RayJobs, texts: Texts, on_done: Callable[[int], None]) -> Mapping[str, Vector]:
-    """Embed texts on the cluster with the bundled model."""
-    loop = asyncio.get_running_loop()
-    return await in_thread(_embed_all, jobs, texts, lambda count: loop.call_soon_threadsafe(on_done, count))
-
-
-def _embed_all(jobs: RayJobs, texts: Texts, on_done: Callable[[int], object]) -> dict[str, Vector]:
+def _embed(jobs: RayJobs, texts: Texts, on_done: Callable[[int], object]) -> dict[str, Vector]:
     """Embed texts in batches; if a worker dies, retry its batch one by one, so that one text cannot fail others."""
     vectors: dict[str, Vector] = {}
     for size, tries in ((_BATCH, 1), (1, TRIES)):
@@ -132,38 +132,24 @@ def _embed_all(jobs: RayJobs, texts: Texts, on_done: Callable[[int], object]) ->
     return vectors
 
 
-class _Recorder(ConvertedFiles):
-    """An empty cache that records what is put into it."""
-
-    def __init__(self) -> None:
-        self.conversion: dict[str, Any] | None = None
-
-    def get(self, file: Path) -> None:
-        return None
-
-    def put(self, file: Path, read: dict[str, Any], digest: str = "") -> None:
-        self.conversion = read
-
-
-def parse(data: bytes, file: str, pdf: PdfReading) -> tuple[ParsedPaper | Refusal, dict[str, Any] | None]:
+def parse(data: bytes, file: str, ocr: Ocr | None) -> tuple[ParsedPaper | Refusal, dict[str, Any] | None]:
     """Parse the bytes of a file on a worker; also returns the converted content, if the format needs conversion.
 
     Raises OSError if there is no space for the file.
     """
-    recorder = _Recorder()
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        copy = Path(folder, f"paper{Path(file).suffix}")
+        copy, cache = Path(folder, f"paper{Path(file).suffix}"), ConvertedFiles(Path(folder, "converted"))
         copy.write_bytes(data)
-        parsed = parse_file(copy, recorder, pdf)
+        parsed = parse_file(copy, cache, ocr)
         if isinstance(parsed, Refusal):
             reason = parsed.reason.replace(str(copy.resolve()), file).replace(str(copy), file)
             return Refusal(file, reason), None
-    return parsed, recorder.conversion
+        return parsed, cache.get(copy)
 
 
 def split(key: str, parsed: ParsedPaper, chunking: Chunking) -> tuple[Chunk, ...]:
     """Split a paper into chunks on a worker."""
-    return split_paper(key, parsed, count_tokens_each, chunking)
+    return next(split_papers(count_tokens_each, [(key, parsed)], chunking))
 
 
 def embed(texts: list[str]) -> Vectors:

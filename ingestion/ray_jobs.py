@@ -64,28 +64,6 @@ class RayJobs:
         # Ray's own retries are off: they would not be counted, and would repeat for ever after lack of memory.
         self._task = ray.remote(num_cpus=1, max_retries=0)(_stage_task())
 
-    def require_same_versions(self, seconds: float) -> None:
-        """Raise `InputError` if a node has other versions than this computer; one that does not answer is ignored.
-
-        Nodes that are gone but still listed by Ray are ignored too.
-        """
-        on = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        with self._pause_on_errors():
-            places = [
-                on(node["NodeID"], soft=False)
-                for node in self._ray.nodes()
-                if node["Alive"] and node["Resources"].get("CPU")
-            ]
-            probes = [
-                self._task.options(num_cpus=0, scheduling_strategy=place).remote(versions(), "") for place in places
-            ]
-            answered, silent = self._ray.wait(probes, num_returns=len(probes), timeout=seconds)
-            for probe in silent:
-                self._ray.cancel(probe, force=True)
-            for probe in answered:
-                with suppress(*self._worker_lost, self._ray.exceptions.TaskUnschedulableError):
-                    self._result(probe)
-
     def run(self, jobs: Iterable[RayJob]) -> Iterator[tuple[RayJob, Any]]:
         """Run jobs and yield each with its result as it finishes; None if it was given up.
 
@@ -219,7 +197,7 @@ def one_line(error: BaseException) -> str:
 
 def _stage_task() -> Callable[..., Any]:
     def run_stage(wanted: dict[str, str], stage: str, *arguments: Any) -> tuple[str, dict[str, str], Any]:
-        """Run a stage, or only compare versions if none is given.
+        """Run a stage, if this worker has the same versions.
 
         Nested, so that Ray sends its code by value: the worker may have another version of Citeloom, or none.
         """
@@ -236,6 +214,6 @@ def _stage_task() -> Callable[..., Any]:
                 found = {"citeloom": ""}
         if found != wanted:
             return node, found, None
-        return node, {}, getattr(tasks, stage)(*arguments) if stage else None
+        return node, {}, getattr(tasks, stage)(*arguments)
 
     return run_stage

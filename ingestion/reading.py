@@ -9,19 +9,17 @@ import json
 import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ..documents.bibliography import Refusal
 from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.pandoc import FORMATS, as_markdown, most_bytes
-from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, choose_ocr, pages_at_once
+from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, pages_at_once
 from ..documents.pdf.reader import PdfRefusedError, pdf_record
 from ..documents.pdf.structure import PdfText, parsed_pdf
 from ..documents.safe_files import FileRefusedError, read_regular, require_regular
 from ..documents.sandbox import CallLimits, SandboxError, raise_if_stopped, sandboxed
-from ..settings.config import Settings
 from .langchain_documents import MOST_CHARACTERS
 
 MARKDOWN = frozenset({".md", ".markdown"})
@@ -89,29 +87,14 @@ SECONDS: Final = 120.0
 _MEMORY: Final = 4 << 30  # bytes of address space
 
 
-@dataclass(frozen=True, slots=True)
-class PdfReading:
-    """How PDFs are read, and which OCR (if any) reads pages without text."""
-
-    ocr: Ocr | None = None
-
-    @classmethod
-    def of(cls, settings: Settings, *, ocr: bool = False) -> PdfReading:
-        """From the settings, but always with OCR if `ocr`; raises `InputError` if the configured OCR is missing."""
-        return cls(choose_ocr(settings, required=ocr))
-
-
-BUILT_IN = PdfReading()
-
-
 def read_pdf_apart(
-    path: Path, kept: ConvertedFiles | None = None, *, pdf: PdfReading = BUILT_IN, seconds: float = SECONDS
+    path: Path, kept: ConvertedFiles | None = None, *, ocr: Ocr | None = None, seconds: float = SECONDS
 ) -> ParsedPaper:
     """Read the paper in a PDF; raises `PdfRefusedError` with the reason, also if the reader crashes or times out.
 
     A refused PDF is read again the next time; one that was read is cached until it changes.
     """
-    read, ocr = kept.get(path) if kept is not None else None, pdf.ocr
+    read = kept.get(path) if kept is not None else None
     # OCR adds to the cached text if pages were not yet read by it, or not in these languages.
     adds = read and ocr and (read["unread"] or (read["ocr_pages"] and read["ocr"] != ocr.languages))
     if read is None or adds:
@@ -135,29 +118,29 @@ def _read_record(path: Path, ocr: Ocr | None, seconds: float) -> dict[str, Any]:
 
 
 # Parses files, in order.
-ParseFiles = Callable[[Sequence[Path], ConvertedFiles | None, PdfReading], Iterable[ParsedPaper | Refusal]]
+ParseFiles = Callable[[Sequence[Path], ConvertedFiles | None, Ocr | None], Iterable[ParsedPaper | Refusal]]
 
 
-def parse_files(files: Sequence[Path], kept: ConvertedFiles | None, pdf: PdfReading) -> Iterator[ParsedPaper | Refusal]:
+def parse_files(files: Sequence[Path], kept: ConvertedFiles | None, ocr: Ocr | None) -> Iterator[ParsedPaper | Refusal]:
     """Parse one file after the other."""
     for file in files:
         raise_if_stopped()
-        yield parse_file(file, kept, pdf)
+        yield parse_file(file, kept, ocr)
 
 
-def parse_file(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper | Refusal:
+def parse_file(file: Path, kept: ConvertedFiles | None, ocr: Ocr | None) -> ParsedPaper | Refusal:
     """The parsed paper, or the reason why it is refused, so that one paper cannot abort the others."""
     if printable(str(file)) != str(file):
         return Refusal(printable(str(file)), "has a name that is not valid text; rename it")
     try:
-        return _parse(file, kept, pdf)
+        return _parse(file, kept, ocr)
     except FileRefusedError as error:
         return Refusal(str(file), str(error))
     except UNPARSABLE as error:
         return refuse_unparsable(str(file), error)
 
 
-def _parse(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPaper:
+def _parse(file: Path, kept: ConvertedFiles | None, ocr: Ocr | None) -> ParsedPaper:
     """Parse the file by its extension; raises `FileRefusedError`."""
     ending = file.suffix.lower()
     try:
@@ -166,26 +149,21 @@ def _parse(file: Path, kept: ConvertedFiles | None, pdf: PdfReading) -> ParsedPa
         # Checked before anything is read, even to compare it with the cache.
         require_regular(file, most_bytes(file) if ending in FORMATS else _MOST_PDF)
         if ending == PDF:
-            return read_pdf_apart(file, kept, pdf=pdf)
+            return read_pdf_apart(file, kept, ocr=ocr)
         if ending in FORMATS:
-            return parse_markdown(_convert(file, kept))
+            read = kept.get(file) if kept is not None else None
+            if read is None:
+                read = {"markdown": as_markdown(file)}
+                if kept is not None:
+                    kept.put(file, read)
+            text = str(read["markdown"])
+            if len(text) > MOST_CHARACTERS:
+                raise FileRefusedError(f"holds {len(text) / 1e6:.0f} MB of text, {_TOO_MUCH}")
+            return parse_markdown(text)
     except OSError as error:
         raise FileRefusedError(f"cannot be read ({error.strerror or type(error).__name__})") from error
     hint = "; give it with --bib" if ending == ".bib" else ""
     raise FileRefusedError(f"is not a paper ({', '.join(ENDINGS)}){hint}")
-
-
-def _convert(file: Path, kept: ConvertedFiles | None) -> str:
-    """The file converted to markdown, from the cache if possible; raises `FileRefusedError`."""
-    read = kept.get(file) if kept is not None else None
-    if read is None:
-        read = {"markdown": as_markdown(file)}
-        if kept is not None:
-            kept.put(file, read)
-    text = str(read["markdown"])
-    if len(text) > MOST_CHARACTERS:
-        raise FileRefusedError(f"holds {len(text) / 1e6:.0f} MB of text, {_TOO_MUCH}")
-    return text
 
 
 def read_text(file: Path, *, blank: bool = False) -> str:

@@ -20,6 +20,7 @@ from ..documents.figures import IMAGE_ENDINGS
 from ..documents.markdown import ParsedPaper
 from ..documents.notes import note_stem
 from ..documents.paper_metadata import describe
+from ..documents.pdf.ocr import Ocr
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import raise_if_stopped
 from ..documents.types import Paper
@@ -27,13 +28,11 @@ from ..errors import InputError
 from ..plurals import counted
 from .langchain_documents import SourcePaper, group_documents, read_documents
 from .reading import (
-    BUILT_IN,
     ENDINGS,
     PDF,
     UNPARSABLE,
     ConvertedFiles,
     ParseFiles,
-    PdfReading,
     parse_file,
     parse_files,
     printable,
@@ -107,6 +106,10 @@ def leads_out(file: Path, within: Sequence[Path]) -> Path | None:
     return None if inside else target
 
 
+def _is_pdf(file: Path) -> bool:
+    return file.suffix.lower() == PDF
+
+
 def refuse_link(file: Path, target: Path) -> Refusal:
     """The refusal of a link, naming the option that follows it."""
     reason = f"is a link out of the folder, to {printable(str(target))}; use --follow-links to ingest its target"
@@ -124,29 +127,27 @@ def align_pages(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
     A page whose words are not in the text, such as a page of figures, begins where the next one does.
     """
     words = [(match.group().casefold(), match.start()) for match in _WORD.finditer(paper.text)]
-    places = _unique_runs([word for word, _ in words])
+    places: dict[tuple[str, ...], int] = {}  # of runs of words; -1 for one that occurs several times
+    for place in range(len(words) - _RUN + 1):
+        run = tuple(word for word, _ in words[place : place + _RUN])
+        places[run] = -1 if run in places else place
     ends = [*pdf.page_starts[1:], len(pdf.text)]
     starts: list[int | None] = []
     found = counted = last = 0
     for begin, end in zip(pdf.page_starts, ends, strict=True):
         page = [match.group().casefold() for match in _WORD.finditer(pdf.text[begin:end])]
-        place = _first_place(page, places, last)
+        first = _first_place(page, places, last)
         counted += len(page) >= 2 * _RUN
-        found += place is not None and len(page) >= 2 * _RUN
-        last = place if place is not None else last
-        starts.append(words[place][1] if place is not None else None)
+        found += first is not None and len(page) >= 2 * _RUN
+        last = first if first is not None else last
+        starts.append(words[first][1] if first is not None else None)
     if not counted or found < _SAME * counted:
         return None
-    return replace(paper, page_starts=_without_gaps(starts, len(paper.text)))
-
-
-def _unique_runs(words: Sequence[str]) -> dict[tuple[str, ...], int]:
-    """The position of each run of words that occurs exactly once."""
-    places: dict[tuple[str, ...], int] = {}
-    for place in range(len(words) - _RUN + 1):
-        run = tuple(words[place : place + _RUN])
-        places[run] = -1 if run in places else place
-    return places
+    following, filled = len(paper.text), list[int]()
+    for start in reversed(starts):
+        following = following if start is None else min(start, following)
+        filled.append(following)
+    return replace(paper, page_starts=(0, *reversed(filled[:-1])))
 
 
 def _first_place(page: Sequence[str], places: dict[tuple[str, ...], int], last: int) -> int | None:
@@ -156,15 +157,6 @@ def _first_place(page: Sequence[str], places: dict[tuple[str, ...], int], last: 
         if place >= last:
             return max(last, place - offset) if offset < _RUN else place
     return None
-
-
-def _without_gaps(starts: Sequence[int | None], length: int) -> tuple[int, ...]:
-    filled: list[int] = []
-    following = length
-    for start in reversed(starts):
-        following = following if start is None else min(start, following)
-        filled.append(following)
-    return (0, *reversed(filled[:-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +182,7 @@ def read_sources(
     bib: Path | None,
     documents: Sequence[Document] = (),
     kept: ConvertedFiles | None = None,
-    pdf: PdfReading = BUILT_IN,
+    ocr: Ocr | None = None,
     *,
     follow_links: bool = False,
     parse: ParseFiles = parse_files,
@@ -216,13 +208,17 @@ def read_sources(
         for twin, file in twins
         if not _is_pdf(twin)
     ]
-    bibliography = _bibliography(walked.bibliographies, bib, warnings)
+    if bib is None and len(walked.bibliographies) > 1:
+        names = ", ".join(printable(file.name) for file in walked.bibliographies)
+        warnings.append(f"There are several .bib files ({names}), so none was used; name one with --bib.")
+    chosen = bib or (walked.bibliographies[0] if len(walked.bibliographies) == 1 else None)
+    bibliography = Bibliography() if chosen is None else read_bibliography(chosen)
     refused = [*walked.refused]
     warnings.extend(bibliography.warnings)
     given, nameless = group_documents(documents)
     refused.extend(nameless)
     found: dict[str, SourcePaper] = {}
-    parsed = zip((*pdfs.values(), *files), parse((*pdfs.values(), *files), kept, pdf), strict=True)
+    parsed = zip((*pdfs.values(), *files), parse((*pdfs.values(), *files), kept, ocr), strict=True)
     with_pages: dict[Path, ParsedPaper | Refusal] = {file: one for file, (_, one) in zip(pdfs, parsed, strict=False)}
     of_files = (
         (str(file), _describe(file, _take_pages(file, one, with_pages.get(file), warnings), bibliography))
@@ -234,16 +230,15 @@ def read_sources(
         if isinstance(read, Refusal):
             refused.append(read)
             continue
-        source, notices = read
-        earlier = found.get(source.paper.key)
-        if earlier is not None:
-            both = merge_text_with_pdf(earlier, source)
+        key, source = read.paper.key, read
+        if key in found:
+            both = merge_text_with_pdf(found[key], read)
             if both is None:
-                refused.append(Refusal(name, f"has the same key, {source.paper.key}, as {earlier.path}"))
+                refused.append(Refusal(name, f"has the same key, {key}, as {found[key].path}"))
                 continue
             source = both
-        found[source.paper.key] = source
-        warnings.extend(notices)
+        found[key] = source
+        warnings.extend(read.notices)
     passed_over = {kind: count for kind, count in walked.passed_over.items() if kind not in IMAGE_ENDINGS}
     if passed_over:  # images beside papers may be those of their figures
         kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
@@ -267,28 +262,15 @@ def require_paths(paths: Sequence[Path]) -> None:
             raise InputError(f"{path}: no such file or folder.", help="Check the path that you gave to ingest.")
 
 
-def _bibliography(inside: Sequence[Path], bib: Path | None, warnings: list[str]) -> Bibliography:
-    """The given `.bib`, else the only one in a given folder, else none."""
-    if bib is not None:
-        return read_bibliography(bib)
-    if len(inside) == 1:
-        return read_bibliography(inside[0])
-    if inside:
-        names = ", ".join(printable(file.name) for file in inside)
-        warnings.append(f"There are several .bib files ({names}), so none was used; name one with --bib.")
-    return Bibliography()
-
-
 def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
     """Choose one file per paper; also returns the other files, each with the file preferred to it.
 
     Markdown is preferred, since nothing in it must be guessed; PDF comes last, since headings and formulas must.
     """
+    ranks = {ending: rank for rank, ending in enumerate(ENDINGS)}
     best: dict[tuple[Path, str], Path] = {}
-    for file in files:
-        name = (file.parent, file.stem)
-        if name not in best or _rank(file) < _rank(best[name]):
-            best[name] = file
+    for file in sorted(files, key=lambda file: ranks.get(file.suffix.lower(), len(ranks))):
+        best.setdefault((file.parent, file.stem), file)
     twins = [
         (file, taken)
         for file in files
@@ -296,10 +278,6 @@ def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Pa
     ]
     left_out = {file for file, _ in twins}
     return [file for file in files if file not in left_out], twins
-
-
-def _is_pdf(file: Path) -> bool:
-    return file.suffix.lower() == PDF
 
 
 def _take_pages(
@@ -328,52 +306,42 @@ def merge_text_with_pdf(earlier: SourcePaper, later: SourcePaper) -> SourcePaper
     return replace(text, parsed=parsed, paper=replace(text.paper, pages=len(parsed.page_starts)))
 
 
-def _rank(file: Path) -> int:
-    ending = file.suffix.lower()
-    return ENDINGS.index(ending) if ending in ENDINGS else len(ENDINGS)
-
-
-def _describe(
-    file: Path, parsed: ParsedPaper | Refusal, bibliography: Bibliography
-) -> tuple[SourcePaper, list[str]] | Refusal:
-    """The paper with its metadata and warnings, or the reason why it is refused."""
+def _describe(file: Path, parsed: ParsedPaper | Refusal, bibliography: Bibliography) -> SourcePaper | Refusal:
+    """The paper with its metadata, or the reason why it is refused."""
     if isinstance(parsed, Refusal):
         return parsed
     try:
         paper, notices = describe(file, parsed, bibliography)
     except UNPARSABLE as error:
         return refuse_unparsable(str(file), error)
-    return SourcePaper(file, parsed, paper, folder=file.parent), notices
+    return SourcePaper(file, parsed, paper, folder=file.parent, notices=tuple(notices))
 
 
-def _read_documents(
-    name: str, parts: Sequence[Document], bibliography: Bibliography
-) -> tuple[SourcePaper, list[str]] | Refusal:
+def _read_documents(name: str, parts: Sequence[Document], bibliography: Bibliography) -> SourcePaper | Refusal:
     try:
         return read_documents(name, parts, bibliography)
     except UNPARSABLE as error:
         return refuse_unparsable(name, error)
 
 
-def read_again(paper: Paper, kept: ConvertedFiles, pdf: PdfReading) -> SourcePaper:
+def read_again(paper: Paper, kept: ConvertedFiles, ocr: Ocr | None) -> SourcePaper:
     """Read a paper's file again, keeping the library's metadata; raises `FileRefusedError`."""
     file = Path(paper.source)
     if file.is_symlink():  # the library stores resolved paths
         raise FileRefusedError("has become a link")
     if not file.is_file():
         raise FileRefusedError("is gone")
-    read = read_as(file, paper, kept, pdf)
+    read = read_as(file, paper, kept, ocr)
     if isinstance(read, Refusal):
         raise FileRefusedError(read.reason)
-    source, _ = read
-    now = source.paper
-    return replace(source, paper=replace(paper, content_hash=now.content_hash, ocr_pages=now.ocr_pages))
+    now = read.paper
+    return replace(read, paper=replace(paper, content_hash=now.content_hash, ocr_pages=now.ocr_pages))
 
 
-def read_as(file: Path, entry: Paper, kept: ConvertedFiles, pdf: PdfReading) -> tuple[SourcePaper, list[str]] | Refusal:
-    """Read a file, whatever its name, as the paper of this entry; returns it with warnings, or the refusal."""
+def read_as(file: Path, entry: Paper, kept: ConvertedFiles, ocr: Ocr | None) -> SourcePaper | Refusal:
+    """Read a file, whatever its name, as the paper of this entry."""
     own_entry = Bibliography({entry.key: entry}, {file.name.lower(): entry.key})
-    parsed, beside = parse_file(file, kept, pdf), file.with_suffix(PDF)
+    parsed, beside = parse_file(file, kept, ocr), file.with_suffix(PDF)
     if not _is_pdf(file) and beside.is_file():
-        parsed = _take_pages(file, parsed, parse_file(beside, kept, pdf), [])
+        parsed = _take_pages(file, parsed, parse_file(beside, kept, ocr), [])
     return _describe(file, parsed, own_entry)

@@ -27,8 +27,8 @@ from .citation_keys import KeyFields, KeyPattern
 from .enriching import FROM_ANY_SERVICE, REGISTRARS, store_responses
 from .matching import SURE, compare
 from .service_client import fetch
+from .service_works import Work
 from .services import Services
-from .work import Work
 
 if TYPE_CHECKING:
     import httpx
@@ -42,28 +42,16 @@ _START: Final = 1024  # readers accept the mark within the first kilobyte
 
 
 @dataclass(frozen=True, slots=True)
-class PdfLink:
-    """A free PDF, and the service that names it."""
-
-    url: str
-    service: str
-
-
-@dataclass(frozen=True, slots=True)
 class NewPaper:
-    """A work to add: its key, and its new `entry` (empty if there already is one).
-
-    `duplicate` is the key of the same paper in the library, `similar` that of a paper with the same title and authors
-    under another DOI, such as its preprint.
-    """
+    """A work to add under a key."""
 
     identifier: Identifier
     work: Work
     key: str
-    entry: str = ""
-    duplicate: str = ""
-    similar: str = ""
-    pdfs: tuple[PdfLink, ...] = ()
+    entry: str = ""  # empty if there already is one
+    duplicate: str = ""  # the key of the same paper in the library
+    similar: str = ""  # that of a paper with the same title and authors under another DOI, such as its preprint
+    pdfs: tuple[tuple[str, str], ...] = ()  # links to free PDFs, each with the service that names it
     status: PublicationStatus = field(default_factory=PublicationStatus)
     failures: tuple[str, ...] = ()
 
@@ -114,9 +102,9 @@ async def look_up(services: Services, identifier: Identifier, known: KnownPapers
         entry = bib_entry(work, key)
         known.entries[key] = Paper(key, work.title, doi=identifier.doi)
     links = {work.open_access: work.service for work in reversed(responses.works) if work.open_access}
-    pdfs = [PdfLink(url, service) for url, service in reversed(links.items())]
+    pdfs = list(reversed(links.items()))
     if identifier.doi.startswith(ARXIV_PREFIX):
-        pdfs.append(PdfLink(f"https://arxiv.org/pdf/{identifier.arxiv}", _ARXIV))
+        pdfs.append((f"https://arxiv.org/pdf/{identifier.arxiv}", _ARXIV))
     statuses = await asyncio.to_thread(services.store.statuses, [Paper(key, work.title, doi=identifier.doi)])
     return NewPaper(
         identifier,
@@ -152,19 +140,16 @@ async def fetch_pdf(services: Services, found: NewPaper) -> bytes:
     """Download the first available free PDF of a work; raises the first `DownloadError` if there is none."""
     addresses = {client.address.name: client.address.base_url for client in services.clients.values()}
     errors: list[DownloadError] = []
-    for pdf in found.pdfs:
+    for url, service in found.pdfs:
         try:
-            return await _download(services.http, pdf.url, addresses.get(pdf.service, ""))
+            return await _download(services.http, url, addresses.get(service, ""))
         except DownloadError as error:
             errors.append(error)
     raise errors[0] if errors else DownloadError(f"{found.identifier.shown}: no service names a free PDF.")
 
 
 async def _download(http: httpx.AsyncClient, url: str, service: str) -> bytes:
-    """Download the PDF at a link given by the service at this address; raises `DownloadError`.
-
-    Follows only https links to public hosts, and any link on the service's own host.
-    """
+    """Follow https links to public hosts, and any link on the service's own host; raises `DownloadError`."""
     host, remedy = host_of(url), f"Download it yourself: {url}"
     try:
         parts, own = urlsplit(url), urlsplit(service)
@@ -221,10 +206,7 @@ def keep_entry(home: Home, found: NewPaper, users: Path | None) -> None:
 
 
 def keep_file(home: Home, found: NewPaper, pdf: bytes | None) -> Path | None:
-    """Store the file to ingest under the paper's key: its PDF, else its abstract, else None. Blocks.
-
-    Raises `InputError` if it cannot be written.
-    """
+    """Store the file to ingest: the paper's PDF, else its abstract, else None. Blocks; raises `InputError`."""
     file, abstract = home.added / f"{found.key}.pdf", home.added / f"{found.key}.md"
     if pdf is None and file.is_file():
         return file

@@ -18,7 +18,7 @@ from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..stores.metadata_store import MetadataStore
 from .enriching import StoredMetadata, stored_metadata
-from .work import Work
+from .service_works import Work
 
 _TYPES: Final = {
     "journal-article": "article",

@@ -148,7 +148,7 @@ class KeyPattern:
     def _refused(self, why: str) -> ConfigurationError:
         return ConfigurationError(
             f"Setting citation_key (CITELOOM_CITATION_KEY): {self._pattern!r}: {why}.",
-            help="An example: auth.lower + year + veryshorttitle.lower",
+            help="Write it like 'auth.lower + year + veryshorttitle.lower'.",
         )
 
 

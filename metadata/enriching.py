@@ -34,16 +34,6 @@ _SHOWN_CANDIDATES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class KnownField:
-    """A field missing from the `.bib`: its value, and the service and time it comes from."""
-
-    field: str
-    value: Any
-    service: str
-    said_at: float
-
-
-@dataclass(frozen=True, slots=True)
 class Difference:
     """A field that differs between a service and the user's `.bib`, which is not changed."""
 
@@ -58,7 +48,7 @@ class StoredMetadata:
     """What is stored about a paper: its DOI, the fields that its entry lacks, differences, and its status."""
 
     doi: str = ""
-    filled: tuple[KnownField, ...] = ()
+    filled: tuple[ServiceStatement, ...] = ()
     differences: tuple[Difference, ...] = ()
     status: PublicationStatus = field(default_factory=PublicationStatus)
 
@@ -71,63 +61,45 @@ class StoredMetadata:
         return {"doi": self.doi, "filled": filled, "differences": differences, **self.status.as_dict()}
 
 
-@dataclass(frozen=True, slots=True)
-class Enrichment:
-    """The result of looking a paper up; without a DOI in `known` it was not identified, and nothing changed."""
+async def enrich(services: Services, papers: Sequence[Paper]) -> AsyncIterator[dict[str, Any]]:
+    """Look papers up one after the other; all is committed before a record (`papers enrich --json`) is yielded.
 
-    key: str
-    outcome: Outcome
-    similarity: float | None = None
-    why: str = ""
-    candidates: tuple[WorkCandidate, ...] = ()
-    known: StoredMetadata = field(default_factory=StoredMetadata)
-    failures: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "key": self.key,
-            "outcome": self.outcome,
-            "similarity": self.similarity,
-            "why": self.why,
-            "candidates": [item.as_dict() for item in self.candidates],
-            **self.known.as_dict(),
-            "failures": list(self.failures),
-        }
-
-
-async def enrich(services: Services, papers: Sequence[Paper]) -> AsyncIterator[Enrichment]:
-    """Look papers up one after the other; everything is committed before it is yielded."""
+    A paper without a `doi` was not identified, and nothing of it changed.
+    """
     for paper in papers:
         yield await _enrich_paper(services, paper)
 
 
-async def _enrich_paper(services: Services, paper: Paper) -> Enrichment:
-    store = services.store
+async def _enrich_paper(services: Services, paper: Paper) -> dict[str, Any]:
+    store, known = services.store, StoredMetadata()
     doi = (await asyncio.to_thread(store.dois, [paper])).get(paper.key, "")
+    outcome: Outcome = "known"
     best: WorkCandidate | None = None
+    candidates: Sequence[WorkCandidate] = ()
+    why, failures = "", list[str]()
     if not doi:
         found = await services.search(paper)
-        match, failures = match_paper(paper, found.works), tuple(found.failures)
-        best = match.best
+        match, failures = match_paper(paper, found.works), found.failures
         if match.verdict == "different" and failures:
-            return Enrichment(paper.key, "failed", failures=failures)
-        if match.verdict != "same" or best is None:
-            outcome: Outcome = "unsure" if match.verdict == "unsure" else "not-found"
-            candidates = match.candidates[:_SHOWN_CANDIDATES]
-            similarity = best.similarity if best else None
-            return Enrichment(paper.key, outcome, similarity, match.why, candidates, failures=failures)
-        doi = best.work.doi
-    responses = await services.look_up(identifier_from_doi(doi))
-    now = services.clock.time()
-    if best is not None:
-        await asyncio.to_thread(store.keep_identity, paper, doi, best.similarity, best.work.service, now)
-    await asyncio.to_thread(store_responses, store, doi, responses, now)
-    outcome = "found" if best else "known"
-    if not responses.works:
-        outcome = "failed" if responses.failures else "not-found"
-    known = await asyncio.to_thread(stored_metadata, store, paper)
+            outcome = "failed"
+        elif match.verdict != "same" or match.best is None:
+            outcome = "unsure" if match.verdict == "unsure" else "not-found"
+            best, why, candidates = match.best, match.why, match.candidates[:_SHOWN_CANDIDATES]
+        else:
+            outcome, best, doi = "found", match.best, match.best.work.doi
+    if doi:
+        responses = await services.look_up(identifier_from_doi(doi))
+        now, failures = services.clock.time(), responses.failures
+        if best is not None:
+            await asyncio.to_thread(store.keep_identity, paper, doi, best.similarity, best.work.service, now)
+        await asyncio.to_thread(store_responses, store, doi, responses, now)
+        if not responses.works:
+            outcome = "failed" if failures else "not-found"
+        known = await asyncio.to_thread(stored_metadata, store, paper)
     similarity = best.similarity if best else None
-    return Enrichment(paper.key, outcome, similarity, known=known, failures=tuple(responses.failures))
+    listed = [item.as_dict() for item in candidates]
+    looked_up = {"key": paper.key, "outcome": outcome, "similarity": similarity, "why": why, "candidates": listed}
+    return {**looked_up, **known.as_dict(), "failures": list(failures)}
 
 
 def store_responses(store: MetadataStore, doi: str, responses: Responses, now: float) -> None:
@@ -151,7 +123,7 @@ def stored_metadata(store: MetadataStore, paper: Paper) -> StoredMetadata:
     )
 
 
-def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[KnownField]:
+def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list[ServiceStatement]:
     """Fields missing from the paper's entry, each from the most authoritative service that has it."""
     own = _own_fields(paper)
     registered = any(item.service in REGISTRARS for item in statements)
@@ -162,8 +134,7 @@ def missing_fields(paper: Paper, statements: Sequence[ServiceStatement]) -> list
     for name, by_service in sorted(_by_field(counting).items()):
         if name not in own:
             order = _CITATION_PRECEDENCE if name == "citations" else _PRECEDENCE
-            service = next(filter(by_service.__contains__, (*order, *by_service)))
-            known.append(KnownField(name, by_service[service].value, service, by_service[service].said_at))
+            known.append(by_service[next(filter(by_service.__contains__, (*order, *by_service)))])
     return known
 
 

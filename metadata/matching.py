@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from ..documents import Paper
 from ..text.words import without_accents
-from .work import Work
+from .service_works import Work
 
 Verdict = Literal["same", "unsure", "different"]
 

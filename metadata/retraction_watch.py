@@ -13,7 +13,7 @@ from ..documents.publication_status import Notice, notice_kind
 from ..documents.safe_files import FileRefusedError, require_regular
 from ..errors import InputError
 from ..stores.metadata_store import RETRACTION_WATCH, MetadataStore
-from .work import doi_in, field_text
+from .service_works import doi_in, field_text
 
 _COLUMNS: Final = ("OriginalPaperDOI", "RetractionDOI", "RetractionDate", "RetractionNature", "Reason")
 _MOST_BYTES: Final = 1_000_000_000  # the file had 60 MB in 2025

@@ -7,6 +7,7 @@ the user's address are not part of the cache key.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -55,48 +56,27 @@ class NotCachedError(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """A service's address and request settings; `private` parameters and headers are not part of the cache key.
-
-    `interval` is the minimum number of seconds between two requests.
-    """
+    """A service's address and request settings."""
 
     name: str
     base_url: str
-    interval: float = 0.0
-    private: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-@dataclass(slots=True)
-class Traffic:
-    """How many answers came from the services and from the cache."""
-
-    requests: int = 0
-    cached: int = 0
+    interval: float = 0.0  # minimum number of seconds between two requests
+    private: Mapping[str, str] = field(default_factory=dict)  # parameters that are not part of the cache key
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # nor are these
 
 
 @dataclass
 class ServiceClient:
-    """Sends requests to one service; use it in a single event loop.
-
-    Args:
-        address: the service.
-        store: the cache of answers.
-        http: the connections; redirects must be off.
-        max_age: seconds for which a stored answer is used.
-        offline: use only the cache, whatever its age.
-        timeout: seconds for one try.
-        traffic: counts the answers.
-    """
+    """Sends requests to one service; use it in a single event loop."""
 
     address: ServiceAddress
-    store: MetadataStore
-    http: httpx.AsyncClient
-    max_age: float
-    offline: bool = False
-    timeout: float = 30.0
+    store: MetadataStore  # the cache of answers
+    http: httpx.AsyncClient  # redirects must be off
+    max_age: float  # seconds for which a stored answer is used
+    offline: bool = False  # use only the cache, whatever its age
+    timeout: float = 30.0  # seconds for one try
     clock: Clock = field(default_factory=Clock)
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: Counter[str] = field(default_factory=Counter)  # answers, by "requests" and "cached"
 
     def __post_init__(self) -> None:
         self._limiter = Limiter(max_concurrency=1, max_retries=_MAX_RETRIES, timeout=self.timeout, clock=self.clock)
@@ -110,7 +90,7 @@ class ServiceClient:
         name = self.address.name
         stored = await asyncio.to_thread(self.store.answer, name, request)
         if stored is not None and (self.offline or self.clock.time() - stored.answered_at <= self.max_age):
-            self.traffic.cached += 1
+            self.traffic["cached"] += 1
             return stored.body
         if self.offline:
             raise NotCachedError(f"{name}: nothing was asked, since --offline was given and the cache has no answer.")
@@ -125,7 +105,7 @@ class ServiceClient:
             if failure.kind in _LASTING:
                 self._given_up = message
             raise ServiceError(message) from error
-        self.traffic.requests += 1
+        self.traffic["requests"] += 1
         answer = ServiceAnswer(status, body, self.clock.time())
         await asyncio.to_thread(self.store.keep_answer, name, request, answer)
         return answer.body
@@ -164,18 +144,14 @@ async def fetch(http: httpx.AsyncClient, url: str, headers: Mapping[str, str], m
                 raise await read_refusal(response)
             if response.status_code < 300:
                 return await read_body(response, most)
-            url = same_host(url, str(response.headers.get("location", "")))
+        location = str(response.headers.get("location", ""))
+        try:
+            target = urljoin(url, location) if location else ""
+            there = urlsplit(target)
+            same = (parts.scheme, parts.hostname, parts.port) == (there.scheme, there.hostname, there.port)
+        except ValueError:
+            target, same = "", False
+        if not same:
+            raise RedirectedError(f"to {host_of(target)}" if target else "to nowhere")
+        url = target
     raise RedirectedError("too often")
-
-
-def same_host(url: str, location: str) -> str:
-    """The target of a redirect on the same host; raises `RedirectedError` for any other."""
-    try:
-        target = urljoin(url, location) if location else ""
-        here, there = urlsplit(url), urlsplit(target)
-        same = (here.scheme, here.hostname, here.port) == (there.scheme, there.hostname, there.port)
-    except ValueError:
-        target, same = "", False
-    if not same:
-        raise RedirectedError(f"to {host_of(target)}" if target else "to nowhere")
-    return target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,18 +19,18 @@ from ..program import NAME
 from ..settings.config import MetadataService, Settings
 from ..settings.key_trust import host_of
 from ..stores.metadata_store import MetadataStore
-from .service_client import ServiceAddress, ServiceClient, ServiceError, Traffic
+from .service_client import ServiceAddress, ServiceClient, ServiceError
 from .service_works import (
     CROSSREF,
     DATACITE,
     OPENALEX,
     SEMANTIC_SCHOLAR,
+    Work,
     crossref_candidates,
     crossref_notices,
     look_up_work,
     semantic_scholar_candidates,
 )
-from .work import Work
 
 if TYPE_CHECKING:
     import httpx
@@ -65,7 +66,7 @@ class Services:
     store: MetadataStore
     http: httpx.AsyncClient
     clock: Clock
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: Counter[str] = field(default_factory=Counter)
 
     async def look_up(self, identifier: Identifier) -> Responses:
         """Look up the work with this identifier at all services; failures are collected, not raised."""

@@ -61,23 +61,18 @@ class Answer:
 class ChatCaller:
     """Calls one chat model; every answer is committed to the journal before it is returned.
 
-    Args:
-        model: the role whose model the settings name, or a custom model, which keeps its own temperature.
-        budget: from which each request is reserved in advance; None sets no limit.
-        context: learns from prompts that are too long for the server; shared with other callers of the same model.
-
     Raises `ConfigurationError`.
     """
 
     def __init__(
         self,
         settings: Settings,
-        model: RoleName | BaseChatModel,
+        model: RoleName | BaseChatModel,  # of the settings, or a custom model, which keeps its own temperature
         *,
         journal: Journal,
         scope: RunScope,
-        budget: Budget | None = None,
-        context: ContextSize | None = None,
+        budget: Budget | None = None,  # from which each request is reserved in advance
+        context: ContextSize | None = None,  # learns from prompts that are too long; shared by callers of the model
     ) -> None:
         if isinstance(model, BaseChatModel):
             self._model, self._identity = model, identify_model(model)
@@ -97,26 +92,18 @@ class ChatCaller:
 
     async def call(
         self,
-        messages: Sequence[BaseMessage],
+        messages: Sequence[BaseMessage],  # only role, content and tool calls enter the journal key
         *,
-        tools: Sequence[Mapping[str, Any]] = (),
-        schema: Mapping[str, Any] | None = None,
-        max_tokens: int | None = None,
-        cache_messages: Sequence[BaseMessage] | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),  # OpenAI function specifications that the model may call
+        schema: Mapping[str, Any] | None = None,  # JSON schema with a title; the answer is text for the caller to check
+        max_tokens: int | None = None,  # limit of the answer, in tokens of the model
+        cache_messages: Sequence[BaseMessage] | None = None,  # for the key, if other wordings are equivalent
         listener: TextListener | None = None,
     ) -> Answer:
         """The answer to `messages`.
 
-        Args:
-            messages: the conversation; only role, content and tool calls enter the journal key.
-            tools: OpenAI function specifications that the model may call.
-            schema: a JSON schema (with a title) requested via `response_format`; the answer is text that the
-                caller validates.
-            max_tokens: limit of the answer, in tokens of the model.
-            cache_messages: the conversation used for the journal key, if other wordings of it are equivalent;
-                defaults to `messages`.
-            listener: receives the text of the answer as it streams, before it is committed; a journaled answer
-                arrives at once. It does not enter the key: streamed and whole answers replay each other.
+        `listener` receives its text as it streams, before it is committed; a journaled answer arrives at once. It does
+        not enter the key: streamed and whole answers replay each other.
 
         Raises `EndpointRefusedError`, `EndpointLostError`, `EndpointBusyError`, `BudgetReachedError` and
         `JournalPausedError`.

@@ -227,10 +227,7 @@ def iterate_async(parts: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
 
 
 def stop_background_loop(seconds: float) -> bool:
-    """End the background loop and its worker threads within `seconds`; returns whether all have ended.
-
-    A later blocking call starts a new one.
-    """
+    """End the background loop and its threads; returns whether all ended in time. A later call starts a new one."""
     if not _running:
         return True
     deadline = time.monotonic() + seconds

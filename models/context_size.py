@@ -65,13 +65,10 @@ _REFUSED: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The token budget of a prompt and its answer, in approximate tokens; without a `size` there is no limit.
-
-    `output` is the limit of one answer.
-    """
+    """The token budget of a prompt and its answer, in approximate tokens; without a `size` there is no limit."""
 
     size: int | None = None
-    output: int = 0
+    output: int = 0  # the limit of one answer
 
     @classmethod
     def of(cls, size: int | None, output: int, part: float = OF_A_TEXT) -> Self:
@@ -153,14 +150,8 @@ def find_refused_size(message: str) -> int | None:
 def infer_context_size(read: int, written: int, *, sent: int, most: int | None, cut: bool) -> int | None:
     """The context size inferred from a truncated prompt or answer; None if there is no sign of truncation.
 
-    Ollama reads only as much of a prompt as fits; llama.cpp ends an answer at the end of the context.
-
-    Args:
-        read: tokens of the prompt, as counted by the server.
-        written: tokens of the answer.
-        sent: characters of the prompt.
-        most: token limit of the answer.
-        cut: whether the answer was cut off.
+    Ollama reads only as much of a prompt as fits; llama.cpp ends an answer at the end of the context. The server counts
+    `read` tokens of the prompt of `sent` characters, and `written` of an answer limited to `most`, perhaps `cut` off.
     """
     size = 0
     if read % _OLLAMA_BLOCK == 0 and read * _LONG_TOKEN < sent:
@@ -199,17 +190,12 @@ _EndpointModel = tuple[str, str]  # endpoint and model
 
 @dataclass(eq=False)
 class Contexts:
-    """The context sizes of the roles that call a chat model, by run.
-
-    Args:
-        roles: the roles that call one.
-        given: the custom model that serves all of them, if any; its server is not queried.
-    """
+    """The context sizes of the roles that call a chat model, by run."""
 
     settings: Settings
     journal: Journal
     roles: Sequence[RoleName]
-    given: BaseChatModel | None = None
+    given: BaseChatModel | None = None  # serves all of them; its server is not queried
     _runs: dict[str, dict[_EndpointModel, ContextSize]] = field(default_factory=dict, init=False)
     _asked: dict[_EndpointModel, int | None] = field(default_factory=dict, init=False)
 

@@ -101,10 +101,7 @@ _OWN_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 
 
 def size_reservation(reservation: Reservation, text: str, around: int) -> Reservation:
-    """The reservation for a request that sends `text`, plus `around` tokens that the server may add.
-
-    The first call for a model blocks.
-    """
+    """The reservation for `text` plus `around` tokens that the server may add; the first call for a model blocks."""
     size = around + len(text.encode("utf-8", "replace"))
     counted = count_tokens(reservation.record.model, text)
     if counted is None:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..citations.csl_styles import style_file
-from ..graph.conversation_graph import build_conversation_graph
-from ..graph.conversation_state import ConversationState, TurnKind
+from ..graph.conversation_graph import TurnKind
 from ..graph.run_events import OnEvent
 from ..graph.session import Session
-from ..stores.backends import Checkpoints, backend_of
+from ..models.journal.records import spent_since
+from ..stores.backends import backend_of
 from ..stores.conversation_register import ConversationEntry, ConversationRegister
 from ..stores.home import Home
 from ..tools.scope import plain_question
 from .execution import can_resume, compile_graph, ignore, locked_for_deletion
 from .publication_notices import with_notices
-from .result_record import StoredRecord, UsageRecord, provenance, spent_since, stored
+from .result_record import StoredRecord, complete_record, stored
 from .run_requests import FOREIGN_SCRIPT, OnNotice, foreign_script
 
 _DAY = 86_400  # seconds
-_ADDED = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost")
+_COUNTS = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,6 @@ class TurnResult:
 
     number: int
     record: StoredRecord
-
-
-@dataclass(frozen=True, slots=True)
-class PausedTurn:
-    """A turn that was started but not finished."""
-
-    asked: str
-    kind: TurnKind
 
 
 async def take_turn(
@@ -73,13 +66,19 @@ async def take_turn(
     register = await asyncio.to_thread(backend.conversations)
     await asyncio.to_thread(register.begin, thread_id)
     async with backend.run_lock(thread_id, on_wait=on_notice), backend.open_checkpoints() as saver:
-        graph = _graph(saver, session)
+        graph = compile_graph("conversation", saver, session)
         config: Any = {"configurable": {"thread_id": thread_id}}
         state = await graph.aget_state(config)
-        await _keep_finished_turn(thread_id, state.values, can_resume(state), session, register)
-        if (finished := await asyncio.to_thread(_finished, thread_id, asked, request.number, register)) is not None:
-            return finished
-        resumes = _pending(state.values, can_resume(state)) == PausedTurn(asked, request.kind)
+        if (past := state.values.get("past")) and not can_resume(state):
+            # The process may have been killed after finishing the last turn, before registering or reporting it.
+            last = await asyncio.to_thread(register.last_turn, thread_id)
+            if last is None or last.number < len(past):
+                await _keep(thread_id, state.values, dict.fromkeys(_COUNTS, 0), session, register)
+        turns = [] if request.number is None else await asyncio.to_thread(register.turns, thread_id)
+        for turn in turns:
+            if (turn.number, turn.asked) == (request.number, asked):
+                return TurnResult(turn.number, stored(turn.record))
+        resumes = _pending(state) == TurnRequest(asked, request.kind)
         if resumes:
             on_notice(f"Resuming this question at step {', '.join(repr(task.name) for task in state.tasks)}.")
         before = await session.usage(thread_id)
@@ -94,63 +93,37 @@ async def take_turn(
     return kept
 
 
-async def paused_turn(thread_id: str, home: Home) -> PausedTurn | None:
+async def paused_turn(thread_id: str, home: Home) -> TurnRequest | None:
     """The conversation's unfinished turn, if any."""
     async with backend_of(home).open_checkpoints() as saver:
-        state = await _graph(saver).aget_state({"configurable": {"thread_id": thread_id}})
-        return _pending(state.values, can_resume(state))
+        graph = compile_graph("conversation", saver)
+        return _pending(await graph.aget_state({"configurable": {"thread_id": thread_id}}))
 
 
-def _pending(values: Any, has_next: bool) -> PausedTurn | None:
-    return PausedTurn(values["asked"], values["turn_kind"]) if has_next and values.get("asked") else None
-
-
-def _finished(thread_id: str, asked: str, number: int | None, register: ConversationRegister) -> TurnResult | None:
-    """Turn `number` if finished: its process may have been killed before reporting it."""
-    turns = register.turns(thread_id) if number is not None else []
-    found = next((turn for turn in turns if (turn.number, turn.asked) == (number, asked)), None)
-    return None if found is None else TurnResult(found.number, stored(found.record))
-
-
-async def _keep_finished_turn(
-    thread_id: str, values: ConversationState | dict[str, Any], has_next: bool, session: Session, register: Any
-) -> None:
-    """Register the last turn if the process was killed after finishing it."""
-    past = values.get("past", [])
-    if not past or has_next:
-        return
-    last = await asyncio.to_thread(register.last_turn, thread_id)
-    if last is None or last.number < len(past):
-        await _keep(thread_id, values, spent_since({}, dict.fromkeys(_ADDED, 0)), session, register)
+def _pending(state: Any) -> TurnRequest | None:
+    values = state.values
+    return TurnRequest(values["asked"], values["turn_kind"]) if can_resume(state) and values.get("asked") else None
 
 
 async def _keep(
-    thread_id: str, values: Any, usage: UsageRecord, session: Session, register: ConversationRegister
+    thread_id: str, values: Any, usage: Mapping[str, Any], session: Session, register: ConversationRegister
 ) -> TurnResult:
     """Store a finished turn; passages are added here, to keep them out of the checkpoints."""
-    past, result = values["past"], values["result"]
+    past, result, library = values["past"], values["result"], session.library
+    asked, question = past[-1]["asked"], past[-1]["question"]
     shown = {"evidence": result["evidence"], "queries": values["queries"]}
-    report = {
-        **result["report"],
-        "title": past[-1]["question"],
-        "library_version": await asyncio.to_thread(session.library.version),
-        **await asyncio.to_thread(provenance, result, shown, session.library),
-    }
-    made = {**result, "asked": past[-1]["asked"], "thread_id": thread_id, "usage": usage, "report": report}
-    record = dict(await asyncio.to_thread(with_notices, stored(made), session))
-    await asyncio.to_thread(register.keep, thread_id, len(past), past[-1]["asked"], past[-1]["question"], record)
-    return TurnResult(len(past), stored(record))
 
+    def keep() -> TurnResult:
+        own = {"asked": asked, "thread_id": thread_id, "usage": usage}
+        record = with_notices(complete_record(result, shown, library, question, library.version(), **own), session)
+        register.keep(thread_id, len(past), asked, question, dict(record))
+        return TurnResult(len(past), record)
 
-def _graph(saver: Checkpoints, session: Session | None = None) -> Any:
-    return compile_graph(build_conversation_graph, "conversation", saver, session)
+    return await asyncio.to_thread(keep)
 
 
 async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
-    """Delete a conversation with its checkpoints, call counts and jobs; cached answers stay in the journal.
-
-    Raises `UnknownConversationError`, and `RunUnderWayError` while a process runs it.
-    """
+    """Delete all of a conversation but journaled answers; raises `UnknownConversationError` and `RunUnderWayError`."""
     backend = backend_of(home)
     register = await asyncio.to_thread(backend.conversations)
     entry = await asyncio.to_thread(register.get, thread_id)

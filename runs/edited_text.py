@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -41,9 +42,8 @@ from ..section_kinds import SectionKind
 from ..stores.backends import backend_of, written_files
 from ..stores.library import Library
 from ..stores.run_register import EditedSentence, RunRecord, WrittenFiles
-from .output_files import free_file_name, with_sources
-from .result_files import ResultFiles
-from .result_record import CitationRecord, StoredRecord, provenance, stored
+from .output_files import ResultFiles, free_file_name, with_sources
+from .result_record import CitationRecord, StoredRecord, complete_record, stored
 
 LONGEST_EDIT: Final = 4000  # characters
 
@@ -64,17 +64,14 @@ class EditedSection:
 
 @dataclass(frozen=True)
 class EditableSection:
-    """A section's record and evidence, and the user's edits by sentence position.
-
-    `first` is the run-wide position of its first sentence, `by_hand` the section as edited in the file.
-    """
+    """A section's record and evidence, and the user's edits by sentence position."""
 
     kind: SectionKind
     record: StoredRecord
     evidence: tuple[Evidence, ...]
-    first: int
+    first: int  # the run-wide position of its first sentence
     edits: Mapping[int, EditedSentence]
-    by_hand: EditedSection | None = None
+    by_hand: EditedSection | None = None  # the section as edited in the file
 
     @cached_property
     def sentences(self) -> Sequence[CitedSentence]:
@@ -89,21 +86,19 @@ class EditableSection:
             for sentence in self.sentences
         ]
 
-    @property
-    def citable(self) -> CitableEvidence:
-        """Evidence an edit may cite."""
-        return CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
+    def marked(self, words: str, place: int, *, sure: bool) -> tuple[str, list[str]]:
+        """The user's words with markers, and their sentences if the user typed a citation in them.
 
-    def marked(self, position: int, words: str) -> str:
-        """Add markers to the user's words for the sentence at a position."""
-        place = position - self.first
-        return self.citable.marked(words, self.sentences[place].text, covered=self.is_covered(place))
-
-    def typed_in(self, words: str, marked: str, place: int) -> list[str]:
-        """The sentences of an edit with markers, if the user typed a citation in it; `place` is the old sentence's."""
+        `place` is the index of the old sentence; if it is not `sure`, its markers are kept only where the citation is
+        shown at the end of a later sentence.
+        """
         inside = 0 <= place < len(self.sentences)
         original, shown = (self.sentences[place].text, self.shown()[place]) if inside else ("", "")
-        return [item.text for item in sentences(marked)] if self.citable.types_citation(words, original, shown) else []
+        covered = inside and self.rendered.sentences[place].covered
+        known = original if sure or covered else MARKER.sub("", self.record["with_markers"])
+        citable = CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
+        marked, typed = citable.marked(words, known, covered=covered), citable.types_citation(words, original, shown)
+        return marked, [item.text for item in sentences(marked)] if typed else []
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
         """The section with these edits, or as edited by hand."""
@@ -116,8 +111,8 @@ class EditableSection:
         done = length = 0
         for position in sorted(edits):
             old = self.sentences[position - self.first]
-            new = self.marked(position, edits[position].text)
-            typed += self.typed_in(edits[position].text, new, position - self.first)
+            new, own = self.marked(edits[position].text, position - self.first, sure=True)
+            typed += own
             pieces += [text[done : old.start], new]
             length += old.start - done
             spans[position] = (length, length + len(new))
@@ -135,10 +130,6 @@ class EditableSection:
     def shown(self) -> list[str]:
         """The sentences as readers see them, without marks for failed checks."""
         return [self.rendered.text[sentence.start : sentence.end] for sentence in self.rendered.sentences]
-
-    def is_covered(self, place: int) -> bool:
-        """Whether the citation of the sentence with this index is shown at the end of a later one."""
-        return 0 <= place < len(self.rendered.sentences) and self.rendered.sentences[place].covered
 
     def places(self) -> list[tuple[int, int]]:
         """Each sentence's span in the record's text, which includes marks."""
@@ -160,11 +151,6 @@ class EditableText:
     sections: tuple[EditableSection, ...]
 
     @property
-    def edited_count(self) -> int:
-        """Number of edited sentences."""
-        return sum(len(section.edited(section.edits).spans) for section in self.sections)
-
-    @property
     def edits(self) -> list[EditedSentence]:
         """All edits in text order."""
         return [edit for section in self.sections for _, edit in sorted(section.edits.items())]
@@ -180,10 +166,7 @@ class EditableText:
 
 
 def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableText:
-    """The text of a finished run with the user's edits.
-
-    Raises `NotEditableError` for unfinished runs and answers.
-    """
+    """A finished run's text with the user's edits; raises `NotEditableError` for an answer or an unfinished run."""
     if run.section == "research":
         raise NotEditableError(
             f"Run {run.thread_id} is an answer; sentences of sections and papers can be edited.",
@@ -191,21 +174,16 @@ def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableTe
         )
     if run.status != "finished" or run.result is None:
         raise NotEditableError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
-    record = stored(run.result)
-    records = record.get("sections") or [record]
-    return EditableText(run, parse_experiment(run.request.get("experiment")), tuple(_sections(records, edits)))
-
-
-def _sections(records: Sequence[Any], edits: Sequence[EditedSentence]) -> list[EditableSection]:
+    whole: Any = stored(run.result)
     sections: list[EditableSection] = []
     first = 0
-    for record in records:
+    for record in whole.get("sections") or [whole]:
         count = len(sentences(record["with_markers"]))
         own = {edit.position: edit for edit in edits if first <= edit.position < first + count}
         evidence = tuple(Evidence.from_dict(item) for item in record["evidence"])
         sections.append(EditableSection(record["section"], record, evidence, first, own))
         first += count
-    return sections
+    return EditableText(run, parse_experiment(run.request.get("experiment")), tuple(sections))
 
 
 def _place(text: str, words: str, start: int) -> tuple[int, int]:
@@ -226,13 +204,13 @@ _NEVER_JUDGED: Final = Verdict("unjudged")  # no reason: the run had no judge
 
 
 async def edited_record(text: EditableText, session: Session, csl: str | None = None) -> StoredRecord:
-    """Build the record of the user's version, optionally in another CSL style; the stored one stays."""
+    """The record of the user's version, optionally in another CSL style; the stored one stays."""
     return await in_thread(_build_record, text, session, csl)
 
 
 def _build_record(text: EditableText, session: Session, csl: str | None) -> StoredRecord:
     original = stored(text.run.result or {})
-    edits = text.edited_count
+    edits = sum(len(section.edited(section.edits).spans) for section in text.sections)
     by_hand = f"{counted(edits, 'sentence')} {'was' if edits == 1 else 'were'} edited by hand."
     notice = f"{original['report']['notice']} {by_hand}".strip()
     is_paper = "sections" in original
@@ -245,22 +223,20 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
     )
     pages: list[RenderedPage] = []
     for section in text.sections:
-        before = pages[-1].shown.numbering if pages else ()
-        pages.append(
-            render_page(_finish_section(section, text, session.library), session.library, options, before=before)
-        )
+        cited = pages[-1].shown.numbering if pages else ()
+        final = _finish_section(section, text, session.library)
+        pages.append(render_page(final, session.library, options, before=cited))
     if is_paper:
         usage = [section.record["usage"] for section in text.sections]
         result = paper_record(pages, usage, original["evidence"], text.experiment.paper_concept.title, notice)
-        result["sections"] = [{**section, "thread_id": text.run.thread_id} for section in result["sections"]]
     else:
         page = pages[0]
         references = page_references(page.papers, page.shown.numbering, options.style, options.csl)
         result = page_record(page, references)
-    values = {"evidence": original["evidence"], "queries": original["report"]["searches"]}
-    kept = {name: original["report"][name] for name in ("title", "library_version")}
-    report = {**result["report"], **kept, **provenance(result, values, session.library)}
-    return stored({**result, "thread_id": text.run.thread_id, "usage": original["usage"], "report": report})
+    before = original["report"]
+    values = {"evidence": original["evidence"], "queries": before["searches"]}
+    own = {"thread_id": text.run.thread_id, "usage": original["usage"]}
+    return complete_record(result, values, session.library, before["title"], before["library_version"], **own)
 
 
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
@@ -292,19 +268,17 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
 
 def _section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
     """Verdicts on the run's sentences from its record, plus those on checked edits."""
-    pairs = zip(section.sentences, section.citations(), strict=True)
-    judged = [(sentence.text, citation) for sentence, own in pairs for citation in own]
-    verdicts = {(text, citation["evidence_id"]): _verdict(citation) for text, citation in judged}
-    found = {pair: verdict for pair, verdict in verdicts.items() if verdict != _NEVER_JUDGED}
+    found: dict[PairKey, Verdict] = {}
+    for sentence, own in zip(section.sentences, section.citations(), strict=True):
+        for citation in own:
+            start, end = citation["decided_by"] or (None, None)
+            spans = [DecidingSpan(at["chunk_id"], at["start"], at["end"]) for at in citation["decided_by_spans"]]
+            verdict = Verdict(citation["verdict"], citation["reason"], start, end, spans=tuple(spans))
+            if verdict != _NEVER_JUDGED:
+                found[sentence.text, citation["evidence_id"]] = verdict
     for edit in section.edits.values():
         found |= verdicts_from(edit.checked.get("verdicts", []))
     return found
-
-
-def _verdict(citation: CitationRecord) -> Verdict:
-    start, end = citation["decided_by"] or (None, None)
-    spans = [DecidingSpan(span["chunk_id"], span["start"], span["end"]) for span in citation["decided_by_spans"]]
-    return Verdict(citation["verdict"], citation["reason"], start, end, spans=tuple(spans))
 
 
 _TITLE = re.compile(r"\A\s*# [^\n]*\n")
@@ -361,10 +335,7 @@ async def export_edited(
 async def with_edited_sections(
     record: StoredRecord, folder: Path, session: Session
 ) -> tuple[StoredRecord, dict[str, Path]]:
-    """Take section texts from files edited in `folder`; returns the paper and these files by section.
-
-    Raises `InputError` for an unreadable file.
-    """
+    """The paper with the texts of files edited in `folder`, and these by section; raises `InputError`."""
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
     if not files:
         return record, files
@@ -386,38 +357,37 @@ def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> 
     found = {}
     for section in record["sections"]:
         path = folder / f"{section['section']}.md"
-        if path.is_file() and not written.has(path) and _run_beside(path) == record["thread_id"]:
-            found[str(section["section"])] = path
+        with suppress(OSError, ValueError, KeyError, TypeError):  # without the record of its run beside it
+            run = json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"]
+            if path.is_file() and not written.has(path) and run == record["thread_id"]:
+                found[str(section["section"])] = path
     return found
 
 
-def _run_beside(path: Path) -> str:
-    """The run id in the `.json` beside a markdown file, or ""."""
-    try:
-        return str(json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
-
-
 def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
-    """A finished run with the text of its edited markdown file.
-
-    Raises `NotEditableError` for a run without sections.
-    """
+    """A finished run with the text of its edited markdown file; raises `NotEditableError` if it has no sections."""
     text = editable_text(run, [])
     body = _body(markdown, run.result or {})
     if len(text.sections) == 1 and "sections" not in (run.result or {}):
         return replace(text, sections=(_by_hand(text.sections[0], body),))
-    bodies = _parts(body, [section.kind for section in text.sections])
+    titles = {section_title(section.kind): section.kind for section in text.sections}
+    pieces = re.split(rf"(?m)^## ({'|'.join(map(re.escape, titles))})[ \t]*$", body)
+    bodies = {titles[title]: words for title, words in zip(pieces[1::2], pieces[2::2], strict=True)}
     if not bodies:
-        headings = ", ".join(f"## {section_title(section.kind)}" for section in text.sections)
+        headings = ", ".join(f"## {title}" for title in titles)
         raise NotEditableError("The file has none of the paper's headings.", help=f"Keep them: {headings}.")
     return replace(text, sections=tuple(_by_hand(section, bodies.get(section.kind, "")) for section in text.sections))
 
 
 def _body(markdown: str, record: Mapping[str, Any]) -> str:
-    """Strip title, references, images and captions from a markdown file."""
-    return _TITLE.sub("", f"{_without_captions(without_comments_and_references(markdown), record)}\n")
+    """Strip title, references, and the images and captions added below the text, from a markdown file."""
+    body = without_comments_and_references(markdown)
+    for figure in record.get("figures", ()):
+        image, _, caption = figure_lines([figure]).partition("\n\n")
+        body = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", body.replace(image, ""))
+        if caption:  # whole paragraphs only: "shown in Figure 1." ends like the caption of an untitled plot
+            body = re.sub(rf"(?m)^{re.escape(caption)}$", "", body)
+    return _TITLE.sub("", f"{body}\n")
 
 
 def _read(file: Path) -> str:
@@ -427,27 +397,11 @@ def _read(file: Path) -> str:
         raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
 
 
-def _without_captions(body: str, result: Mapping[str, Any]) -> str:
-    """Strip the images and captions added below the text."""
-    for figure in result.get("figures", ()):
-        image, _, caption = figure_lines([figure]).partition("\n\n")
-        body = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", body.replace(image, ""))
-        if caption:  # whole paragraphs only: "shown in Figure 1." ends like the caption of an untitled plot
-            body = re.sub(rf"(?m)^{re.escape(caption)}$", "", body)
-    return body
-
-
-def _parts(body: str, kinds: Sequence[str]) -> dict[str, str]:
-    """Split the text by section headings."""
-    titles = {section_title(kind): kind for kind in kinds}
-    pieces = re.split(rf"(?m)^## ({'|'.join(map(re.escape, titles))})[ \t]*$", body)
-    return {titles[title]: words for title, words in zip(pieces[1::2], pieces[2::2], strict=True)}
-
-
 def _by_hand(section: EditableSection, body: str) -> EditableSection:
     """The section with this text; unchanged sentences keep their markers."""
     known = {inert(shown): place for place, shown in enumerate(section.shown())}
-    known |= {inert(words): place for place, words in enumerate(_marked(section))}
+    as_in_file = (section.record["text"][start:end] for start, end in section.places())  # with marks for failed checks
+    known |= {inert(words): place for place, words in enumerate(as_in_file)}
     lines: list[str] = []
     typed: list[str] = []
     for line in body.strip().splitlines():
@@ -459,9 +413,8 @@ def _by_hand(section: EditableSection, body: str) -> EditableSection:
             if (place := places[number]) is not None:
                 marked = section.sentences[place].text
             else:
-                beside = _place_among(places, number)
-                marked = _marked_by_hand(section, sentence.text, beside)
-                typed += section.typed_in(sentence.text, marked, beside)
+                marked, own = section.marked(sentence.text, _place_among(places, number), sure=False)
+                typed += own
             pieces += [line[done : sentence.start], marked]
             done = sentence.end
         lines.append("".join([*pieces, line[done:]]))
@@ -477,15 +430,3 @@ def _place_among(places: Sequence[int | None], number: int) -> int:
         return found[0] - (found[1] - number)
     earlier = [(place, other) for other, place in enumerate(places[:number]) if place is not None]
     return earlier[-1][0] + number - earlier[-1][1] if earlier else -1
-
-
-def _marked_by_hand(section: EditableSection, words: str, place: int) -> str:
-    """A sentence changed in the file, with markers; one at the place of a covered sentence keeps its markers."""
-    if section.is_covered(place):
-        return section.citable.marked(words, section.sentences[place].text, covered=True)
-    return section.citable.marked(words, MARKER.sub("", section.record["with_markers"]))
-
-
-def _marked(section: EditableSection) -> list[str]:
-    """The sentences as in the file, with marks for failed checks."""
-    return [section.record["text"][start:end] for start, end in section.places()]

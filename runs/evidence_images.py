@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -45,16 +45,13 @@ def cited_pages(record: Mapping[str, Any], library: Library, file_of: Callable[[
             size += len(found[identifier])
         except FileRefusedError as error:
             refused.setdefault(str(error), []).append(place)
-    notices = (
-        f"{counted(len(places), 'page image')} left out of the report ({why}): {_named(places)}."
-        for why, places in refused.items()
-    )
+    notices = []
+    for why, places in refused.items():
+        unique = list(dict.fromkeys(places))
+        more = f" and {len(unique) - _NAMED} more" if len(unique) > _NAMED else ""
+        left_out = f"{counted(len(places), 'page image')} left out of the report ({why})"
+        notices.append(f"{left_out}: {'; '.join(unique[:_NAMED])}{more}.")
     return CitedPages(found, tuple(notices))
-
-
-def _named(places: Sequence[str]) -> str:
-    unique = list(dict.fromkeys(places))
-    return "; ".join(unique[:_NAMED]) + (f" and {len(unique) - _NAMED} more" if len(unique) > _NAMED else "")
 
 
 def _places(

@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
 from ..citations.csl_styles import style_file
 from ..errors import CiteloomError, InputError, PausedError
 from ..experiment import PLOT_FILE
+from ..graph.conversation_graph import build_conversation_graph
 from ..graph.graphs import build_paper_graph, build_research_graph, build_section_graph
 from ..graph.nodes.finish import render_record, rendered_paper
 from ..graph.run_events import Event, OnEvent
@@ -24,10 +26,15 @@ from ..stores.backends import Backend, Checkpoints, backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, NewRun, RunRecord, RunRegister
 from .publication_notices import with_notices
-from .result_record import StoredRecord, provenance, stored
+from .result_record import StoredRecord, complete_record, stored
 from .run_requests import OnNotice, RunRequest
 
-_BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {"paper": build_paper_graph, "research": build_research_graph}
+_BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "section": build_section_graph,
+    "paper": build_paper_graph,
+    "research": build_research_graph,
+    "conversation": build_conversation_graph,
+}
 _session: ContextVar[Session] = ContextVar("session of the current run")
 
 
@@ -110,14 +117,23 @@ async def _advance(
     on_event: OnEvent,
     on_notice: OnNotice,
 ) -> RunResult:
-    graph = _graph(request.kind, saver, session)
+    graph = compile_graph(request.kind, saver, session)
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
+    # Checkpoints that are older than the entry in the register are of a run whose entry was lost.
+    earlier = bool(state.created_at) and datetime.fromisoformat(state.created_at).timestamp() < run.started_at
+    if earlier and run.fresh:
+        await session.journal.forget(run.thread_id)
+        await saver.adelete_thread(run.thread_id)
+        state = await graph.aget_state(config)
     given: Any = None
     if can_resume(state):
-        on_notice(f"Resuming run {run.thread_id} at {_place(request.kind, state)}.")
+        earlier = False
+        steps = f"step {', '.join(repr(task.name) for task in state.tasks)}"
+        section = f"the {state.values['section']}, " if request.kind == "paper" and "section" in state.values else ""
+        on_notice(f"Resuming run {run.thread_id} at {section}{steps}.")
     elif not state.values.get("result"):
-        given = request.graph_input()
+        earlier, given = False, request.graph_input()
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
             on_event(cast(Event, event))
@@ -127,30 +143,25 @@ async def _advance(
         raise
     record = await _complete(values["result"], values, run, session)
     await asyncio.to_thread(register.mark, run.thread_id, "finished", result=dict(record))
-    return RunResult(record, finished_earlier=False)
+    return RunResult(record, finished_earlier=earlier)
 
 
-def _graph(kind: str, saver: Checkpoints, session: Session | None = None) -> Any:
-    """The graph for a kind of run."""
-    name = kind if kind in _BUILDERS else "section"
-    return compile_graph(_BUILDERS.get(name, build_section_graph), name, saver, session)
-
-
-def compile_graph(build: Callable[..., Any], name: str, saver: Checkpoints, session: Session | None = None) -> Any:
-    """A graph with its checkpoints; without a session, only its state can be read."""
+def compile_graph(kind: str, saver: Checkpoints, session: Session | None = None) -> Any:
+    """The graph for a kind of run, with its checkpoints; without a session, only its state can be read."""
     if session is not None:
         _session.set(session)
-    return _built(build).compile(checkpointer=saver, name=name)
+    name = kind if kind in _BUILDERS else "section"
+    return _build_graph(name).compile(checkpointer=saver, name=name)
 
 
-@lru_cache(maxsize=4)
-def _built(build: Callable[..., Any]) -> Any:
+@cache
+def _build_graph(name: str) -> Any:
     """An uncompiled graph, cached: building it is the slowest step before a run's first event."""
-    return build(_current_session)
 
+    async def current_session(_: object) -> Session:
+        return _session.get()
 
-async def _current_session(_: object) -> Session:
-    return _session.get()
+    return _BUILDERS[name](current_session)
 
 
 def can_resume(state: Any) -> bool:
@@ -160,12 +171,6 @@ def can_resume(state: Any) -> bool:
     cancelled at that moment, it also has an error, and LangGraph would end there.
     """
     return bool(state.next) or bool(state.tasks and not any(task.error for task in state.tasks))
-
-
-def _place(kind: str, state: Any) -> str:
-    """Where a run stopped: the step, and section of a paper."""
-    steps = f"step {', '.join(repr(task.name) for task in state.tasks)}"
-    return f"the {state.values['section']}, {steps}" if kind == "paper" and "section" in state.values else steps
 
 
 async def _note_stop(
@@ -183,17 +188,14 @@ async def _note_stop(
 
 
 async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult:
-    """Return the stored result, re-rendered if necessary; no model calls.
-
-    Re-renders if the citation style or `strict` changed.
-    """
+    """The stored result, rendered again without model calls if the citation style or `strict` changed."""
     record = stored(run.result or {})
     settings = session.settings
     style = session.answer_style if run.section == "research" else settings.cite_style
     asked = {"cite_style": style, "csl": settings.csl, "strict": settings.strict}
     if any(record.get(name) != value for name, value in asked.items()):
-        state = await _graph(run.section, saver, session).aget_state({"configurable": {"thread_id": run.thread_id}})
-        values = cast(Any, state.values)
+        graph = compile_graph(run.section, saver, session)
+        values: Any = (await graph.aget_state({"configurable": {"thread_id": run.thread_id}})).values
         # The finished text stays; later retractions become warnings.
         as_finished = session.with_settings(cite_retracted=True)
         again = await (rendered_paper if run.section == "paper" else render_record)(values, as_finished)
@@ -202,21 +204,14 @@ async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints
 
 
 async def _complete(result: dict[str, Any], values: Any, run: RunRecord, session: Session) -> StoredRecord:
-    """Build the record to store. Passages are added only here, to keep texts out of the graph's checkpoints."""
-    sections = [{**section, "thread_id": run.thread_id} for section in result.get("sections", ())]
-    record = {
-        **result,
-        **({"sections": sections} if sections else {}),
-        "thread_id": run.thread_id,
-        "usage": await session.usage(run.thread_id),
-        "report": {
-            **result["report"],
-            "title": run.title,
-            "library_version": run.library_version,
-            **await asyncio.to_thread(provenance, result, values, session.library),
-        },
-    }
-    return await asyncio.to_thread(with_notices, stored(record), session)
+    """The record to store. Passages are added only here, to keep texts out of the graph's checkpoints."""
+    own = {"thread_id": run.thread_id, "usage": await session.usage(run.thread_id)}
+
+    def complete() -> StoredRecord:
+        record = complete_record(result, values, session.library, run.title, run.library_version, **own)
+        return with_notices(record, session)
+
+    return await asyncio.to_thread(complete)
 
 
 async def delete_run(home: Home, thread_id: str) -> RunRecord:
@@ -274,4 +269,4 @@ async def state_values(home: Home, thread_id: str) -> dict[str, Any]:
     run = await asyncio.to_thread((await asyncio.to_thread(backend.runs)).get, thread_id)
     async with backend.open_checkpoints() as saver:
         config: Any = {"configurable": {"thread_id": run.thread_id}}
-        return dict((await _graph(run.section, saver).aget_state(config)).values)
+        return dict((await compile_graph(run.section, saver).aget_state(config)).values)

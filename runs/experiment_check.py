@@ -52,29 +52,22 @@ def check_experiment(
     with_plots: Callable[[Experiment], Experiment] = lambda experiment: experiment,
     left_out: Sequence[UnusableField] = (),
 ) -> ExperimentReport:
-    """Check the content of an `exp.json`; `with_plots` finds its images, and only its errors are raised.
-
-    `left_out` are problems of fields that are no longer in `data`.
-    """
+    """Check an `exp.json`; `with_plots` finds its images, `left_out` are problems of fields no longer in `data`."""
     try:
         experiment = with_plots(parse_experiment(data, left_out=left_out))
     except InputError as error:
         usable, found = examine_experiment(data) if isinstance(data, dict) else (Experiment(), [])
         problems = [*left_out, *found]
         lacking = {kind: missing_fields(usable, kind, problems) for kind in SECTION_KINDS} if problems else {}
-        return {"problems": _problems(error), "missing": lacking, "warnings": [], "ready": []}
+        issues = error.issues if isinstance(error, ExperimentError) else ()
+        said: list[FieldProblem] = [
+            {"field": field, "message": f"{wrong[0].upper()}{wrong[1:].removesuffix('.')}."} for field, wrong in issues
+        ]
+        whole: list[FieldProblem] = [{"field": "", "message": error.message.removeprefix("experiment: ")}]
+        return {"problems": said or whole, "missing": lacking, "warnings": [], "ready": []}
     missing = {kind: missing_fields(experiment, kind) for kind in SECTION_KINDS}
     ready = [kind for kind, groups in missing.items() if not groups]
     return {"problems": [], "missing": missing, "warnings": list(experiment_warnings(experiment)), "ready": ready}
-
-
-def _problems(error: InputError) -> list[FieldProblem]:
-    if not isinstance(error, ExperimentError) or not error.issues:
-        return [{"field": "", "message": error.message.removeprefix("experiment: ")}]
-    return [
-        {"field": field, "message": f"{wrong[0].upper()}{wrong[1:].removesuffix('.')}."}
-        for field, wrong in error.issues
-    ]
 
 
 def shorten_body(body: bytes) -> tuple[bytes, list[UnusableField]]:

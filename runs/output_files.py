@@ -1,14 +1,19 @@
-"""Writes the files of a section, paper or answer: text in all formats, bibliography, report and record."""
+"""The files of a finished run, rendered from its stored record for the output folder and for downloads."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from ..citations.export.evidence_report import ReportImages
-from ..citations.export.pandoc_formats import FORMATS, Format
-from ..citations.export.plot_figures import unshown_figures
+from ..citations.csl_styles import style_file
+from ..citations.export.evidence_report import ReportImages, evidence_report
+from ..citations.export.latex_output import find_engine, make_pdf
+from ..citations.export.pandoc_formats import FORMATS, PANDOC_FORMATS, Format, PandocFormat, convert
+from ..citations.export.plot_figures import as_references, images_of, unshown_figures, with_figures
 from ..citations.export.section_files import (
     ExportError,
     FreeName,
@@ -16,18 +21,129 @@ from ..citations.export.section_files import (
     file_stem,
     free_name,
     prepare_folder,
+    slug,
     there,
     write_atomically,
     write_texts,
+    zip_files,
 )
 from ..citations.html_escaping import inert
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..stores.backends import written_files
+from ..stores.backends import backend_of, written_files
 from ..stores.home import Home
 from ..stores.run_register import WrittenFiles
-from .result_files import ALWAYS, ResultFiles, json_text, name_of
 from .result_record import ResultRecord, StoredRecord, public_record as public_record, stored
+
+ALWAYS: Final = ("md", "bib", "evidence.html", "json")
+
+
+class UnknownFileError(InputError):
+    """A result has no file of this name."""
+
+
+def stem_of(record: StoredRecord, stem: str = "") -> str:
+    """The name of a record's files without extension: `stem`, else the section or the question's first words."""
+    return file_stem(stem or (str(record["section"]) if "section" in record else slug(record["question"])))
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """The files of a record, named `stem`."""
+
+    record: StoredRecord
+    stem: str
+    images: Mapping[str, bytes]  # of its figures, by file name
+    shown: ReportImages = field(default_factory=ReportImages)  # those of the evidence report
+
+    @classmethod
+    def of(
+        cls, record: StoredRecord, home: Home | None, stem: str = "", shown: ReportImages | None = None
+    ) -> ResultFiles:
+        """Create from a record; blocks to read its figures' images, of a library in a database from its `home`."""
+        name = stem_of(record)
+        named = _with_figures_called(record, name, stem or name)
+        find = Path if home is None else backend_of(home).plots().file
+        return cls(named, stem or name, images_of(named["figures"], find), shown or ReportImages())
+
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        """Figures with an image."""
+        return [figure for figure in self.record["figures"] if figure["file"] in self.images]
+
+    @property
+    def image_suffixes(self) -> list[str]:
+        """File suffixes of the figures' images, after `stem` and a dot."""
+        return [file.removeprefix(f"{self.stem}.") for file in self.images]
+
+    @property
+    def suffixes(self) -> list[str]:
+        """Suffixes of all available files: those always written, other formats, and images of figures."""
+        formats = [name for name in FORMATS if name != "pdf" or find_engine()]
+        return [*ALWAYS, *formats, *self.image_suffixes]
+
+    def names(self) -> list[str]:
+        """The file names."""
+        return [f"{self.stem}.{suffix}" for suffix in self.suffixes]
+
+    def named(self, name: str) -> bytes:
+        """Render a file by name; raises `UnknownFileError`, and as `content`."""
+        if name not in self.names():
+            raise UnknownFileError(f"This result has no file {name!r}.", help=f"It has {', '.join(self.names())}.")
+        return self.content(name.removeprefix(f"{self.stem}."))
+
+    def content(self, suffix: str) -> bytes:
+        """Render a file; blocks. Raises `ExportError` if pandoc rejects a format."""
+        if suffix in self.image_suffixes:
+            return self.images[f"{self.stem}.{suffix}"]
+        if suffix == "md":
+            return as_bytes(self.record["markdown"])
+        if suffix == "bib":
+            return as_bytes(self.record["bibliography"])
+        if suffix == "evidence.html":
+            return as_bytes(evidence_report(self.record, self.shown))
+        if suffix == "json":
+            return as_bytes(json_text(self.record))
+        if suffix == "zip":
+            return zip_files(
+                {f"{self.stem}.{name}": self.content(name) for name in ("tex", "bib", *self.image_suffixes)}
+            )
+        if suffix == "pdf":
+            return make_pdf(self._converted("tex", written_out=True), self.images)
+        return self._converted(next(target for target in PANDOC_FORMATS if target == suffix))
+
+    def _converted(self, target: PandocFormat, *, written_out: bool = False) -> bytes:
+        record = self.record
+        made = convert(
+            with_figures(record["manuscript"], self.figures, target, None if target == "tex" else self.images),
+            record["bibliography"],
+            target,
+            csl=style_file(record["csl"]),
+            bibliography_name=self.stem,
+            title=record.get("title", ""),
+            cited_too=sorted({key for citation in record["own_citations"] for key in citation["keys"]}),
+            notice=record["report"]["notice"],
+            numbered=record["cite_style"] == "numeric",
+            written_out=written_out,
+        )
+        return as_references(made.decode("utf-8"), self.figures).encode() if target == "tex" else made
+
+
+def json_text(record: StoredRecord, files: Mapping[str, str] | None = None) -> str:
+    """The content of the JSON file; `files` maps each format to its path."""
+    return json.dumps(public_record(record, files), ensure_ascii=False, indent=2) + "\n"
+
+
+def _with_figures_called(record: StoredRecord, name: str, stem: str) -> StoredRecord:
+    """Rename the record's figure files from `name` to `stem`."""
+    if name == stem or not record["figures"]:
+        return record
+    figures = [{**item, "file": f"{stem}.{item['file'].partition('.')[2]}"} for item in record["figures"]]
+    markdown = record["markdown"]
+    for old, new in zip(record["figures"], figures, strict=True):
+        for shown in ("[{0}]({0})", "]({0})"):
+            markdown = markdown.replace(shown.format(old["file"]), shown.format(new["file"]))
+    return {**record, "figures": figures, "markdown": markdown}
 
 
 async def save(
@@ -88,23 +204,32 @@ async def save_section(
     failed write loses nothing: the finished run is in the register, and repeating the command writes it again.
     """
     wanted = tuple(dict.fromkeys(formats))
-    name = file_stem(stem or name_of(record))
+    name = stem_of(record, stem)
 
     def write() -> ResultRecord:
         written = written_files(home)
-        suffixes = [*wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
+        suffixes = [*ALWAYS, *wanted, *(figure["file"].partition(".")[2] for figure in record["figures"])]
+        find_name = partial(free_file_name, out, name, suffixes, written, force=force)
         while True:
-            free = _free(out, name, suffixes, written, force)
+            free = find_name()
             files = ResultFiles.of(record, home, free.stem, images)
             beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
-            made, failed = _converted(files, [*wanted, *ours])
-            if free == _free(out, name, suffixes, written, force):  # unless edited meanwhile
+            made: dict[str, bytes] = {}
+            failed: dict[str, ExportError] = {}
+            for target in (*wanted, *ours):
+                try:
+                    made[target] = files.content(target)
+                except ExportError as problem:
+                    failed[target] = problem
+            if free == find_name():  # unless edited meanwhile
                 break
-        old = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
+        formats_left = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
+        old = [file for file in formats_left if there(out / file)]
+        are_old = "is not of this run" if len(old) == 1 else "are not of this run"
         notices = [
             *free.notices(),
-            *_named_as_old([file for file in old if there(out / file)]),
+            *([f"{', '.join(old)} {are_old}: kept as before."] if old else []),
             *unshown_figures(files.figures, free.stem, ["md", *made]),
         ]
         whole: StoredRecord = {**files.record, "warnings": [*notices, *record["warnings"]]}
@@ -120,10 +245,6 @@ async def save_section(
     return await in_thread(write)
 
 
-def _free(out: Path, name: str, formats: Sequence[str], written: WrittenFiles, force: bool) -> FreeName:
-    return free_file_name(out, name, (*ALWAYS, *formats), written, force=force)
-
-
 def free_file_name(
     out: Path, name: str, suffixes: Sequence[str], written: WrittenFiles, *, force: bool = False
 ) -> FreeName:
@@ -134,12 +255,9 @@ def free_file_name(
 def write_own_file(
     path: Path, content: str, *, home: Home | None = None, force: bool = False
 ) -> tuple[Path, list[str]]:
-    """Write one file, numbered if the existing one was edited; returns its path and a warning if so.
-
-    Blocks; raises `InputError`.
-    """
+    """Write one file, numbered if the existing one was edited, which a warning says; blocks. Raises `InputError`."""
     written = written_files(home)
-    free = FreeName(path.stem) if force else free_name(path.parent, path.stem, [path.suffix[1:]], written.has)
+    free = free_file_name(path.parent, path.stem, [path.suffix[1:]], written, force=force)
     target = path.with_name(f"{free.stem}{path.suffix}")
     prepare_folder(path.parent)
     written.note([as_bytes(content)])
@@ -148,23 +266,3 @@ def write_own_file(
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from error
     return target, free.notices()
-
-
-def _named_as_old(files: Sequence[str]) -> list[str]:
-    """A warning about files of other formats that another run left."""
-    if not files:
-        return []
-    is_old = "is not of this run" if len(files) == 1 else "are not of this run"
-    return [f"{', '.join(files)} {is_old}: kept as before."]
-
-
-def _converted(files: ResultFiles, formats: Sequence[Format]) -> tuple[dict[str, bytes], dict[str, ExportError]]:
-    """Contents by format, and errors of failed formats."""
-    made: dict[str, bytes] = {}
-    failed: dict[str, ExportError] = {}
-    for target in formats:
-        try:
-            made[target] = files.content(target)
-        except ExportError as error:
-            failed[target] = error
-    return made, failed

@@ -21,10 +21,7 @@ _SHOWN: Final = 60
 
 
 def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
-    """Update a record with its papers' current status, and a warning for each unreliable one.
-
-    Blocks.
-    """
+    """Update a record with its papers' current status, and a warning for each unreliable one; blocks."""
     papers = _papers_of(record, session.library)
     statuses = session.metadata.statuses(papers.values())
     return stored(_with_statuses(record, papers, statuses))
@@ -33,8 +30,13 @@ def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
 def _with_statuses(
     record: Mapping[str, Any], papers: Mapping[str, Paper], statuses: Mapping[str, PublicationStatus]
 ) -> dict[str, Any]:
-    cited = _cited_keys(record)
-    warnings = [line for key in sorted(cited) for line in _warning(key, statuses.get(key))]
+    warnings = []
+    for key in sorted(_cited_keys(record)):
+        status = statuses.get(key, PublicationStatus())
+        if status.retracted:
+            warnings.append(f"Cites a retracted paper: {key}. {status.retraction_line()}")
+        elif status.label == "expression of concern":
+            warnings.append(f"Cites a paper with an expression of concern: {key}. {status.lines()[-1]}")
     changed = {**record, "warnings": list(dict.fromkeys([*record.get("warnings", ()), *warnings]))}
     if "sections" in record:
         changed["sections"] = [_with_statuses(section, papers, statuses) for section in record["sections"]]
@@ -48,20 +50,13 @@ def _with_statuses(
     return changed
 
 
-def _warning(key: str, status: PublicationStatus | None) -> Iterator[str]:
-    if status is not None and status.retracted:
-        yield f"Cites a retracted paper: {key}. {status.retraction_line()}"
-    elif status is not None and status.label == "expression of concern":
-        yield f"Cites a paper with an expression of concern: {key}. {status.lines()[-1]}"
-
-
 def _cited_keys(record: Mapping[str, Any]) -> set[str]:
     """The keys that a text cites, including the user's own citations."""
     own = (key for citation in record.get("own_citations", ()) for key in citation.get("keys", ()))
     return {citation["key"] for citation in record.get("citations", ())} | set(own)
 
 
-def _papers_of(record: Mapping[str, Any], library: Library | None) -> dict[str, Paper]:
+def _papers_of(record: Mapping[str, Any], library: Library) -> dict[str, Paper]:
     """A record's papers: from the library, else from its references."""
     papers = {
         entry["key"]: Paper(
@@ -74,7 +69,7 @@ def _papers_of(record: Mapping[str, Any], library: Library | None) -> dict[str, 
         for entry in record.get("references", ())
     }
     listed = {item["key"] for item in record.get("evidence", ())} | _cited_keys(record)
-    known = {} if library is None else library.records()
+    known = library.records()
     return papers | {key: known[key].paper for key in listed | set(papers) if key in known}
 
 

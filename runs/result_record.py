@@ -129,12 +129,6 @@ class StoredRecord(_ResultRecord):
     report: dict[str, Any]
 
 
-def spent_since(before: Mapping[str, Any], after: Mapping[str, Any]) -> UsageRecord:
-    """The difference of two usages of a run; its cost is None if a price is unknown."""
-    spent = {name: None if value is None else value - (before.get(name) or 0) for name, value in after.items()}
-    return cast(UsageRecord, spent)
-
-
 def stored(record: Mapping[str, Any]) -> StoredRecord:
     """Cast the register's plain data to its record type."""
     return cast(StoredRecord, record)
@@ -147,44 +141,42 @@ def public_record(
     public: dict[str, Any] = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
     texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
     if "citations" in record:
-        public["citations"] = [_with_chunk(citation, texts) for citation in record["citations"]]
+        # So that `chunk_text[start:end] == quote` can be checked without the library; None if the paper was removed
+        # before the run finished.
+        public["citations"] = [
+            {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}
+            for citation in record["citations"]
+        ]
     papers = record.get("report", {}).get("papers", {})
     for name in ("citations", "evidence") if papers else ():
-        public[name] = [_with_ocr(item, papers.get(item["key"], {})) for item in public[name]]
+        by_ocr = {key: paper.get("ocr_pages", ()) for key, paper in papers.items()}
+        public[name] = [
+            {**item, "ocr": True} if item["page"] in by_ocr.get(item["key"], ()) else item for item in public[name]
+        ]
     public["files"] = dict(files or record.get("files") or {})
     if "sections" in record:
         public["sections"] = [public_record(section, passages=texts) for section in record["sections"]]
     return cast(ResultRecord, inert_record(public))
 
 
-def _with_ocr(item: dict[str, Any], paper: Mapping[str, Any]) -> dict[str, Any]:
-    """The citation or evidence, with `ocr` if its page was read by OCR."""
-    return {**item, "ocr": True} if item["page"] in paper.get("ocr_pages", ()) else item
+def complete_record(
+    result: Mapping[str, Any], values: Mapping[str, Any], library: Library, title: str, version: str, **more: Any
+) -> StoredRecord:
+    """The record to store: `more` fields of the whole run, and in the report searches, passages, quotes and papers.
 
+    It is made from the `result` as rendered and the state's `values`, which hold no texts: the library, now of this
+    `version`, provides them. Blocks.
 
-def _with_chunk(citation: CitationRecord, texts: Mapping[str, str]) -> CitationRecord:
-    """Add the chunk's text to a citation, to check `chunk_text[start:end] == quote` without the library.
-
-    None if the paper was removed before the run finished.
-    """
-    return {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}
-
-
-def provenance(result: Mapping[str, Any], values: Mapping[str, Any], library: Library) -> dict[str, Any]:
-    """Searches in order, `passages` by id of the cited evidence, and `papers` by key.
-
-    Args:
-        result: the section's record.
-        values: the run state it was made from.
-        library: provides the texts; blocks.
-
-    `quotes` holds all evidence as shown to readers, with an ellipsis where a sentence is cut. Passages that no longer
-    exist are left out; their quotes stay in the record.
+    `passages` holds the cited evidence by id, `quotes` all evidence as shown to readers, with an ellipsis where a
+    sentence is cut. Passages that no longer exist are left out; their quotes stay in the record.
     """
     evidence = [Evidence.from_dict(record) for record in values.get("evidence", [])]
     cited = {citation["evidence_id"] for citation in result["citations"]}
     sources, _ = sources_for(library, evidence)
-    return {
+    report = {
+        **result["report"],
+        "title": title,
+        "library_version": version,
         "searches": searches_of(values.get("queries", [])),
         "passages": {source.evidence.id: source.text for source in sources if source.evidence.id in cited},
         "quotes": {
@@ -192,6 +184,8 @@ def provenance(result: Mapping[str, Any], values: Mapping[str, Any], library: Li
         },
         "papers": {key: found for key in sorted({item.key for item in evidence}) if (found := _paper(library, key))},
     }
+    sections = [{**section, "thread_id": more["thread_id"]} for section in result.get("sections", ())]
+    return stored({**result, **({"sections": sections} if sections else {}), **more, "report": report})
 
 
 def _paper(library: Library, key: str) -> dict[str, Any]:

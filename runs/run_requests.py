@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, cast
 
 from ..errors import ConfigurationError, InputError
@@ -32,29 +32,10 @@ OnNotice = Callable[[str], None]
 # Settings that affect which evidence is found or what is written. Not the citation style, applied to the
 # finished text, nor concurrency and retries, which only affect the duration.
 TEXT_SETTINGS: Final = (
-    "temperature",
-    "retrieval_mode",
-    "rerank",
-    "top_k_initial",
-    "top_k_final",
-    "per_paper",
-    "window_tokens",
-    "read_tokens",
-    "search_tokens",
-    "paper_share",
-    "vector_weight",
-    "llm_weight",
-    "score_threshold",
-    "max_search_iterations",
-    "max_repairs",
-    "summary_words",
-    "depth",
-    "section_words",
-    "max_output_tokens",
-    "context_tokens",
-    "enough_findings",
-    "cite_retracted",
-)
+    "temperature retrieval_mode rerank top_k_initial top_k_final per_paper window_tokens read_tokens search_tokens "
+    "paper_share vector_weight llm_weight score_threshold max_search_iterations max_repairs summary_words depth "
+    "section_words max_output_tokens context_tokens enough_findings cite_retracted"
+).split()
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
 # The only settings that the register stores and that are read back.
 KEPT_SETTINGS: Final = frozenset(
@@ -83,10 +64,7 @@ def _fingerprint(kind: str, request: Mapping[str, Any], session: Session) -> str
 
 
 def settings_record(settings: Settings) -> dict[str, Any]:
-    """Settings needed to resume a run by id: all in the fingerprint.
-
-    No API keys or addresses containing one: keys stay in the environment.
-    """
+    """The settings of the fingerprint, to resume a run by id; no keys, nor addresses that contain one."""
     kept = settings.model_dump(mode="json", include=set(KEPT_SETTINGS))
     return {
         name: shown_address(value) if name.endswith("_base_url") else value
@@ -107,17 +85,13 @@ def required_kinds(kind: RunKind) -> tuple[SectionKind, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SectionRequest:
-    """A request for a section, or a paper of all six.
-
-    `source` names the experiment in errors; `fresh` ignores earlier answers; `thread_id` resumes this run instead of
-    the latest one for the same request.
-    """
+    """A request for a section, or a paper of all six."""
 
     kind: RunKind
     experiment: Experiment
-    source: str = "experiment"
-    fresh: bool = False
-    thread_id: str | None = None
+    source: str = "experiment"  # names it in errors
+    fresh: bool = False  # ignore answers of earlier runs
+    thread_id: str | None = None  # resume this run instead of the latest one for the same request
 
     @property
     def title(self) -> str:
@@ -161,36 +135,21 @@ FOREIGN_SCRIPT = (
 
 @dataclass(frozen=True, slots=True)
 class ResearchRequest:
-    """A question and its limits; None takes the value from the settings.
+    """A question and its limits; None takes the value from the settings."""
 
-    Args:
-        question: as the user typed it.
-        sources: maximum number of papers that the answer may cite.
-        words: requested length.
-        min_year: first year of publication, `max_year` the last.
-        venue: a part of the venue's name.
-        papers: keys of papers to search within.
-        single_shot: search once, without the agent.
-        fresh: ignore answers of earlier runs.
-        thread_id: resume this existing run.
-        turns: earlier questions of the conversation with their answers.
-        follow_up: it may refer to them.
-        recalled: evidence cited by these answers, as plain data.
-    """
-
-    question: str
-    sources: int | None = None
-    words: int | None = None
-    min_year: int | None = None
-    max_year: int | None = None
-    venue: str = ""
-    papers: tuple[str, ...] = ()
-    single_shot: bool = False
-    fresh: bool = False
-    thread_id: str | None = None
-    turns: tuple[TurnRecord, ...] = ()
-    follow_up: bool = False
-    recalled: tuple[dict[str, Any], ...] = field(default=())
+    question: str  # as the user typed it
+    sources: int | None = None  # maximum number of papers that the answer may cite
+    words: int | None = None  # requested length
+    min_year: int | None = None  # first year of publication
+    max_year: int | None = None  # last year of publication
+    venue: str = ""  # a part of the venue's name
+    papers: tuple[str, ...] = ()  # keys of papers to search within
+    single_shot: bool = False  # search once, without the agent
+    fresh: bool = False  # ignore answers of earlier runs
+    thread_id: str | None = None  # resume this existing run
+    turns: tuple[TurnRecord, ...] = ()  # earlier questions of the conversation with their answers
+    follow_up: bool = False  # it may refer to them
+    recalled: tuple[dict[str, Any], ...] = ()  # evidence cited by these answers, as plain data
 
     @property
     def kind(self) -> Literal["research"]:
@@ -233,13 +192,6 @@ class ResearchRequest:
         own |= {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}
         return {"asked": self.graph_input(), "settings": settings_record(settings) | own}
 
-    @classmethod
-    def from_record(cls, record: dict[str, Any], *, fresh: bool, thread_id: str) -> ResearchRequest:
-        """The request of a registered run."""
-        asked = dict(record["asked"])
-        listed: dict[str, Any] = {name: tuple(asked.pop(name, ())) for name in ("papers", "turns", "recalled")}
-        return cls(**asked, **listed, fresh=fresh, thread_id=thread_id)
-
 
 RunRequest = SectionRequest | ResearchRequest
 
@@ -251,13 +203,13 @@ def foreign_script(question: str, session: Session) -> bool:
 
 _OF_ANSWERS: Final = frozenset({"answer_words", "answer_sources"})
 
-_ASKED: Final = frozenset(field.name for field in fields(ResearchRequest))
-
 
 def request_to_resume(run: RunRecord) -> RunRequest:
     """Load a registered run's request, to resume exactly this run."""
     if run.section == "research":
-        return ResearchRequest.from_record(run.request, fresh=run.fresh, thread_id=run.thread_id)
+        asked = dict(run.request["asked"])
+        listed: dict[str, Any] = {name: tuple(asked.pop(name, ())) for name in ("papers", "turns", "recalled")}
+        return ResearchRequest(**asked, **listed, fresh=run.fresh, thread_id=run.thread_id)
     source = run.request["source"]
     experiment = parse_experiment(run.request["experiment"], source=source)
     return SectionRequest(cast(RunKind, run.section), experiment, source, run.fresh, run.thread_id)
@@ -288,26 +240,6 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
     settings = load_settings(
         brought=taken, origin=RUN, vouched=[mark for mark in marks if isinstance(mark, str)], home=home.address, **given
     )
-    _require_same_endpoints(run, current, settings, home)
-    return settings
-
-
-def _require_request(run: RunRecord, home: Home) -> None:
-    """Raise `ConfigurationError` if a stored request is unusable."""
-    request, needed = run.request, {"asked": dict} if run.section == "research" else {"source": str, "experiment": dict}
-    expected: dict[str, type] = {"settings": dict, **needed}
-    wrong = [name for name, kind in expected.items() if not isinstance(request.get(name), kind)]
-    wrong += ["asked"] if not wrong and not _ASKED.issuperset(request.get("asked", ())) else []
-    wrong += ["key_marks"] if not isinstance(request.get("key_marks", []), list) else []
-    if wrong:
-        place = f"table runs, column request, row thread_id={run.thread_id!r}"
-        raise ConfigurationError(
-            f"{home.register_name}: {place}: {wrong[0]} cannot be read.",
-            help="Delete the run with 'runs delete' and start it again.",
-        )
-
-
-def _require_same_endpoints(run: RunRecord, current: Settings, settings: Settings, home: Home) -> None:
     for role in KEPT_ROLES:
         model, url = settings.address_of(role)
         _, now = current.address_of(role)
@@ -316,8 +248,25 @@ def _require_same_endpoints(run: RunRecord, current: Settings, settings: Setting
             continue
         variable = f"CITELOOM_{settings.url_setting(role).upper()}"
         raise ConfigurationError(
-            f"{home.register_name}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
+            f"{home.place_of('runs.sqlite')}: run {run.thread_id} was begun at {shown_address(url)}, but {setting} is "
             f"{shown_address(now)} now ({current.origin(setting)}): nothing was sent.",
             help=f"To resume it there, set {variable}={shown_address(url)} in the environment; "
             "to use the endpoint set now, give the command again for a new run.",
+        )
+    return settings
+
+
+def _require_request(run: RunRecord, home: Home) -> None:
+    """Raise `ConfigurationError` if a stored request is unusable."""
+    request, needed = run.request, {"asked": dict} if run.section == "research" else {"source": str, "experiment": dict}
+    expected: dict[str, type] = {"settings": dict, **needed}
+    wrong = [name for name, kind in expected.items() if not isinstance(request.get(name), kind)]
+    unknown = {*request.get("asked", ())} - {item.name for item in fields(ResearchRequest)} if not wrong else None
+    wrong += ["asked"] if unknown else []
+    wrong += ["key_marks"] if not isinstance(request.get("key_marks", []), list) else []
+    if wrong:
+        place = f"table runs, column request, row thread_id={run.thread_id!r}"
+        raise ConfigurationError(
+            f"{home.place_of('runs.sqlite')}: {place}: {wrong[0]} cannot be read.",
+            help="Delete the run with 'runs delete' and start it again.",
         )

@@ -13,7 +13,7 @@ from fastapi import Depends, FastAPI, Request
 
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
-from ..api.serving import JobOrder, RequestKeys, ServerRegistry, Session, Uploads, create_session, join_servers
+from ..api.serving import JobOrder, RequestKeys, ServerRegistry, Session, Uploads, join_servers, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from .ingest_jobs import IngestJobs
@@ -80,7 +80,7 @@ async def open_state(settings: Settings, home: Home, options: ServerOptions) -> 
     """
     member = await asyncio.to_thread(join_servers, home)
     try:
-        session = await asyncio.to_thread(create_session, settings, member.home)
+        session = await asyncio.to_thread(open_session, settings, member.home)
         try:
             async with _serving(session, member, options) as state:
                 yield state

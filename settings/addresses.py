@@ -60,12 +60,7 @@ class SecretUrl:
 
 
 class DatabaseUrl(SecretUrl):
-    """A libpq connection URL.
-
-    Args:
-        url: including its secrets.
-        server: the id of the server (`serve`) that connects, which the database rejects once it was evicted.
-    """
+    """A libpq connection URL; `server` is the id of a connecting `serve`, which the database rejects once evicted."""
 
     __slots__ = ("server",)
 

@@ -7,10 +7,12 @@ record where each was set: values set by a folder's files are trusted less (`key
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, get_origin
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError
@@ -19,8 +21,21 @@ from ..errors import ConfigurationError
 from ..invalid_values import describe_invalid, field_path
 from ..section_kinds import Depth as Depth
 from .addresses import DatabaseUrl, VectorsUrl, home_address, vectors_url
-from .key_trust import DEFAULT, ENVIRONMENT, FLAG, Address, ApiKey, Key, clean_key, is_own, key_mark, require_trusted
-from .setting_sources import find_values
+from .key_trust import (
+    DEFAULT,
+    DOTENV,
+    ENVIRONMENT,
+    FLAG,
+    FOLDER_TOML,
+    Address,
+    ApiKey,
+    Key,
+    clean_key,
+    is_own,
+    key_mark,
+    require_trusted,
+    user_configuration,
+)
 
 MetadataService = Literal["crossref", "datacite", "openalex", "semantic_scholar"]
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
@@ -240,7 +255,7 @@ class Settings(BaseModel):
 
     def __init__(self, *, origins: Mapping[str, str] | None = None, **given: Any) -> None:
         """Read the sources; `origins` are those of given values that do not come from the user."""
-        found = find_values(given, origins or {}, type(self).model_fields)
+        found = _find_values(given, origins or {})
         super().__init__(**found.values)
         self._set, self._own = found.origins, found.own
 
@@ -325,20 +340,13 @@ def ambient_key(base_url: str) -> SecretStr | None:
 
 def load_settings(
     *,
-    brought: Mapping[str, Any] | None = None,
-    origin: str = FLAG,
-    vouched: Collection[str] = (),
-    flags: Mapping[str, str] | None = None,
-    **overrides: Any,
+    brought: Mapping[str, Any] | None = None,  # values that do not come from the user, such as those of a run
+    origin: str = FLAG,  # names the source of these
+    vouched: Collection[str] = (),  # marks of keys and addresses used together before (`Settings.key_marks`)
+    flags: Mapping[str, str] | None = None,  # the options by which the user gave overrides, by setting, for errors
+    **overrides: Any,  # values given by the user, such as flags; None values are ignored
 ) -> Settings:
-    """Load settings from all sources; raises `ConfigurationError` naming the field and its bounds.
-
-    Args:
-        brought: values that do not come from the user, such as those stored with a run; `origin` names their source.
-        vouched: marks of keys and addresses that were used together before (`Settings.key_marks`).
-        flags: the options by which the user gave overrides, by setting; an error names the option.
-        overrides: values given by the user, such as flags; None values are ignored.
-    """
+    """Load settings from all sources; raises `ConfigurationError` naming the field and its bounds."""
     given = {name: value for name, value in overrides.items() if value is not None}
     others = {name: value for name, value in (brought or {}).items() if value is not None and name not in given}
     try:
@@ -357,3 +365,86 @@ def load_settings(
         ) from error
     settings._vouched = frozenset(vouched)
     return settings
+
+
+_PREFIX: Final = "citeloom_"
+
+
+@dataclass(slots=True)
+class _FoundValues:
+    """The values of settings, the origin of each, and the user's own addresses, in case a folder names others."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    own: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, value: Any, origin: str) -> None:
+        """Add a value from the next source; earlier ones take precedence, also for single entries of an object."""
+        if name.endswith("_base_url") and is_own(origin) and isinstance(value, str):
+            self.own.setdefault(name, value)
+        known = self.values.setdefault(name, value)
+        if isinstance(known, dict) and isinstance(value, dict):
+            self.values[name] = {**value, **known}
+        self.origins.setdefault(name, origin)
+
+
+def _find_values(given: Mapping[str, Any], given_origins: Mapping[str, str]) -> _FoundValues:
+    """The values of all sources; raises `ConfigurationError` for one that cannot be read."""
+    found = _FoundValues()
+    for name, value in given.items():
+        found.add(name, value, given_origins.get(name, FLAG))
+    own_file = user_configuration()
+    sources = (
+        (_read_variables(os.environ, ENVIRONMENT), ENVIRONMENT),
+        (_read_variables(_read_file(Path(DOTENV), _parse_dotenv), DOTENV), DOTENV),
+        (_read_file(Path(FOLDER_TOML), _parse_toml), FOLDER_TOML),
+        (_read_file(own_file, _parse_toml), str(own_file)),
+    )
+    for values, origin in sources:
+        for name in Settings.model_fields.keys() & values.keys():
+            found.add(name, values[name], origin)
+    return found
+
+
+def _read_variables(variables: Mapping[str, str | None], origin: str) -> dict[str, Any]:
+    """The settings among environment variables; an empty one counts as not set: as a path it would be this folder."""
+    found: dict[str, Any] = {}
+    for variable, text in variables.items():
+        name = variable.lower().removeprefix(_PREFIX)
+        if text and name in Settings.model_fields and variable.lower().startswith(_PREFIX):
+            try:
+                in_json = get_origin(Settings.model_fields[name].annotation) in (dict, list)
+                found[name] = json.loads(text) if in_json else text
+            except (ValueError, RecursionError):
+                message = f"{variable} ({origin}): is not valid JSON."
+                raise ConfigurationError(message, help="Its value must be JSON.") from None
+    return found
+
+
+def _read_file(path: Path, parse: Callable[[str], Mapping[str, Any]]) -> Mapping[str, Any]:
+    try:
+        return parse(path.read_text("utf-8")) if path.is_file() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: {error}.", help="Correct or remove the file.") from error
+
+
+def _parse_toml(text: str) -> dict[str, Any]:
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def _parse_dotenv(text: str) -> dict[str, str | None]:
+    """Parse `.env` without expanding `${NAME}`, which would let a foreign folder copy the environment into settings."""
+    from io import StringIO
+
+    from dotenv import dotenv_values
+
+    written = dotenv_values(stream=StringIO(text), interpolate=False)
+    for name, value in written.items():
+        if name.lower().startswith(_PREFIX) and "${" in (value or ""):
+            raise ConfigurationError(
+                f"{Path(DOTENV)}: {name} holds '${{', but variables are not expanded there.",
+                help="Write the value itself, or set it in the environment.",
+            )
+    return written

@@ -74,10 +74,7 @@ def is_own(origin: str) -> bool:
 
 
 def require_trusted(key: Key, address: Address, vouched: Collection[str] = ()) -> None:
-    """Raise `ConfigurationError` if `key` may not be sent to `address`.
-
-    `vouched` are marks (`key_mark`) of keys and addresses that were used together before.
-    """
+    """Raise `ConfigurationError` if `key` may not go to `address`; `vouched`: marks of those used together before."""
     variable = f"CITELOOM_{address.setting.upper()}"
     host = host_of(address.url)
     if not (

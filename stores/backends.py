@@ -148,19 +148,12 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Callbacks for notifications from other servers; may be called in any thread.
+    """Callbacks for notifications from other servers; may be called in any thread."""
 
-    Args:
-        changed: a job of another server has new events.
-        stop: another server was asked to stop these jobs of this server.
-        orphans: some jobs have lost their server.
-        lost: this server was evicted, and its jobs were reassigned.
-    """
-
-    changed: Callable[[str], None]
-    stop: Callable[[Sequence[str]], None]
-    orphans: Callable[[], None]
-    lost: Callable[[], None]
+    changed: Callable[[str], None]  # a job of another server has new events
+    stop: Callable[[Sequence[str]], None]  # another server was asked to stop these jobs of this server
+    orphans: Callable[[], None]  # some jobs have lost their server
+    lost: Callable[[], None]  # this server was evicted, and its jobs were reassigned
 
 
 class ServerRegistry(ABC):

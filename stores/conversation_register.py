@@ -9,44 +9,14 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer
 from .run_register import RESULT, register_citations
-from .tables import Register
+from .tables import Register, columns_of
 
-CONVERSATIONS: Final = TypedTable(
-    "conversations",
-    ("thread_id",),
-    {
-        "thread_id": NAME,
-        "begun_at": MOMENT,
-        "updated_at": MOMENT,
-        "turns": replace(integer(), source="turns.number"),
-        "title": replace(TEXT, source="turns.asked"),
-    },
-)
-TURNS: Final = TypedTable(
-    "turns",
-    ("thread_id", "number"),
-    {
-        "thread_id": NAME,
-        "number": integer(),
-        "asked": TEXT,
-        "question": TEXT,
-        "answered": FLAG,
-        "answered_at": MOMENT,
-        "record": RESULT,
-    },
-)
-_LISTED: Final = """
-SELECT thread_id, begun_at, updated_at,
-    (SELECT count(*) FROM turns WHERE turns.thread_id = conversations.thread_id) AS turns,
-    coalesce((SELECT asked FROM turns WHERE turns.thread_id = conversations.thread_id ORDER BY number LIMIT 1), '')
-        AS title
-FROM conversations
-"""
+_OF_THREAD: Final = "FROM turns WHERE turns.thread_id = conversations.thread_id"
 
 
 class UnknownConversationError(InputError):
@@ -59,11 +29,11 @@ class UnknownConversationError(InputError):
 class ConversationEntry:
     """A conversation in the list; `title` is its first question, empty before the first answer."""
 
-    thread_id: str
-    title: str
-    turns: int
-    begun_at: float
-    updated_at: float
+    thread_id: Annotated[str, NAME]
+    title: Annotated[str, replace(TEXT, source="turns.asked")]
+    turns: Annotated[int, replace(integer(), source="turns.number")]
+    begun_at: Annotated[float, MOMENT]
+    updated_at: Annotated[float, MOMENT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +43,16 @@ class KeptTurn:
     `answered` is true if it cites anything, even only possibly relevant passages.
     """
 
-    number: int
-    asked: str
-    question: str
-    answered: bool
-    answered_at: float
-    record: dict[str, Any]
+    number: Annotated[int, integer()]
+    asked: Annotated[str, TEXT]
+    question: Annotated[str, TEXT]
+    answered: Annotated[bool, FLAG]
+    answered_at: Annotated[float, MOMENT]
+    record: Annotated[dict[str, Any], RESULT]
+
+
+CONVERSATIONS: Final = TypedTable("conversations", ("thread_id",), columns_of(ConversationEntry))
+TURNS: Final = TypedTable("turns", ("thread_id", "number"), {"thread_id": NAME} | columns_of(KeptTurn))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +73,11 @@ def new_thread_id() -> str:
 class ConversationRegister(Register):
     """The conversations of a home; blocking and thread-safe."""
 
+    _computed: ClassVar = {
+        "turns": f"(SELECT count(*) {_OF_THREAD})",
+        "title": f"coalesce((SELECT asked {_OF_THREAD} ORDER BY number LIMIT 1), '')",
+    }
+
     def begin(self, thread_id: str) -> None:
         """Register a conversation; does nothing if it exists."""
         now = time.time()
@@ -115,39 +94,29 @@ class ConversationRegister(Register):
 
     def get(self, thread_id: str) -> ConversationEntry:
         """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
-        found = self._find_by_prefix(ConversationEntry, CONVERSATIONS, _LISTED, thread_id)
-        if len(found) != 1:
-            several = f"More than one conversation begins with {thread_id!r}."
-            raise UnknownConversationError(several if found else f"There is no conversation {thread_id!r}.")
-        return found[0]
+        return self._find(ConversationEntry, CONVERSATIONS, thread_id, "conversation", UnknownConversationError)
 
     def all(self) -> list[ConversationEntry]:
         """All conversations, most recent first."""
-        return self._read_as(ConversationEntry, CONVERSATIONS, f"{_LISTED} ORDER BY updated_at DESC")
+        return self._select(ConversationEntry, CONVERSATIONS, "ORDER BY updated_at DESC")
 
     def turns(self, thread_id: str) -> list[KeptTurn]:
         """The finished turns of a conversation, in order."""
-        return self._turns("WHERE thread_id = ? ORDER BY number", thread_id)
+        return self._select(KeptTurn, TURNS, "WHERE thread_id = ? ORDER BY number", thread_id)
 
     def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
         """The latest finished turn, or the latest that was `answered`."""
         only = " AND answered = 1" if answered else ""
-        turns = self._turns(f"WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1", thread_id)
-        return next(iter(turns), None)
+        condition = f"WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1"
+        return next(iter(self._select(KeptTurn, TURNS, condition, thread_id)), None)
 
     def citing(self, key: str) -> list[CitingTurn]:
         """The turns whose answers cite a paper, most recent first."""
-        query = (
-            "SELECT thread_id, number, asked, answered_at FROM turns JOIN cited_papers USING (thread_id, number)"
-            " WHERE key = ? ORDER BY answered_at DESC"
-        )
-        return self._read_as(CitingTurn, TURNS, query, key)
+        condition = "JOIN cited_papers USING (thread_id, number) WHERE key = ? ORDER BY answered_at DESC"
+        return self._select(CitingTurn, TURNS, condition, key)
 
     def delete(self, thread_id: str) -> None:
         """Delete a conversation; its checkpoints are left to the caller."""
         with self._tables.transaction() as connection:
             for table in ("cited_papers", "turns", "conversations"):
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
-
-    def _turns(self, condition: str, *values: Any) -> list[KeptTurn]:
-        return self._read_as(KeptTurn, TURNS, f"SELECT {', '.join(TURNS.stored)} FROM turns {condition}", *values)

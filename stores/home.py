@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 class PathBelow:
-    """A path below the root of a home."""
+    """A path below the root of a home, or below the folder of what each computer keeps for itself."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, own: bool = False) -> None:
         self._name = name
+        self._own = own
 
     def __get__(self, home: Home, owner: object = None) -> Path:
-        return home.root / self._name
+        return (home.data if self._own else home.root) / self._name
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Home(ABC):
     plots = PathBelow("plots")  # images that were uploaded to the server
     converted = PathBelow("converted")  # the cached text of PDF and other converted files
     locks = PathBelow("locks")
+    added = PathBelow("added", own=True)  # papers that were added by identifier, and their `.bib`
+    zotero = PathBelow("zotero", own=True)  # files synced from Zotero, and abstracts of items without a file
 
     @property
     @abstractmethod
@@ -52,30 +55,14 @@ class Home(ABC):
         """The folder that is read and written, or a database's address."""
         return self.name
 
-    @property
-    def register_name(self) -> HomeAddress:
-        """The register of runs, as messages name it."""
+    def place_of(self, file: str) -> HomeAddress:
+        """What holds the tables of this file of a folder, as messages name it: the file, or the database."""
         return self.name
 
     @property
-    def journal_name(self) -> HomeAddress:
-        """The journal, as messages name it."""
-        return self.name
-
-    @property
-    def _data(self) -> Path:
+    def data(self) -> Path:
         """The folder of what each computer keeps for itself."""
         return self.root
-
-    @property
-    def added(self) -> Path:
-        """Folder with the papers that were added by identifier, and their `.bib`."""
-        return self._data / "added"
-
-    @property
-    def zotero(self) -> Path:
-        """Folder with files synced from Zotero, and abstracts of items without a file."""
-        return self._data / "zotero"
 
     @abstractmethod
     def exists(self) -> bool:
@@ -117,7 +104,7 @@ class DatabaseHome(Home):
         return self.url
 
     @property
-    def _data(self) -> Path:
+    def data(self) -> Path:
         return _user_folder("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
 
     def as_server(self, server: str) -> DatabaseHome:

@@ -21,7 +21,16 @@ from .backends import backend_of
 from .home import Home
 from .paper_catalog import CurrentRecords
 from .paper_change import Change, PaperRecord
-from .search_records import FullTextError, NearPaper, ScopedSearch, TextScope, VectorStoreError, keys_within, unchanged
+from .search_records import (
+    FullTextError,
+    NearPaper,
+    ScopedSearch,
+    TextScope,
+    VectorStoreError,
+    keys_within,
+    split_ids,
+    unchanged,
+)
 from .store_protocols import LibraryStores
 from .text_analysis import FULLTEXT_VERSION
 
@@ -277,7 +286,8 @@ class Library:
         """
         if years is not None or venue:
             keys = keys_within(self.records(), keys, years, venue)
-        return self.described.near(self._nearest.ids(vector, k, keys, categories), vector, k, keys, categories)
+        scope = TextScope(keys, categories)
+        return self.described.near(self._nearest.ids(vector, k, scope), vector, k, scope)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
@@ -307,21 +317,19 @@ class Library:
         if self.stores.last_seen_revision() is not None:
             within = scope(self.records)
             return self.described.matching(self.fulltext.search(terms, k, within), terms, k, within)
-        return unchanged(self.records, lambda records: self._matching(records, terms, k, scope(lambda: records)))
 
-    def _matching(
-        self, records: Mapping[str, PaperRecord], terms: Sequence[str], k: int, scope: TextScope
-    ) -> list[tuple[str, float]]:
-        if not records:
+        def search(records: Mapping[str, PaperRecord]) -> list[tuple[str, float]]:
+            asked, within = k, scope(lambda: records)
+            while records:
+                found = self.fulltext.search(terms, asked, within)
+                present = present_ids(records, (identifier for identifier, _ in found))
+                if len(present) >= k or len(found) < asked:
+                    known = [(identifier, score) for identifier, score in found if identifier in present][:k]
+                    return self.described.matching(known, terms, k, within)
+                asked *= 2  # hits of papers that another process is writing must not displace ready ones
             return []
-        asked = k
-        while True:
-            found = self.fulltext.search(terms, asked, scope)
-            present = present_ids(records, (identifier for identifier, _ in found))
-            if len(present) >= k or len(found) < asked:
-                known = [(identifier, score) for identifier, score in found if identifier in present][:k]
-                return self.described.matching(known, terms, k, scope)
-            asked *= 2  # hits of papers that another process is writing must not displace ready ones
+
+        return unchanged(self.records, search)
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of whose note, is nearest; best first."""
@@ -330,12 +338,5 @@ class Library:
 
 def present_ids(records: Mapping[str, PaperRecord], ids: Iterable[str]) -> set[str]:
     """The ids that belong to chunks of ready papers."""
-    found: set[str] = set()
-    for identifier in ids:
-        try:
-            key, index = split_chunk_id(identifier)
-        except ValueError:
-            continue
-        if key in records and index < records[key].chunk_count:
-            found.add(identifier)
-    return found
+    places = split_ids(ids)
+    return {chunk_id(key, index) for key, index in places if key in records and index < records[key].chunk_count}

@@ -7,52 +7,34 @@ its paper is removed and ingested again, and does not affect paused runs. An ans
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final
 
 from ..documents import Paper
-from ..documents.publication_status import (
-    NOTICE_KINDS,
-    VERSION_KINDS,
-    Notice,
-    NoticeKind,
-    PublicationStatus,
-    Version,
-    VersionKind,
-)
-from ..table_columns import JSON, NUMBER, TEXT, TypedTable, dump_json, integer
-from .tables import Register, TableConnection, index_key
+from ..documents.publication_status import NOTICE_KINDS, VERSION_KINDS, Notice, PublicationStatus, Version
+from ..table_columns import JSON, NUMBER, TEXT, TypedTable, choice, dump_json, integer
+from .tables import Register, TableConnection, columns_of, index_key
 
 METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
-METADATA_ANSWERS: Final = TypedTable(
-    "metadata_answers",
-    ("service", "request"),
-    {"service": TEXT, "request": TEXT, "status": integer(), "body": JSON, "answered_at": NUMBER},
-)
 IDENTITIES: Final = TypedTable(
     "metadata_identities",
     ("title", "key"),
     {"title": TEXT, "key": TEXT, "year": integer(), "doi": TEXT, "similarity": NUMBER, "service": TEXT}
     | {"decided_at": NUMBER},
 )
-STATEMENTS: Final = TypedTable(
-    "metadata_statements",
-    ("doi", "field", "service", "said_at"),
-    {"doi": TEXT, "field": TEXT, "service": TEXT, "said_at": NUMBER, "value": JSON},
-)
 NOTICES: Final = TypedTable(
     "metadata_notices",
     ("doi", "kind", "source", "notice", "date"),
-    {"doi": TEXT, "kind": TEXT, "source": TEXT, "notice": TEXT, "date": TEXT, "reason": TEXT},
+    {"doi": TEXT, "kind": choice(*NOTICE_KINDS), "source": TEXT, "notice": TEXT, "date": TEXT, "reason": TEXT},
 )
 VERSIONS: Final = TypedTable(
     "metadata_versions",
     ("doi", "kind", "other", "source"),
-    {"doi": TEXT, "kind": TEXT, "other": TEXT, "source": TEXT},
+    {"doi": TEXT, "kind": choice(*VERSION_KINDS), "other": TEXT, "source": TEXT},
 )
 IMPORTED_FILES: Final = TypedTable("metadata_files", ("name",), {"name": TEXT, "stamp": TEXT})
-METADATA_TABLES: Final = (METADATA_ANSWERS, IDENTITIES, STATEMENTS, NOTICES, VERSIONS, IMPORTED_FILES)
 _AT_ONCE: Final = 500  # parameters of one statement
 RETRACTION_WATCH: Final = "Retraction Watch"
 
@@ -61,19 +43,28 @@ RETRACTION_WATCH: Final = "Retraction Watch"
 class ServiceAnswer:
     """A stored answer of a service."""
 
-    status: int
-    body: Any
-    answered_at: float
+    status: Annotated[int, integer()]
+    body: Annotated[Any, JSON]
+    answered_at: Annotated[float, NUMBER]
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatement:
     """A service's value for one field of a paper, and when it was first received."""
 
-    field: str
-    service: str
-    value: Any
-    said_at: float
+    field: Annotated[str, TEXT]
+    service: Annotated[str, TEXT]
+    value: Annotated[Any, JSON]
+    said_at: Annotated[float, NUMBER]
+
+
+METADATA_ANSWERS: Final = TypedTable(
+    "metadata_answers", ("service", "request"), {"service": TEXT, "request": TEXT} | columns_of(ServiceAnswer)
+)
+STATEMENTS: Final = TypedTable(
+    "metadata_statements", ("doi", "field", "service", "said_at"), {"doi": TEXT} | columns_of(ServiceStatement)
+)
+METADATA_TABLES: Final = (METADATA_ANSWERS, IDENTITIES, STATEMENTS, NOTICES, VERSIONS, IMPORTED_FILES)
 
 
 def title_fingerprint(paper: Paper) -> str:
@@ -96,8 +87,8 @@ class MetadataStore(Register):
 
     def answer(self, service: str, request: str) -> ServiceAnswer | None:
         """The stored answer to a request; None if there is none."""
-        query = "SELECT * FROM metadata_answers WHERE service = ? AND request = ?"
-        return next(iter(self._read_as(ServiceAnswer, METADATA_ANSWERS, query, service, index_key(request))), None)
+        condition = "WHERE service = ? AND request = ?"
+        return next(iter(self._select(ServiceAnswer, METADATA_ANSWERS, condition, service, index_key(request))), None)
 
     def keep_answer(self, service: str, request: str, answer: ServiceAnswer) -> None:
         """Commit an answer; it replaces an earlier one to the same request."""
@@ -116,12 +107,10 @@ class MetadataStore(Register):
         """
         listed = list(papers)
         wanted = {index_key(title_fingerprint(paper)) for paper in listed if not paper.doi}
-        found: dict[str, list[dict[str, Any]]] = {}
-        for row in self._each(IDENTITIES, "title", sorted(wanted)):
-            found.setdefault(row["title"], []).append(row)
+        found = self._grouped(IDENTITIES, "title", sorted(wanted))
         dois: dict[str, str] = {}
         for paper in listed:
-            rows = found.get(index_key(title_fingerprint(paper)), []) if not paper.doi else []
+            rows = found[index_key(title_fingerprint(paper))] if not paper.doi else []
             same = [row for row in rows if row["key"] == paper.key] or [
                 row for row in rows if row["year"] == (paper.year or 0)
             ]
@@ -149,7 +138,7 @@ class MetadataStore(Register):
             new = {field: dump_json(value) for field, value in said.items()}
             db.executemany(
                 STATEMENTS.insert("update"),
-                [(doi, field, service, now, value) for field, value in new.items() if before.get(field) != value],
+                [(doi, field, service, value, now) for field, value in new.items() if before.get(field) != value],
             )
             self._insert_notices(db, [(doi, notice) for notice in notices])
             db.executemany(
@@ -159,29 +148,23 @@ class MetadataStore(Register):
 
     def statements(self, doi: str) -> list[ServiceStatement]:
         """The latest statement of every service on every field, by field and service."""
-        query = "SELECT * FROM metadata_statements WHERE doi = ? ORDER BY field, service, said_at"
-        statements = self._read_as(ServiceStatement, STATEMENTS, query, doi)
+        statements = self._select(ServiceStatement, STATEMENTS, "WHERE doi = ? ORDER BY field, service, said_at", doi)
         return list({(each.field, each.service): each for each in statements}.values())
 
     def statuses(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
         """The status of each paper with a notice or another known version, by key."""
         dois = self.dois(papers)
         wanted = sorted(set(dois.values()))
-        notices: dict[str, list[Notice]] = {}
-        for row in self._each(NOTICES, "doi", wanted):
-            if row["kind"] in NOTICE_KINDS:
-                kind = cast(NoticeKind, row["kind"])
-                notice = Notice(kind, row["source"], row["notice"], row["date"], row["reason"])
-                notices.setdefault(row["doi"], []).append(notice)
-        versions: dict[str, list[Version]] = {}
-        for row in self._each(VERSIONS, "doi", wanted):
-            if row["kind"] in VERSION_KINDS:
-                version = Version(cast(VersionKind, row["kind"]), row["other"], row["source"])
-                versions.setdefault(row["doi"], []).append(version)
+        notices, versions = self._grouped(NOTICES, "doi", wanted), self._grouped(VERSIONS, "doi", wanted)
         return {
-            key: PublicationStatus(tuple(notices.get(doi, ())), tuple(versions.get(doi, ())))
+            key: PublicationStatus(
+                tuple(
+                    Notice(each["kind"], each["source"], each["notice"], each["date"], each["reason"]) for each in said
+                ),
+                tuple(Version(each["kind"], each["other"], each["source"]) for each in known),
+            )
             for key, doi in dois.items()
-            if doi in notices or doi in versions
+            if (said := notices[doi]) + (known := versions[doi])
         }
 
     def file_stamp(self, name: str) -> str:
@@ -202,9 +185,12 @@ class MetadataStore(Register):
             ((doi, notice.kind, notice.source, notice.doi, notice.date, notice.reason) for doi, notice in notices),
         )
 
-    def _each(self, table: TypedTable, column: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The rows of a table with one of these values in a column, in the order of its key."""
+    def _grouped(self, table: TypedTable, column: str, values: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """The rows of a table with one of these values in a column, by that column and in the order of its key."""
+        grouped: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         for start in range(0, len(values), _AT_ONCE):
             part = values[start : start + _AT_ONCE]
             condition = f"{column} IN ({', '.join('?' * len(part))}) ORDER BY {', '.join(table.key)}"
-            yield from self._read(table, f"SELECT * FROM {table.name} WHERE {condition}", *part)
+            for row in self._read(table, f"SELECT * FROM {table.name} WHERE {condition}", *part):
+                grouped[row[column]].append(row)
+        return grouped

@@ -6,12 +6,24 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ..documents import Section, chunk_id
 from ..documents.figures import PaperFigure
-from ..table_columns import TypedTable
-from .paper_change import CHUNKS, FACTS, PAPERS, SECTIONS, Change, ChunkRow, PaperRecord, build_record
+from ..table_columns import TypedTable, dump_json
+from .paper_change import (
+    CHUNKS,
+    FACTS,
+    PAPERS,
+    SECTIONS,
+    STAGED,
+    Change,
+    ChunkRow,
+    PaperRecord,
+    build_record,
+    deserialize_change,
+)
 from .tables import TableConnection
 
 Rows = list[tuple[Any, ...]]
@@ -114,9 +126,9 @@ class PaperCatalog(ABC):
             found = [build_record(row) for row in self._read(PAPERS, f"{self._RECORDS} ORDER BY key")]
         return {record.paper.key: record for record in found}
 
-    @abstractmethod
     def unfinished(self) -> list[str]:
         """Keys of the papers whose change is staged but not committed."""
+        return [row[0] for row in self._read(STAGED, "SELECT key FROM staged ORDER BY key")]
 
     def sections(self, key: str) -> list[Section]:
         """The section tree of a paper, in reading order."""
@@ -141,9 +153,11 @@ class PaperCatalog(ABC):
         rows = self._read(CHUNKS, f"SELECT text_hash, key, idx FROM {self._READY_CHUNKS} WHERE {among}", (value,))
         return {text: chunk_id(key, index) for text, key, index in rows}
 
-    @abstractmethod
     def update_metadata(self, records: Iterable[PaperRecord]) -> None:
         """Update the metadata of ready papers whose text and summary stay the same."""
+        rows = [(dump_json(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
+        with self._change_papers() as connection:
+            connection.executemany("UPDATE papers SET record = ?, metadata_hash = ? WHERE key = ?", rows)
 
     def mark_stale(self, keys: Iterable[str]) -> None:
         """Have the next ingest reindex these papers even if their text is unchanged."""
@@ -154,9 +168,12 @@ class PaperCatalog(ABC):
     def stage(self, changes: Iterable[Change]) -> None:
         """Persist changes in full: from here on they will be applied, even after a crash."""
 
-    @abstractmethod
     def staged(self, key: str) -> Change:
         """A staged change as it was written; raises KeyError if there is none."""
+        for row in self._read(STAGED, "SELECT key, change, vectors FROM staged WHERE key = ?", (key,)):
+            with self._naming_damage():
+                return deserialize_change(*row)
+        raise KeyError(key)
 
     def miscounted(self) -> set[str]:
         """Keys of ready papers whose listed chunks differ from their chunk count, or that have no sections."""

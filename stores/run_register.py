@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
@@ -29,7 +29,7 @@ from ..table_columns import (
     shaped,
     strip_nul,
 )
-from .tables import ALL_ROWS, Register, TableConnection, Tables, index_key
+from .tables import ALL_ROWS, Register, TableConnection, Tables, columns_of, index_key
 
 RunStatus = Literal["running", "paused", "failed", "finished"]
 PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as named in run requests
@@ -55,32 +55,6 @@ class _Result(TypedDict):
 
 
 RESULT: Final = shaped("the record of a finished text", _Result, as_record=False)
-RUNS: Final = TypedTable(
-    "runs",
-    ("thread_id",),
-    {
-        "thread_id": NAME,
-        "fingerprint": TEXT,
-        "section": choice(*SECTION_KINDS, "paper", "research"),
-        "title": TEXT,
-        "question": TEXT,
-        "plot_sets": TEXT,
-        "request": OBJECT,
-        "library_version": TEXT,
-        "fresh": FLAG,
-        "status": choice(*get_args(RunStatus)),
-        "detail": TEXT,
-        "started_at": MOMENT,
-        "updated_at": MOMENT,
-        "result": optional(RESULT),
-    },
-    number="number",
-    indexes={
-        "runs_by_fingerprint": "(fingerprint, number)",
-        "runs_by_question": "(question, number) WHERE question <> ''",
-        "runs_with_plots": "(number) WHERE plot_sets <> ''",
-    },
-)
 # The papers that a finished run (number 0) or the turn of a conversation cites.
 CITED_PAPERS: Final = TypedTable(
     "cited_papers",
@@ -88,13 +62,6 @@ CITED_PAPERS: Final = TypedTable(
     {"thread_id": TEXT, "number": integer(), "key": TEXT},
     indexes={"cited_papers_by_key": "(key)"},
 )
-EDITS: Final = TypedTable(
-    "edits",
-    ("thread_id", "position"),
-    {"thread_id": TEXT, "position": integer(), "text": TEXT, "checked": OBJECT, "updated_at": MOMENT},
-)
-_HEAD: Final = "thread_id, section, title, status, detail, library_version, fresh, started_at, updated_at"
-_RUN: Final = f"{_HEAD}, fingerprint, request, result"
 
 
 class UnknownRunError(InputError):
@@ -120,24 +87,37 @@ class NewRun:
 class RunHead:
     """A run as shown in lists."""
 
-    thread_id: str
-    section: str
-    title: str
-    status: RunStatus
-    detail: str
-    library_version: str
-    fresh: bool
-    started_at: float
-    updated_at: float
+    thread_id: Annotated[str, NAME]
+    section: Annotated[str, choice(*SECTION_KINDS, "paper", "research")]
+    title: Annotated[str, TEXT]
+    status: Annotated[RunStatus, choice(*get_args(RunStatus))]
+    detail: Annotated[str, TEXT]
+    library_version: Annotated[str, TEXT]
+    fresh: Annotated[bool, FLAG]
+    started_at: Annotated[float, MOMENT]
+    updated_at: Annotated[float, MOMENT]
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord(RunHead):
     """A whole run; `request` holds everything needed to repeat it."""
 
-    fingerprint: str
-    request: dict[str, Any]
-    result: dict[str, Any] | None
+    fingerprint: Annotated[str, TEXT]
+    request: Annotated[dict[str, Any], OBJECT]
+    result: Annotated[dict[str, Any] | None, optional(RESULT)]
+
+
+RUNS: Final = TypedTable(
+    "runs",
+    ("thread_id",),
+    columns_of(RunRecord) | {"question": TEXT, "plot_sets": TEXT},
+    number="number",
+    indexes={
+        "runs_by_fingerprint": "(fingerprint, number)",
+        "runs_by_question": "(question, number) WHERE question <> ''",
+        "runs_with_plots": "(number) WHERE plot_sets <> ''",
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +137,13 @@ class EditedSentence:
     `checked` is the result of checking these words, empty if they were not checked.
     """
 
-    position: int
-    text: str
-    checked: dict[str, Any] = field(default_factory=dict)
-    updated_at: float = 0.0
+    position: Annotated[int, integer()]
+    text: Annotated[str, TEXT]
+    checked: Annotated[dict[str, Any], OBJECT] = field(default_factory=dict)
+    updated_at: Annotated[float, MOMENT] = 0.0
+
+
+EDITS: Final = TypedTable("edits", ("thread_id", "position"), {"thread_id": TEXT} | columns_of(EditedSentence))
 
 
 class RunRegister(Register):
@@ -171,9 +154,9 @@ class RunRegister(Register):
         now = time.time()
         request = dump_json(run.request)
         row = (
-            *(run.thread_id, run.fingerprint, run.section, run.title, _lookup_key(run.request.get("question"))),
-            *(" ".join(sorted(set(PLOT_SET.findall(request)))), request, run.library_version, int(run.fresh)),
-            *("running", "", now, now, None),
+            *(run.thread_id, run.section, run.title, "running", "", run.library_version, int(run.fresh), now, now),
+            *(run.fingerprint, request, None, _lookup_key(run.request.get("question"))),
+            " ".join(sorted(set(PLOT_SET.findall(request)))),
         )
         self._write(RUNS.insert("ignore"), *row)
         return self.get(run.thread_id)
@@ -194,27 +177,24 @@ class RunRegister(Register):
 
     def get(self, thread_id: str) -> RunRecord:
         """The run with this id or unique id prefix; raises `UnknownRunError`."""
-        found = self._find_by_prefix(RunRecord, RUNS, f"SELECT {_RUN} FROM runs", thread_id)
-        if len(found) != 1:
-            several = f"More than one run begins with {thread_id!r}."
-            raise UnknownRunError(several if found else f"There is no run {thread_id!r}.")
-        return found[0]
+        return self._find(RunRecord, RUNS, thread_id, "run", UnknownRunError)
 
     def latest(self, fingerprint: str) -> RunRecord | None:
         """The most recently started run with this fingerprint."""
-        return next(iter(self._runs("WHERE fingerprint = ? ORDER BY number DESC LIMIT 1", fingerprint)), None)
+        condition = "WHERE fingerprint = ? ORDER BY number DESC LIMIT 1"
+        return next(iter(self._select(RunRecord, RUNS, condition, fingerprint)), None)
 
     def latest_about(self, question: str) -> RunRecord | None:
         """The most recently started run of a question, with any library and settings."""
         if not (wanted := _lookup_key(question)):
             return None
-        runs = self._runs("WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1", wanted)
-        return next(iter(runs), None)
+        condition = "WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1"
+        return next(iter(self._select(RunRecord, RUNS, condition, wanted)), None)
 
     def heads(self, limit: int | None = None, offset: int = 0) -> list[RunHead]:
         """The runs without their requests and results, most recent first; all of them without a limit."""
-        query = f"SELECT {_HEAD} FROM runs ORDER BY updated_at DESC LIMIT ? OFFSET ?"
-        return self._read_as(RunHead, RUNS, query, ALL_ROWS if limit is None else limit, offset)
+        most = ALL_ROWS if limit is None else limit
+        return self._select(RunHead, RUNS, "ORDER BY updated_at DESC LIMIT ? OFFSET ?", most, offset)
 
     def count(self) -> int:
         """The number of runs."""
@@ -225,15 +205,12 @@ class RunRegister(Register):
 
     def all(self) -> list[RunRecord]:
         """All runs with their results, most recent first."""
-        return self._runs("ORDER BY updated_at DESC")
+        return self._select(RunRecord, RUNS, "ORDER BY updated_at DESC")
 
     def citing(self, key: str) -> list[CitingRun]:
         """The finished runs whose text cites a paper, most recent first."""
-        query = (
-            "SELECT thread_id, section, title, updated_at FROM runs"
-            " WHERE thread_id IN (SELECT thread_id FROM cited_papers WHERE key = ?) ORDER BY updated_at DESC"
-        )
-        return self._read_as(CitingRun, RUNS, query, key)
+        cited = "SELECT thread_id FROM cited_papers WHERE key = ?"
+        return self._select(CitingRun, RUNS, f"WHERE thread_id IN ({cited}) ORDER BY updated_at DESC", key)
 
     def plot_sets(self) -> set[str]:
         """The sets of uploaded plots that runs use, read from an index."""
@@ -245,9 +222,6 @@ class RunRegister(Register):
         with self._tables.transaction() as connection:
             for table in ("cited_papers", "runs"):
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
-
-    def _runs(self, condition: str, *values: Any) -> list[RunRecord]:
-        return self._read_as(RunRecord, RUNS, f"SELECT {_RUN} FROM runs {condition}", *values)
 
 
 def _lookup_key(question: Any) -> str:
@@ -266,8 +240,7 @@ class EditedSentences(Register):
 
     def of(self, thread_id: str) -> list[EditedSentence]:
         """The edited sentences of a run, in the order of the text."""
-        query = "SELECT * FROM edits WHERE thread_id = ? ORDER BY position"
-        return self._read_as(EditedSentence, EDITS, query, thread_id)
+        return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
 
     def keep(self, thread_id: str, edit: EditedSentence) -> None:
         """Store an edited sentence in place of an earlier one at its position."""

@@ -89,7 +89,9 @@ class PlainSaver(AsyncSqliteSaver):
                 await self._name_wrong_value(config)
             if isinstance(error, DamagedFileError):
                 raise
-            raise _damage_error(self._path, f"a checkpoint cannot be read ({error})") from error
+            raise DamagedFileError(
+                f"{self._path}: a checkpoint cannot be read ({error}).", help=CHECKPOINTS_REMEDY
+            ) from error
 
     async def _name_wrong_value(self, config: RunnableConfig) -> None:
         """Raise `WrongValueError` for the first value of the thread that cannot be read."""
@@ -138,10 +140,6 @@ def require_checkpoint(found: CheckpointTuple | None) -> CheckpointTuple | None:
     return found
 
 
-def _damage_error(path: object, what: str) -> DamagedFileError:
-    return DamagedFileError(f"{path}: {what}.", help=CHECKPOINTS_REMEDY)
-
-
 def _is_checkpoint(value: Any) -> bool:
     parts = ("channel_values", "channel_versions", "versions_seen")
     if not isinstance(value, dict) or not isinstance(value.get("id"), str):
@@ -160,29 +158,31 @@ class PlainSerializer(JsonPlusSerializer):
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """Deserialize a value; raises `DamagedFileError` if it names another type or cannot be read."""
-        kind, content = data
-        if kind not in _KINDS:
-            raise _damage_error(self._path, f"a checkpoint has the unsupported encoding {kind!r}")
+        (kind, content), wrong = data, ""
         try:
-            if kind == "msgpack":
-                self._require_known_types(content)
-            return super().loads_typed(data)
+            if kind not in _KINDS:
+                wrong = f"has the unsupported encoding {kind!r}"
+            elif kind == "msgpack" and (foreign := _foreign_types(content)):
+                wrong = f"names {foreign[0][:80]!r}, which no run writes; it was not executed"
+            else:
+                return super().loads_typed(data)
         except (*UNREADABLE, MemoryError) as error:
-            raise _damage_error(self._path, f"a checkpoint cannot be read ({error})") from error
+            wrong = f"cannot be read ({error})"
+        raise DamagedFileError(f"{self._path}: a checkpoint {wrong}.", help=CHECKPOINTS_REMEDY)
 
-    def _require_known_types(self, content: bytes) -> None:
-        foreign: list[str] = []
 
-        def look(code: int, data: bytes) -> None:
-            value = ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
-            # Two kinds are plain values without a named type.
-            if code not in (EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY) and tuple(value[:2]) not in _TYPES:
-                foreign.append(".".join(map(str, value[:2])))
+def _foreign_types(content: bytes) -> list[str]:
+    """The types that a value names, but for those of a run's state."""
+    foreign: list[str] = []
 
-        ormsgpack.unpackb(content, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
-        if foreign:
-            name = foreign[0][:80]
-            raise _damage_error(self._path, f"a checkpoint names {name!r}, which no run writes; it was not executed")
+    def look(code: int, data: bytes) -> None:
+        value = ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
+        # Two kinds are plain values without a named type.
+        if code not in (EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY) and tuple(value[:2]) not in _TYPES:
+            foreign.append(".".join(map(str, value[:2])))
+
+    ormsgpack.unpackb(content, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
+    return foreign
 
 
 NEWEST: Final = "SELECT max(checkpoint_id) FROM checkpoints"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from typing_extensions import TypedDict
@@ -88,7 +88,8 @@ JOBS: Final = TypedTable(
     "server_jobs",
     ("id",),
     {"id": TEXT, "kind": JOB_KIND, "request": OBJECT, "server": TEXT, "epoch": TEXT, "state": JOB_STATE}
-    | {"started_at": NUMBER, "ended_at": optional(NUMBER), "stop_requested": FLAG, "moves": integer()},
+    | {"started_at": NUMBER, "ended_at": optional(NUMBER), "stop_requested": FLAG, "moves": integer()}
+    | {"events": replace(integer(), source="server_events.size")},
     indexes={"server_jobs_unfinished": "(server) WHERE ended_at IS NULL"},
 )
 # Events in batches: a JSON array of names and data, the first of which has the number `first`.
@@ -191,7 +192,7 @@ class RegisteredJobs(Register, ServerJobs):
                     connection.execute(_COMMIT_KEY, (dump_json(asdict(order)), key))
                 self._notify(connection, [order.id])
                 return None
-            found = _entries(connection, "WHERE id = ?", (order.id,))
+        found = self._entries("WHERE id = ?", order.id)
         return found[0] if found else self.begin(order, epoch, key)  # it was deleted in between
 
     def append(self, batches: Sequence[EventBatch]) -> None:
@@ -215,16 +216,19 @@ class RegisteredJobs(Register, ServerJobs):
             self._notify(connection, [job_id])
 
     def entry(self, job_id: str) -> JobEntry | None:
-        return next(iter(self._shared_entries("WHERE id = ?", (job_id,))), None)
+        return next(iter(self._entries("WHERE id = ?", job_id) if self.shared else ()), None)
 
     def entries(self) -> list[JobEntry]:
-        return self._shared_entries("ORDER BY started_at")
+        return self._entries("ORDER BY started_at") if self.shared else []
 
-    def _shared_entries(self, condition: str, values: Sequence[Any] = ()) -> list[JobEntry]:
-        if not self.shared:
-            return []
-        with self._tables.transaction() as connection:
-            return _entries(connection, condition, values)
+    def _entries(self, condition: str, *values: str) -> list[JobEntry]:
+        sizes = "SELECT sum(size) FROM server_events WHERE job = id AND server_events.epoch = server_jobs.epoch"
+        size = f"CAST(coalesce(({sizes}), 0) AS bigint) AS events"
+        rows = self._read(JOBS, f"SELECT id, kind, request, epoch, state, {size} FROM server_jobs {condition}", *values)
+        orders = [JobOrder(row["id"], row["kind"], row["request"]) for row in rows]
+        return [
+            JobEntry(order, row["epoch"], row["state"], row["events"]) for order, row in zip(orders, rows, strict=True)
+        ]
 
     def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
         if not self.shared:
@@ -316,17 +320,6 @@ class RegisteredJobs(Register, ServerJobs):
         if self._notify_others is not None:
             for job_id in dict.fromkeys(jobs):
                 self._notify_others(connection, job_id)
-
-
-def _entries(connection: TableConnection, condition: str, values: Sequence[Any] = ()) -> list[JobEntry]:
-    query = f"SELECT id, kind, request, epoch, state FROM server_jobs {condition}"
-    sizes = "SELECT size FROM server_events WHERE job = ? AND epoch = ?"
-    entries = []
-    for row in JOBS.records(connection.execute(query, values)):
-        batches = EVENTS.records(connection.execute(sizes, (row["id"], row["epoch"])))
-        order = JobOrder(row["id"], row["kind"], row["request"])
-        entries.append(JobEntry(order, row["epoch"], row["state"], sum(batch["size"] for batch in batches)))
-    return entries
 
 
 class RequestKeys(Register):

@@ -7,12 +7,13 @@ the few differences between them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, get_type_hints
 
-from ..table_columns import TypedTable
+from ..errors import InputError
+from ..table_columns import Column, TypedTable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -54,8 +55,18 @@ class Tables(Protocol):
         """
 
 
+def columns_of(record: type) -> dict[str, Column]:
+    """The columns that the fields of a dataclass are annotated with."""
+    fields_ = get_type_hints(record, include_extras=True)
+    return {
+        name: next(mark for mark in kind.__metadata__ if isinstance(mark, Column)) for name, kind in fields_.items()
+    }
+
+
 class Register:
     """What is kept in some tables; blocking and thread-safe."""
+
+    _computed: ClassVar[Mapping[str, str]] = {}  # SQL of columns that are not stored, by name
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -67,22 +78,30 @@ class Register:
         with self._tables.transaction() as connection:
             return table.records(connection.execute(sql, values))
 
-    def _read_as(self, kind: type[Record], table: TypedTable, sql: str, *values: Any) -> list[Record]:
-        """The rows as dataclasses; other columns of the query only name the row in errors."""
+    def _select(self, kind: type[Record], table: TypedTable, condition: str = "", *values: Any) -> list[Record]:
+        """The rows of a table as dataclasses; `condition` is what follows the table's name."""
         names = [item.name for item in fields(kind)]
-        return [kind(**{name: row[name] for name in names}) for row in self._read(table, sql, *values)]
+        columns = [
+            f"{self._computed[name]} AS {name}" if name in self._computed else name
+            for name in dict.fromkeys((*table.key, *names))  # the key, so that errors name the row
+        ]
+        rows = self._read(table, f"SELECT {', '.join(columns)} FROM {table.name} {condition}", *values)
+        return [kind(**{name: row[name] for name in names}) for row in rows]
 
     def _write(self, sql: str, *values: Any) -> int:
         """Execute a statement in a transaction of its own; returns the number of rows that it changed."""
         with self._tables.transaction() as connection:
             return int(connection.execute(sql, values).rowcount)
 
-    def _find_by_prefix(self, kind: type[Record], table: TypedTable, query: str, prefix: str) -> list[Record]:
-        """The row whose key is or uniquely begins with `prefix`; none or two if there is no such row."""
+    def _find(self, kind: type[Record], table: TypedTable, prefix: str, what: str, unknown: type[InputError]) -> Record:
+        """The row whose key is or uniquely begins with `prefix`; raises `unknown` if there is no such row."""
         key = table.key[0]
-        sql = f"{query} WHERE substr({key}, 1, ?) = ? ORDER BY {key} = ? DESC LIMIT 2"
-        found = self._read_as(kind, table, sql, len(prefix), prefix, prefix) if prefix else []
-        return found[:1] if found and getattr(found[0], key) == prefix else found
+        condition = f"WHERE substr({key}, 1, ?) = ? ORDER BY {key} = ? DESC LIMIT 2"
+        found = self._select(kind, table, condition, len(prefix), prefix, prefix) if prefix else []
+        if not found or (len(found) > 1 and getattr(found[0], key) != prefix):
+            several = f"More than one {what} begins with {prefix!r}."
+            raise unknown(several if found else f"There is no {what} {prefix!r}.")
+        return found[0]
 
 
 def select_all(table: TypedTable) -> str:

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 # Stored in the catalog: a different value triggers a rebuild of the index from the stored texts.
 FULLTEXT_VERSION: Final = "1"
-
 _LONGEST_WORD = 60
-
 SECTION_WEIGHT: Final = 0.5
 K1: Final = 1.2
 B: Final = 0.75

@@ -109,11 +109,10 @@ FROM uploads u LEFT JOIN server_jobs j ON j.id = u.upload GROUP BY u.upload
 
 
 def _file_name(value: Any) -> str:
-    if type(value) is not str or value in ("", ".", "..") or "/" in value or "\\" in value:
+    plain = type(value) is str and value not in ("", ".", "..") and "/" not in value and "\\" not in value
+    if not plain or len(value.encode()) > _LONGEST_NAME:
         raise ValueError
-    if len(value.encode()) > _LONGEST_NAME:
-        raise ValueError
-    return value
+    return str(value)
 
 
 UPLOADS: Final = TypedTable(
@@ -133,21 +132,16 @@ class SharedUploads(Uploads):
         ids: re.Pattern[str],
         idle_after: float = _HOUR,
     ) -> None:
-        super().__init__(root, ids, idle_after, self._unfinished)
+        busy = "SELECT id FROM server_jobs WHERE kind = 'ingest' AND ended_at IS NULL"
+        super().__init__(root, ids, idle_after, lambda: {name for (name,) in self._rows(busy)})
         self._connection = connection
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with self._connection() as connection:
             return list(connection.execute(query, values).fetchall())
 
-    def _unfinished(self) -> set[str]:
-        return {name for (name,) in self._rows("SELECT id FROM server_jobs WHERE kind = 'ingest' AND ended_at IS NULL")}
-
     def publish(self, upload: str) -> None:
-        insert = (
-            "INSERT INTO uploads (upload, name, part, content) VALUES (%s, %s, %s, %s)"
-            " ON CONFLICT (upload, name, part) DO NOTHING"
-        )
+        insert = UPLOADS.insert("ignore").replace("?", "%s")
         stored = set(self.names(upload))
         with self._connection() as connection, connection.transaction():
             connection.execute("UPDATE uploads SET stored_at = now() WHERE upload = %s", (upload,))

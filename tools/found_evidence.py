@@ -22,24 +22,22 @@ _FEWEST_WORDS: Final = 5  # telling words of a statement that can be restated
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceLimits:
+class EvidenceLimits(WindowLimits):
     """How much a search reads and keeps, and how it weights scores (see `config.Settings`).
 
     `read_tokens` limits what the first search for all needs reads, `search_tokens` each later one; `call_tokens` is
     what one call of the reader is shown; `waves` is the number of parts in which the first search is read, and
-    `abstracts` the number of papers whose abstract is read at its end; see `WindowLimits` for `paper_share`,
-    `paper_margin` and `spread`. Reading for a need stops after `plenty` strong findings, from several papers if there
-    are several, or after `dry` consecutive windows without one; a paper that has given `of_paper` strong findings for a
-    need is read no further for it (None: no limit). `top_k_final` and `per_paper` limit what is kept for
-    each need, and per paper for each need; None keeps everything that was read and is useful. If nothing is, the `near`
-    best of the rest are kept, so that an answer can name what comes nearest.
+    `abstracts` the number of papers whose abstract is read at its end. Reading for a need stops after `plenty` strong
+    findings, from several papers if there are several, or after `dry` consecutive windows without one; a paper that has
+    given `of_paper` strong findings for a need is read no further for it (None: no limit). `top_k_final` and
+    `per_paper` limit what is kept for each need, and per paper for each need; None keeps everything that was read and
+    is useful. If nothing is, the `near` best of the rest are kept, so that an answer can name what comes nearest.
     """
 
     retrieval_mode: RetrievalMode = "hybrid"
     read_tokens: int = 16_000
     search_tokens: int = 1_200
     call_tokens: int = 5_000
-    window_tokens: int = 1_200
     waves: int = 2
     abstracts: int = 4
     plenty: int = 6
@@ -48,7 +46,6 @@ class EvidenceLimits:
     top_k_initial: int = 40
     top_k_final: int | None = None
     per_paper: int | None = None
-    paper_share: float = 0.5
     paper_margin: float = 0.08
     spread: int = 3
     vector_weight: float = 0.4
@@ -78,10 +75,9 @@ class EvidenceLimits:
             of_paper=_ENOUGH_OF_A_PAPER,
         )
 
-    def windows(self, tokens: int, needs: int = 1) -> WindowLimits:
-        """The limits on the windows proposed for this many needs, `tokens` in total."""
-        hits = self.top_k_initial * needs
-        return WindowLimits(tokens, self.window_tokens, hits, self.paper_share, self.paper_margin, self.spread)
+    def windows(self, tokens: int, needs: int = 1) -> EvidenceLimits:
+        """These limits for the windows proposed for this many needs, `tokens` in total."""
+        return replace(self, tokens=tokens, hits=self.top_k_initial * needs)
 
 
 @dataclass(frozen=True, slots=True)

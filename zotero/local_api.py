@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 
 from ..errors import WRONG_INPUT, ConfigurationError
-from ..metadata.work import mapping
+from ..metadata.service_works import mapping
 from ..models.http.failures import BrokenAnswerError, ServerRefusalError
 from ..models.http.response_body import ACCEPTED_ENCODING, parse_json, read_body, read_refusal
 from .zotero_records import (
@@ -120,8 +120,7 @@ class LocalApi:
                 except _ChangedMeanwhileError:
                     continue
                 if collections.version == items.version:
-                    keys = await self._citation_keys(http, library, items.records)
-                    return _build_content(items, collections, keys)
+                    return _build_content(items, collections, await self._citation_keys(http, library, items.records))
         raise ZoteroError(f"{self._base}: the library changes while it is read.", help="Run the same command again.")
 
     async def _list(self, http: httpx.AsyncClient, path: str) -> _Listing:

@@ -1,61 +1,136 @@
-"""Compares Zotero's content with the library, before anything is read or written."""
+"""Compares Zotero's content with the library, before anything is read or written, and remembers what earlier syncs did.
+
+A file of the home records which paper came from which item. It is written before ingestion, so that a killed sync knows
+its own papers, and again afterwards with a stamp of the ingested content, so that nothing is read twice. A sync never
+removes papers that are not in it.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 from ..documents import Paper, text_hash
 from ..documents.bibliography import Refusal
 from ..documents.paper_names import item_path
+from ..documents.safe_files import FileRefusedError, read_regular, replace_file
+from ..errors import InputError
 from ..metadata.adding import abstract_page
 from ..metadata.citation_keys import KeyPattern
 from ..plurals import counted
-from .attachment_files import FilePlaces, ItemFile, choose_file, is_paper
-from .item_entry import bibtex_key, item_doi, item_entry, item_note, key_fields
-from .sync_state import SyncedPaper, SyncState
+from ..stores.home import Home
+from .item_entry import (
+    FilePlaces,
+    ItemFile,
+    bibtex_key,
+    choose_file,
+    is_paper,
+    item_doi,
+    item_entry,
+    item_note,
+    key_fields,
+)
 from .zotero_records import Annotation, Attachment, ItemNote, ZoteroContent, ZoteroItem, ZoteroLibrary
+
+_NAME: Final = "sync.json"
+_VERSION: Final = 1
+_MOST_BYTES: Final = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedPaper:
+    """A paper that came from Zotero."""
+
+    item: str  # its library and key, such as library/items/ABCD2345
+    scopes: frozenset[str]  # the keys of the collections by which it came; an empty key is the whole library
+    stamp: str = ""  # stands for everything that was ingested; empty until that is complete
+    file: str = ""  # path, size and time of its file
+    refused: str = ""  # why its file could not be ingested, if it could not
+
+
+@dataclass(slots=True)
+class SyncState:
+    """The papers by citation key."""
+
+    papers: dict[str, SyncedPaper] = field(default_factory=dict)
+
+    @property
+    def items(self) -> dict[str, str]:
+        """The citation key of each item; for a paper being renamed, the new key."""
+        return {paper.item: key for key, paper in self.papers.items()}
+
+    def file_changed(self) -> bool:
+        """Whether an ingested file is gone or has a different size or time."""
+        for stamp in filter(None, (paper.file for paper in self.papers.values())):
+            path = stamp.rsplit(":", 2)[0]
+            try:
+                state = Path(path).stat()
+            except (OSError, ValueError):
+                return True
+            if stamp != f"{path}:{state.st_size}:{state.st_mtime_ns}":
+                return True
+        return False
+
+
+def read_state(home: Home) -> SyncState:
+    """The state of a home; empty before the first sync. Raises `InputError` for a damaged file."""
+    path = home.zotero / _NAME
+    try:
+        given = json.loads(read_regular(path, _MOST_BYTES))
+        if given["version"] != _VERSION:
+            raise ValueError(f"version {given['version']!r:.20}")
+        papers: dict[str, SyncedPaper] = {}
+        for key, value in given["papers"].items():
+            texts = [value["item"], value["stamp"], value["file"], value["refused"], *value["scopes"]]
+            if not all(isinstance(text, str) for text in texts):
+                raise ValueError("a paper that is not in words")
+            papers[str(key)] = SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
+        return SyncState(papers)
+    except FileNotFoundError:
+        return SyncState()
+    except (OSError, FileRefusedError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        remedy = "Move it away: the next sync recognizes papers by their entries and files."
+        raise InputError(f"{path}: cannot be read ({type(error).__name__}: {error!s:.100}).", help=remedy) from error
+
+
+def write_state(home: Home, state: SyncState) -> None:
+    """Replace the state atomically; raises `InputError` if it cannot be written."""
+    path = home.zotero / _NAME
+    papers = {key: {**asdict(paper), "scopes": sorted(paper.scopes)} for key, paper in state.papers.items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, json.dumps({"version": _VERSION, "papers": papers}, indent=0).encode("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}).") from error
+
 
 _SHOWN_TITLE: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
 class SyncInput:
-    """Zotero's content, the scopes to sync, the papers of the library, and settings.
-
-    Args:
-        scopes: the keys of the collections to sync; an empty one is the whole library.
-        members: the keys of the items in each scope of this sync and of earlier ones.
-        foreign: keys of papers that did not come by a sync, or that the user replaced since.
-        reading: stands for how files are read: with another reader or chunk size they are read again.
-        prune: remove papers that only earlier syncs of other collections brought.
-    """
+    """Zotero's content, the scopes to sync, the papers of the library, and settings."""
 
     content: ZoteroContent
     library: ZoteroLibrary
-    scopes: frozenset[str]
-    members: Mapping[str, frozenset[str]]
+    scopes: frozenset[str]  # the keys of the collections to sync; an empty one is the whole library
+    members: Mapping[str, frozenset[str]]  # the keys of the items in each scope of this sync and of earlier ones
     items: Sequence[ZoteroItem]
     papers: Mapping[str, Paper]
-    foreign: frozenset[str]
+    foreign: frozenset[str]  # keys of papers that did not come by a sync, or that the user replaced since
     state: SyncState
     places: FilePlaces
     pattern: KeyPattern
     pages: Path
-    reading: str
-    prune: bool = False
+    reading: str  # stands for how files are read: with another reader or chunk size they are read again
+    prune: bool = False  # remove papers that only earlier syncs of other collections brought
 
     def path(self, item: ZoteroItem) -> str:
         """The path of an item in links and in the state."""
         return f"{self.library.path}/items/{item.key}"
-
-
-def foreign_keys(papers: Mapping[str, Paper], state: SyncState) -> frozenset[str]:
-    """The papers that no sync may touch, because their entries name no synced item."""
-    items = state.items
-    return frozenset(key for key, paper in papers.items() if item_path(paper.bibtex) not in items)
 
 
 def recognize_papers(
@@ -81,19 +156,15 @@ def recognize_papers(
 
 @dataclass(frozen=True, slots=True)
 class WantedPaper:
-    """An item as a paper: its BibTeX entry, the user's note, its file, and a page with its abstract.
-
-    `page` is the text of that page, empty without an abstract, and `page_path` its file, which is ingested if the item
-    has no file, or one that cannot be read.
-    """
+    """An item as a paper: its BibTeX entry, the user's note, its file, and a page with its abstract."""
 
     item: str
     key: str
     entry: str
     note: str
     file: ItemFile | None
-    page: str
-    page_path: Path
+    page: str  # empty without an abstract
+    page_path: Path  # ingested if the item has no file, or one that cannot be read
     stamp: str
 
     @property
@@ -113,10 +184,7 @@ class RemovedPaper:
 
 @dataclass(slots=True)
 class SyncPlan:
-    """Everything that one sync will do; `state` is what is known before the first paper is ingested.
-
-    `file_missing` means that a file may still appear without any change in Zotero.
-    """
+    """Everything that one sync will do."""
 
     changed: list[WantedPaper] = field(default_factory=list)
     unchanged: list[WantedPaper] = field(default_factory=list)
@@ -124,8 +192,8 @@ class SyncPlan:
     without_file: list[ZoteroItem] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    state: SyncState = field(default_factory=SyncState)
-    file_missing: bool = False
+    state: SyncState = field(default_factory=SyncState)  # as known before the first paper is ingested
+    file_missing: bool = False  # and may still appear without any change in Zotero
 
 
 def describe_item(item: ZoteroItem) -> str:
@@ -137,17 +205,12 @@ Child = TypeVar("Child", Attachment, ItemNote, Annotation)
 _BETWEEN: Final = "\x1f"
 
 
-def make_sync_plan(given: SyncInput) -> SyncPlan:
-    return _Planning(given).plan()
-
-
-class _Planning:
+class SyncPlanning:
     """One comparison of all items with the library."""
 
     def __init__(self, given: SyncInput) -> None:
         self._given = given
-        self._plan = SyncPlan(warnings=list(given.content.damaged))
-        self._plan.state.papers = dict(given.state.papers)
+        self._plan = SyncPlan(warnings=list(given.content.damaged), state=SyncState(dict(given.state.papers)))
         self._files = _group_by_parent(given.content.attachments)
         self._notes = _group_by_parent(given.content.notes)
         self._marks = _group_by_parent(given.content.annotations)
@@ -205,10 +268,7 @@ class _Planning:
         return WantedPaper(given.path(item), key, entry, note, file, page, page_path, stamp)
 
     def _compare(self, wanted: WantedPaper, old: SyncedPaper | None) -> None:
-        """Classify a paper as changed, unchanged or still refused, and record it in the state.
-
-        A paper whose file was refused may be in the library with its abstract or an earlier file.
-        """
+        """Classify and record a paper; one whose file was refused may be there with its abstract or an earlier file."""
         plan = self._plan
         scopes = self._current_scopes(wanted.item)
         if old is None or (old.item, old.stamp) != (wanted.item, wanted.stamp):

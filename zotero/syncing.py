@@ -16,6 +16,8 @@ from typing import Any
 from ..documents.bibliography import Refusal, parse_bibliography
 from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figures import FIGURES_VERSION
+from ..documents.paper_names import item_path
+from ..documents.pdf.ocr import choose_ocr
 from ..documents.safe_files import replace_file
 from ..documents.sandbox import in_thread, raise_if_stopped
 from ..errors import InputError
@@ -23,7 +25,7 @@ from ..ingestion.indexing import OnEvent
 from ..ingestion.ingest import ingest_sources, remove_all
 from ..ingestion.ingest_events import IngestReport
 from ..ingestion.langchain_documents import SourcePaper
-from ..ingestion.reading import READING_VERSION, ConvertedFiles, PdfReading
+from ..ingestion.reading import READING_VERSION, ConvertedFiles
 from ..ingestion.sources import Sources, read_as
 from ..metadata.citation_keys import KeyPattern
 from ..models.http.limiter import Clock
@@ -31,9 +33,17 @@ from ..settings.config import Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
-from .attachment_files import FilePlaces
-from .sync_plan import SyncInput, SyncPlan, WantedPaper, foreign_keys, make_sync_plan, recognize_papers
-from .sync_state import SyncState, read_state, write_state
+from .item_entry import FilePlaces
+from .sync_plan import (
+    SyncInput,
+    SyncPlan,
+    SyncPlanning,
+    SyncState,
+    WantedPaper,
+    read_state,
+    recognize_papers,
+    write_state,
+)
 from .zotero_records import ZoteroError
 from .zotero_source import (
     OnNotice,
@@ -43,58 +53,15 @@ from .zotero_source import (
     linked_folder,
     read_zotero,
     scope_members,
-    select_items,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """The result of a sync; if `ingested` is None, of a dry run."""
+    """The JSON of `sync zotero --json`, and whether a missing file may appear without any change in Zotero."""
 
-    reading: ZoteroReading
-    items: int
-    plan: SyncPlan
-    ingested: IngestReport | None
-    added: Sequence[str]
-    updated: Sequence[str]
-    unchanged: int
-    abstract_only: Sequence[str]
-    seconds: float
-
-    @property
-    def refused(self) -> tuple[Refusal, ...]:
-        """Items and files that could not be taken, with reasons."""
-        return (*self.plan.refused, *(self.ingested.refused if self.ingested else ()))
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return (*self.plan.warnings, *(self.ingested.warnings if self.ingested else ()))
-
-    @property
-    def changes(self) -> int:
-        return len(self.added) + len(self.updated) + len(self.plan.removed)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as printed by `sync zotero --json`."""
-        plan = self.plan
-        renamed = {one.now for one in plan.removed}
-        return {
-            "source": self.reading.source,
-            "library": self.reading.library.name,
-            "items": self.items,
-            "dry_run": self.ingested is None,
-            "added": [key for key in self.added if key not in renamed],
-            "updated": list(self.updated),
-            "unchanged": self.unchanged,
-            "removed": [{"key": one.key, "why": one.why} for one in plan.removed if not one.now],
-            "renamed": [{"from": one.key, "to": one.now} for one in plan.removed if one.now],
-            "abstract_only": list(self.abstract_only),
-            "without_file": [{"item": item.key, "title": item.title} for item in plan.without_file],
-            "chunks_embedded": self.ingested.chunks_embedded if self.ingested else 0,
-            "refused": [{"path": item.path, "reason": item.reason} for item in self.refused],
-            "warnings": list(self.warnings),
-            "seconds": round(self.seconds, 3),
-        }
+    record: dict[str, Any]
+    file_missing: bool
 
 
 async def sync_reading(
@@ -117,23 +84,38 @@ async def sync_reading(
     async with backend_of(library.home).run_lock("sync-zotero", on_wait):
         state = await asyncio.to_thread(read_state, library.home)
         given = await asyncio.to_thread(_make_input, library, settings, reading, request, state, linked)
-        plan = await in_thread(make_sync_plan, given)
+        plan = await in_thread(lambda: SyncPlanning(given).plan())
         ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
-    keys = [paper.key for paper in plan.changed]
     by_abstract = _by_abstract(library)
-    return SyncReport(
-        reading,
-        len(given.items),
-        plan,
-        ingested,
-        added=ingested.added if ingested else [key for key in keys if key not in given.papers],
-        updated=ingested.updated if ingested else [key for key in keys if key in given.papers],
-        unchanged=len(plan.unchanged) + (len(ingested.unchanged) if ingested else 0),
-        abstract_only=[
+    renamed = {one.now for one in plan.removed}
+    if ingested is None:
+        keys = [paper.key for paper in plan.changed]
+        added, updated = [key for key in keys if key not in given.papers], [key for key in keys if key in given.papers]
+    else:
+        added, updated = list(ingested.added), list(ingested.updated)
+    record = {
+        "source": reading.source,
+        "library": reading.library.name,
+        "items": len(given.items),
+        "dry_run": dry_run,
+        "added": [key for key in added if key not in renamed],
+        "updated": updated,
+        "unchanged": len(plan.unchanged) + (len(ingested.unchanged) if ingested else 0),
+        "removed": [{"key": one.key, "why": one.why} for one in plan.removed if not one.now],
+        "renamed": [{"from": one.key, "to": one.now} for one in plan.removed if one.now],
+        "abstract_only": [
             paper.key for paper in (*plan.changed, *plan.unchanged) if paper.file is None or paper.key in by_abstract
         ],
-        seconds=time.perf_counter() - began,
-    )
+        "without_file": [{"item": item.key, "title": item.title} for item in plan.without_file],
+        "chunks_embedded": ingested.chunks_embedded if ingested else 0,
+        "refused": [
+            {"path": item.path, "reason": item.reason}
+            for item in (*plan.refused, *(ingested.refused if ingested else ()))
+        ],
+        "warnings": [*plan.warnings, *(ingested.warnings if ingested else ())],
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    return SyncReport(record, plan.file_missing)
 
 
 def _make_input(
@@ -148,14 +130,16 @@ def _make_input(
     earlier = frozenset().union(*(paper.scopes for paper in state.papers.values()))
     members = scope_members(scopes | earlier, reading.content)
     keys = frozenset().union(*(members[scope] for scope in scopes))
-    items = select_items(keys, reading.content)
+    # Oldest first, so that an earlier item keeps its key when two have the same.
+    chosen = (item for item in reading.content.items if item.key in keys)
+    items = sorted(chosen, key=lambda item: (item.added, item.key))
     papers = {paper.key: paper for paper in library.papers()}
     pages = library.home.zotero.resolve()
     there = recognize_papers(papers, items, reading.content, reading.library, pages)
     state = SyncState({**there, **state.papers})
-    reading_pdf = f"{settings.ocr}:{settings.ocr_languages}"
+    synced = state.items
     versions = f"{READING_VERSION}:{CHUNKING_VERSION}:{FIGURES_VERSION}"
-    how = f"{reading_pdf}:{versions}:{settings.chunk_tokens}:{settings.chunk_overlap}"
+    sizes = f"{settings.chunk_tokens}:{settings.chunk_overlap}"
     return SyncInput(
         content=reading.content,
         library=reading.library,
@@ -163,12 +147,13 @@ def _make_input(
         members=members,
         items=items,
         papers=papers,
-        foreign=foreign_keys(papers, state),
+        # Their entries name no synced item, so that no sync may touch them.
+        foreign=frozenset(key for key, paper in papers.items() if item_path(paper.bibtex) not in synced),
         state=state,
         places=FilePlaces(reading.content.storage, linked, bool(reading.library.group)),
         pattern=KeyPattern(settings.citation_key),
         pages=pages,
-        reading=how,
+        reading=f"{settings.ocr}:{settings.ocr_languages}:{versions}:{sizes}",
         prune=request.prune,
     )
 
@@ -210,7 +195,7 @@ def _prepare(library: Library, plan: SyncPlan) -> None:
 
 def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Settings) -> Sources:
     """Read the papers' files, or the abstract if a file is refused; blocks."""
-    kept, pdf = ConvertedFiles(library.home.converted), PdfReading.of(settings)
+    kept, ocr = ConvertedFiles(library.home.converted), choose_ocr(settings)
     by_file = library.records().keys() - _by_abstract(library)
     found: list[SourcePaper] = []
     refused: list[Refusal] = []
@@ -223,7 +208,7 @@ def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Sett
             reason = parsed.refused[0].reason if parsed.refused else "its entry cannot be read"
             refused.append(Refusal(str(wanted.source), reason))
             continue
-        read = read_as(wanted.source, entry, kept, pdf)
+        read = read_as(wanted.source, entry, kept, ocr)
         if isinstance(read, Refusal):
             falls_back = wanted.file is not None and bool(wanted.page) and wanted.key not in by_file
             reason = f"{read.reason}; only the abstract is indexed" if falls_back else read.reason
@@ -231,12 +216,11 @@ def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Sett
             if not falls_back:
                 continue
             replace_file(wanted.page_path, wanted.page.encode("utf-8"))
-            read = read_as(wanted.page_path, entry, kept, pdf)
+            read = read_as(wanted.page_path, entry, kept, ocr)
         if isinstance(read, Refusal):
             continue
-        source, notices = read
-        found.append(replace(source, note=wanted.note, folder=None))
-        warnings += notices
+        found.append(replace(read, note=wanted.note, folder=None))
+        warnings += read.notices
     return Sources(tuple(found), tuple(refused), tuple(warnings), folders=())
 
 
@@ -295,6 +279,5 @@ async def watch_zotero(
             reading, known = None, ""
         if reading is not None:
             report = await sync(reading)
-            # A missing file may appear without any change in Zotero.
-            known = "" if report.plan.file_missing else reading.content.version
+            known = "" if report.file_missing else reading.content.version
         await clock.sleep(settings.zotero_seconds)

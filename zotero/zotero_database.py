@@ -60,7 +60,6 @@ class ZoteroDatabase:
         return str(self.folder / DATABASE)
 
     async def groups(self) -> list[ZoteroLibrary]:
-
         def read() -> list[ZoteroLibrary]:
             with _open_copy(self.folder / DATABASE) as db:
                 _require_tables(db, self.name)
@@ -94,7 +93,13 @@ class ZoteroDatabase:
             if not isinstance(number, int):
                 raise ZoteroError(f"{self.name}: holds no library {library.name!r}.", help="Open it in Zotero once.")
             records, damaged = _read_records(db, number, tables, self.name)
-            collections = _read_collections(db, number, tables)
+            live = "child.collectionID NOT IN (SELECT collectionID FROM deletedCollections)"
+            query = (
+                "SELECT child.key, child.collectionName, parent.key AS parent FROM collections AS child "
+                "LEFT JOIN collections AS parent ON parent.collectionID = child.parentCollectionID "
+                f"WHERE child.libraryID = ? AND {live if 'deletedCollections' in tables else 'true'}"
+            )
+            collections = [ZoteroCollection(*map(text_value, row.values())) for row in _query(db, query, number)]
         citation_keys: dict[str, str] = {}
         if keys_file.is_file():
             with _open_copy(keys_file) as db:
@@ -103,7 +108,7 @@ class ZoteroDatabase:
                     citation_keys = {text_value(row["itemKey"]): text_value(row["citationKey"]) for row in rows}
         return replace(
             build_content(records),
-            collections=collections,
+            collections=tuple(collections),
             storage=storage,
             citation_keys=citation_keys,
             damaged=tuple(damaged),
@@ -155,17 +160,6 @@ def _read_records(
             above = {} if parent is None else {"parentItem": records.get(parent, {"key": "?"})["key"]}
             records[number] |= row | above
     return {record["key"]: record for record in records.values()}, damaged
-
-
-def _read_collections(db: sqlite3.Connection, library: int, tables: Collection[str]) -> tuple[ZoteroCollection, ...]:
-    live = "child.collectionID NOT IN (SELECT collectionID FROM deletedCollections)"
-    query = (
-        "SELECT child.key, child.collectionName, parent.key AS parent FROM collections AS child "
-        "LEFT JOIN collections AS parent ON parent.collectionID = child.parentCollectionID "
-        f"WHERE child.libraryID = ? AND {live if 'deletedCollections' in tables else 'true'}"
-    )
-    rows = _query(db, query, library)
-    return tuple(ZoteroCollection(*(text_value(value) for value in row.values())) for row in rows)
 
 
 def _require_tables(db: sqlite3.Connection, name: str) -> frozenset[str]:

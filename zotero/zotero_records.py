@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from ..errors import CiteloomError
-from ..metadata.work import objects
+from ..metadata.service_works import objects
 
 ITEM_KEY: Final = re.compile(r"[A-Z0-9]{8}")
 LinkMode = Literal["stored", "linked", "other"]
@@ -127,24 +127,17 @@ class ZoteroCollection:
 
 @dataclass(frozen=True, slots=True)
 class ZoteroContent:
-    """The content of a library, except the trash.
-
-    Args:
-        storage: the folder of stored files; None if only the API's addresses say where they are.
-        citation_keys: Better BibTeX's keys by item, where they are no field of the item.
-        damaged: what was left out since it could not be read, one line each.
-        version: stands for this state of the library; empty if nothing does.
-    """
+    """The content of a library, except the trash."""
 
     items: tuple[ZoteroItem, ...]
     attachments: tuple[Attachment, ...] = ()
     notes: tuple[ItemNote, ...] = ()
     annotations: tuple[Annotation, ...] = ()
     collections: tuple[ZoteroCollection, ...] = ()
-    storage: Path | None = None
-    citation_keys: Mapping[str, str] = field(default_factory=dict)
-    damaged: tuple[str, ...] = ()
-    version: str = ""
+    storage: Path | None = None  # the folder of stored files; None if only the API's addresses say where they are
+    citation_keys: Mapping[str, str] = field(default_factory=dict)  # by item, where they are no field of the item
+    damaged: tuple[str, ...] = ()  # what was left out since it could not be read, one line each
+    version: str = ""  # stands for this state of the library; empty if nothing does
 
 
 def build_content(records: Mapping[str, Record]) -> ZoteroContent:
@@ -187,17 +180,3 @@ def build_content(records: Mapping[str, Record]) -> ZoteroContent:
                     creators.append(Creator(role, first))
             items.append(ZoteroItem(key, kind, fields, tuple(creators), collections, added))
     return ZoteroContent(tuple(items), tuple(attachments), tuple(notes), tuple(annotations))
-
-
-class ZoteroSource(Protocol):
-    """Where Zotero's items are read from."""
-
-    @property
-    def name(self) -> str:
-        """The address or file, as messages name it."""
-
-    async def groups(self) -> list[ZoteroLibrary]:
-        """The libraries of the user's groups; raises `ZoteroError`."""
-
-    async def content(self, library: ZoteroLibrary, known: str = "") -> ZoteroContent | None:
-        """The content of a library; None if it is unchanged since version `known`. Raises `ZoteroError`."""

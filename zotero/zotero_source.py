@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,7 +14,7 @@ from ..settings.config import Settings
 from ..settings.key_trust import is_own
 from .local_api import ADDRESS, LocalApi, NotAvailableError
 from .zotero_database import DATABASE, ZoteroDatabase
-from .zotero_records import ZoteroCollection, ZoteroContent, ZoteroItem, ZoteroLibrary, ZoteroSource
+from .zotero_records import ZoteroCollection, ZoteroContent, ZoteroLibrary
 
 _DEFAULT_FOLDER: Final = "~/Zotero"
 
@@ -39,11 +39,8 @@ class ZoteroReading:
     content: ZoteroContent
 
 
-async def open_source(settings: Settings, on_notice: OnNotice) -> ZoteroSource:
-    """The source that the settings name, else the local API, else the default folder.
-
-    Raises `ConfigurationError` for an invalid folder or address, and `ZoteroError` if there is no source.
-    """
+async def open_source(settings: Settings, on_notice: OnNotice) -> LocalApi | ZoteroDatabase:
+    """The source of the settings, else the local API or default folder; raises `ConfigurationError`, `ZoteroError`."""
     if settings.zotero.startswith(("http://", "https://")):
         return LocalApi(settings.zotero)
     if settings.zotero:
@@ -75,10 +72,7 @@ async def open_source(settings: Settings, on_notice: OnNotice) -> ZoteroSource:
 async def read_zotero(
     settings: Settings, request: ZoteroRequest, *, known: str = "", on_notice: OnNotice = lambda _: None
 ) -> ZoteroReading | None:
-    """Read a library; None if it is unchanged since version `known`.
-
-    Raises `ZoteroError` if it cannot be read, and `InputError` for an unknown group.
-    """
+    """Read a library; None if it is at version `known`. Raises `ZoteroError`; `InputError` for an unknown group."""
     source = await open_source(settings, on_notice)
     library = ZoteroLibrary()
     if request.group:
@@ -125,7 +119,21 @@ def find_scopes(names: Sequence[str], content: ZoteroContent) -> frozenset[str]:
     """
     lines = _lineages(content.collections) if names else {}
     paths = {key: "/".join(one.name for one in line) for key, line in lines.items()}
-    return frozenset(_find_collection(name, paths) for name in names) or frozenset({WHOLE})
+    scopes: set[str] = set()
+    for wanted in names:
+        name = wanted.strip().strip("/").casefold()
+        whole = [key for key, path in paths.items() if key == wanted or path.casefold() == name]
+        found = whole or [key for key, path in paths.items() if path.casefold().endswith(f"/{name}")]
+        if len(found) > 1:
+            listed = "; ".join(f"{paths[key]} ({key})" for key in sorted(found, key=lambda key: paths[key]))
+            raise InputError(
+                f"--collection {wanted}: several collections have this name.", help=f"Give the path or key: {listed}."
+            )
+        if not found:
+            known = [*paths.values(), *(path.rpartition("/")[2] for path in paths.values())]
+            raise InputError(f"--collection {wanted}: Zotero has no such collection.", help=_suggest(wanted, known))
+        scopes |= {*found}
+    return frozenset(scopes) or frozenset({WHOLE})
 
 
 def scope_members(scopes: Iterable[str], content: ZoteroContent) -> dict[str, frozenset[str]]:
@@ -136,11 +144,6 @@ def scope_members(scopes: Iterable[str], content: ZoteroContent) -> dict[str, fr
         below = {scope, *(key for key, line in lines.items() if scope in {one.key for one in line})}
         members[scope] = frozenset(item.key for item in content.items if not scope or item.collections & below)
     return members
-
-
-def select_items(keys: frozenset[str], content: ZoteroContent) -> list[ZoteroItem]:
-    """The items with these keys, oldest first, so that an earlier item keeps its key when two have the same."""
-    return sorted((item for item in content.items if item.key in keys), key=lambda item: (item.added, item.key))
 
 
 def _lineages(collections: Sequence[ZoteroCollection]) -> dict[str, list[ZoteroCollection]]:
@@ -155,21 +158,6 @@ def _lineages(collections: Sequence[ZoteroCollection]) -> dict[str, list[ZoteroC
             above = by_key.get(above.parent)
         lineages[collection.key] = line
     return lineages
-
-
-def _find_collection(wanted: str, paths: Mapping[str, str]) -> str:
-    name = wanted.strip().strip("/").casefold()
-    whole = [key for key, path in paths.items() if key == wanted or path.casefold() == name]
-    found = whole or [key for key, path in paths.items() if path.casefold().endswith(f"/{name}")]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        listed = "; ".join(f"{paths[key]} ({key})" for key in sorted(found, key=lambda key: paths[key]))
-        raise InputError(
-            f"--collection {wanted}: several collections have this name.", help=f"Give the path or key: {listed}."
-        )
-    names = [*paths.values(), *(path.rpartition("/")[2] for path in paths.values())]
-    raise InputError(f"--collection {wanted}: Zotero has no such collection.", help=_suggest(wanted, names))
 
 
 def _suggest(wanted: str, names: Sequence[str]) -> str:

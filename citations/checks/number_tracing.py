@@ -232,16 +232,17 @@ def _trace(
 
 
 def _source_with(text: str, number: Number, sources: Sequence[Source]) -> str:
-    """The first source whose shown words contain a number as written in the text, followed by the same unit or noun;
+    """The first source whose shown words contain a number as written in the text, a count with the same noun behind it;
     empty if there is none."""
     behind = _noun_after(text, number)
+    counts = number.scale == "plain" and number.unit >= 1  # "20 patients" are not 20 networks; 90.9% needs no noun
     return next(
         (
             source.evidence.id
             for source in sources
             for given in _shown_numbers(source.shown)
             if (given.value, given.unit, given.scale) == (number.value, number.unit, number.scale)
-            and _noun_after(source.shown, given) == behind
+            and (not counts or _noun_after(source.shown, given) == behind)
         ),
         "",
     )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from ...documents import Chunk
-from ...drafts.written_draft import QueryRecord
+from ...drafts.written_draft import QueryRecord, new_query
 from ...models.concurrency import gather_all
 from ...plurals import counted
 from ...roles.chat.prompt_format import coverage_line, fence, first_words, show_passages
+from ...roles.protocols import Need
 from ...tools.evidence_search import search_each
 from ...tools.found_evidence import SearchResult, coverage
 from ...tools.scope import Scope
@@ -25,7 +28,6 @@ from ...tools.tool_schemas import (
     SearchEvidence,
     SearchPapers,
     ToolAnswer,
-    ToolRequest,
     ToolRequestError,
     parse_request,
     read_introduction,
@@ -35,19 +37,21 @@ from ...tools.tool_schemas import (
 )
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of, chunks_of, is_answerable, limits_of
-from ..run_events import evidence_found, progress
-from ..search_requests import (
-    earlier_search,
-    need_of,
-    of_earlier_section,
-    of_section,
-    own_first,
-    query_record,
-    split_repeats,
-)
+from ..run_events import progress
 from ..session import Session
-from ..state import ResearchState, RunState, Update
-from ..state_conversion import needs_of, number_evidence, own_coverage, own_queries, passages_of, purpose_of
+from ..state import (
+    PlannedSearch,
+    ResearchState,
+    RunState,
+    SectionState,
+    Update,
+    needs_of,
+    own_coverage,
+    own_queries,
+    passages_of,
+    purpose_of,
+    recorded,
+)
 
 BUDGET_USED = "Not carried out: the search budget is used up. Stop searching."
 
@@ -72,7 +76,8 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     message = state["messages"][-1]
     refused: list[ToolMessage] = []
     allowed: list[dict[str, Any]] = []
-    records = own_first(state)
+    # Those of a paper's earlier sections come after the section's own.
+    records = sorted(state.get("queries", []), key=lambda record: of_earlier_section(record, state))
     used = state.get("searches_used", 0)
     mistakes = 0
     if not isinstance(message, AIMessage):
@@ -90,7 +95,10 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
             mistakes += 1
             refused.append(tool_answer(call["id"], str(error)))
             continue
-        earlier = earlier_search(request, records, within)
+        earlier: QueryRecord | None = None
+        if isinstance(request, SearchEvidence):
+            scope = request.scope().narrowed(within).as_dict()
+            earlier = answered_before(request.query, scope, records)
         counted = call["name"] in COUNTED and earlier is None
         if counted and used >= session.settings.max_search_iterations:
             refused.append(tool_answer(call["id"], BUDGET_USED))
@@ -98,7 +106,8 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
         used += counted
         if isinstance(request, SearchEvidence) and earlier is None:
             records.append(query_record(request, within))
-        allowed.append({"name": call["name"], "args": call["args"], "id": call["id"], "counted": counted})
+        named = {"name": call["name"], "args": call["args"], "id": call["id"]}
+        allowed.append({**named, "counted": counted, "repeats": earlier})
     more: list[BaseMessage] = list(refused)
     if not message.tool_calls and not mistakes and (left := _reminder(state, session, used)):
         more.append(HumanMessage(left))
@@ -156,31 +165,23 @@ async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list
     return shown
 
 
-Evidence = Mapping[str, dict[str, Any]]  # records by id
-
-
 async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """Run the allowed calls concurrently; ids and answers follow the order of the calls."""
     calls = state["pending_calls"]
     requests = [parse_request(call["name"], call["args"]) for call in calls]
     within = await asyncio.to_thread(limits_of, state, session.library)
-    records, repeated = split_repeats(requests, own_first(state), within)
-    searched = await _search([requests[number] for number in records], state, runtime, session, within)
+    repeated: dict[int, QueryRecord] = {number: call["repeats"] for number, call in enumerate(calls) if call["repeats"]}
+    asked = {number: item for number, item in enumerate(requests) if isinstance(item, SearchEvidence)}
+    records = {number: query_record(item, within) for number, item in asked.items() if number not in repeated}
+    searched = await _search([asked[number] for number in records], state, runtime, session, within)
     reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
     texts = await gather_all(_read(item, session) for item in reading.values())
     passages = dict(zip(reading, texts, strict=True))
-
-    new, ids = number_evidence(
-        state["evidence"], [search.found for search in searched], cast(ResearchState, state).get("evidence_ids", {})
-    )
-    evidence = {record["id"]: record for record in state["evidence"]}
-    for event in evidence_found(record for record in new if record["id"] not in evidence):
-        runtime.stream_writer(event)
-    evidence.update((record["id"], record) for record in new)
-    for record, found, search in zip(records.values(), ids, searched, strict=True):
-        record["evidence_ids"] = found
-        record.update(cast(QueryRecord, passages_of(search)))
-
+    searches = list(map(PlannedSearch, records.values(), searched))
+    given = cast(ResearchState, state).get("evidence_ids", {})
+    update = recorded(state, state["evidence"], searches, runtime.stream_writer, given)
+    made = dict(zip(records, update["queries"], strict=True))
+    evidence = {record["id"]: record for record in (*state["evidence"], *update["evidence"])}
     answers: list[ToolMessage] = []
     for number, call in enumerate(calls):
         if number in passages:
@@ -189,27 +190,40 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
             query = repeated[number]["query"]
             answers.append(tool_answer(call["id"], f"This repeats the query {query!r}; see its evidence."))
         else:
-            answers.append(tool_answer(call["id"], _listed(records[number], evidence)))
-            query, found_here = records[number]["query"], len(records[number]["evidence_ids"])
-            said = f"{counted(found_here, 'finding')} for: {query}"
-            runtime.stream_writer(progress("searched", said, passages=found_here))
-    made = sum(bool(call["counted"]) for call in calls)
-    queries = [of_section(record, state) for record in records.values()]
-    if answers:
-        answers[-1] = _with_coverage(answers[-1], state, new, queries, session, made)
+            found = [evidence[name] for name in made[number]["evidence_ids"]]
+            listed = "\n".join(
+                f"[{item['id']}] for {item.get('need') or '-'}, score {item['llm_score']:.1f}, "
+                f"chunk {item['chunk_id']}: {first_words(item['summary'])}"
+                for item in found
+            )
+            answers.append(tool_answer(call["id"], listed or "Nothing new in the library bears on this query."))
+            said = f"{counted(len(found), 'finding')} for: {made[number]['query']}"
+            runtime.stream_writer(progress("searched", said, passages=len(found)))
+    # Searches repeated from a paper's earlier sections, as this section's own; passages are not counted again.
+    own_now = {**passages_of(SearchResult((), ())), "section": cast(SectionState, state).get("section")}
+    earlier = [record for record in repeated.values() if of_earlier_section(record, state)]
+    taken_over = {record["query"]: {**record, **own_now} for record in earlier}
+    used = sum(bool(call["counted"]) for call in calls)
+    in_all = state.get("searches_used", 0) + used
+    if answers:  # the last names the coverage of each need and the remaining budget
+        queries = [*own_queries(state), *update["queries"]]
+        ids = {name for record in queries for name in record["evidence_ids"]}
+        own = [record for record in (*state["evidence"], *update["evidence"]) if record["id"] in ids]
+        lines = "\n".join(map(coverage_line, coverage(needs_of(state), own, queries)))
+        left = f"Searches left: {max(0, session.settings.max_search_iterations - in_all)}."
+        answers[-1] = answers[-1].model_copy(update={"content": f"{answers[-1].content}\n\n{lines}\n{left}"})
     return {
+        **update,
         "messages": answers,
-        "evidence": new,
-        "queries": [*queries, *_taken_over(repeated.values(), state)],
-        "read_chunks": list(dict.fromkeys(name for search in searched for name in search.read)),
-        "searches_used": made,
+        "queries": [*update["queries"], *taken_over.values()],
+        "searches_used": used,
         "pending_calls": [],
-        "searching": await asyncio.to_thread(may_continue, state, session, state.get("searches_used", 0) + made),
+        "searching": await asyncio.to_thread(may_continue, state, session, in_all),
     }
 
 
 async def _search(
-    requests: Sequence[ToolRequest], state: RunState, runtime: Runtime[Any], session: Session, within: Scope
+    requests: Sequence[SearchEvidence], state: RunState, runtime: Runtime[Any], session: Session, within: Scope
 ) -> Sequence[SearchResult]:
     """The results of new searches, in their order."""
     roles = await session.roles(runtime)
@@ -217,11 +231,11 @@ async def _search(
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
     limits = await search_limits(session, runtime, section=not question)
-    wanted = [
-        (need_of(request, purpose), request.scope().narrowed(within))
-        for request in requests
-        if isinstance(request, SearchEvidence)
-    ]
+    wanted = []
+    for request in requests:  # for its need with the planner's query, else for the query itself
+        named = purpose.named([request.need.strip().upper()])
+        need = named[0] if named else Need("", request.query, ())
+        wanted.append((replace(need, queries=(request.query,)), request.scope().narrowed(within)))
     known = state.get("read_chunks", [])
     return await search_each(session.library, reader, purpose, wanted, limits, known=known)
 
@@ -237,39 +251,36 @@ async def _read(request: Reading, session: Session) -> ToolAnswer:
     return await read_summaries(session.library, request.query)
 
 
-def _taken_over(repeated: Iterable[QueryRecord], state: RunState) -> list[QueryRecord]:
-    """Searches repeated from a paper's earlier sections, as this section's own; passages are not counted again."""
-    nothing = passages_of(SearchResult((), ()))
-    taken = {
-        record["query"]: cast(QueryRecord, {**record, **nothing})
-        for record in repeated
-        if of_earlier_section(record, state)
-    }
-    return [of_section(record, state) for record in taken.values()]
+_WORD = re.compile(r"\w+")
+_SMALL = frozenset(
+    """a an the of and or in on for to with by from as at is are was were be been how what which do does""".split()
+)
+NEARLY: Final = 0.8
 
 
-def _with_coverage(
-    answer: ToolMessage,
-    state: RunState,
-    new: Sequence[dict[str, Any]],
-    queries: Sequence[QueryRecord],
-    session: Session,
-    made: int,
-) -> ToolMessage:
-    """Append the coverage of each need and the remaining budget to the last answer of a turn."""
-    ids = {name for record in (*own_queries(state), *queries) for name in record["evidence_ids"]}
-    evidence = [record for record in (*state["evidence"], *new) if record["id"] in ids]
-    now = coverage(needs_of(state), evidence, [*own_queries(state), *queries])
-    left = max(0, session.settings.max_search_iterations - state.get("searches_used", 0) - made)
-    lines = "\n".join(map(coverage_line, now))
-    return answer.model_copy(update={"content": f"{answer.content}\n\n{lines}\nSearches left: {left}."})
+def answered_before(query: str, scope: dict[str, Any], records: Sequence[QueryRecord]) -> QueryRecord | None:
+    """The first record with the same scope whose words nearly match `query` (Jaccard of at least 0.8)."""
+    words = _words(query)
+    for record in records:
+        other = _words(record["query"])
+        if record["scope"] == scope and len(words & other) >= NEARLY * max(1, len(words | other)):
+            return record
+    return None
 
 
-def _listed(record: QueryRecord, evidence: Evidence) -> str:
-    if not record["evidence_ids"]:
-        return "Nothing new in the library bears on this query."
-    return "\n".join(
-        f"[{found['id']}] for {found.get('need') or '-'}, score {found['llm_score']:.1f}, "
-        f"chunk {found['chunk_id']}: {first_words(found['summary'])}"
-        for found in (evidence[item] for item in record["evidence_ids"])
-    )
+def _words(query: str) -> frozenset[str]:
+    found = frozenset(word.removesuffix("s") for word in _WORD.findall(query.lower()) if word not in _SMALL)
+    return found or frozenset(_WORD.findall(query.lower()))
+
+
+def of_earlier_section(record: QueryRecord, state: RunState) -> bool:
+    """Whether another section of the same paper made the search."""
+    section = cast(SectionState, state).get("section")
+    return record.get("section", section) != section
+
+
+def query_record(request: SearchEvidence, within: Scope) -> QueryRecord:
+    """The record of a search that has no evidence yet."""
+    scope = request.scope().narrowed(within).as_dict()
+    needs = [request.need.strip().upper()] if request.need else []
+    return new_query(request.query, "custom", needs, scope)

@@ -9,18 +9,31 @@ from typing import Any, Final, Literal, cast
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
+from ...documents import split_chunk_id
 from ...documents.sandbox import in_thread
 from ...drafts.finished_text import FinishedText, finish_text
 from ...drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
 from ...drafts.paper_record import paper_record
+from ...drafts.verdicts import relocate_verdicts, verdicts_from
+from ...drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, with_chosen_quotes
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment
+from ...models.journal.records import spent_since
 from ...plurals import counted
 from ...section_kinds import PAPER_ORDER, WRITING_ORDER
 from ..input_check import require_given
-from ..role_inputs import chunks_shown, written_draft
+from ..role_inputs import brief_of, chunks_shown, visible_evidence
 from ..run_events import progress
 from ..session import Session
-from ..state import PaperInput, ResearchState, RunState, SectionState, Update, WrittenSection
+from ..state import (
+    PaperInput,
+    ResearchState,
+    RunState,
+    SectionState,
+    Update,
+    WrittenSection,
+    own_queries,
+    searched_in_vain,
+)
 
 _OF_A_SECTION: Final = ("section", "draft", "findings", "verdicts", "warnings", "offered", "needs")
 
@@ -48,7 +61,27 @@ async def render_record(state: RunState, session: Session) -> dict[str, Any]:
 
 async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
     """The latest draft, cleaned for the reader; `earlier` are a paper's previous sections by name."""
-    written = await written_draft(state, session)
+    brief, lost = await brief_of(state, session)
+    draft = draft_from(state["draft"])
+    sources = with_chosen_quotes(brief.citable, draft)
+    search = None
+    if "question" in state:
+        given = cast(ResearchState, state)
+        read = {split_chunk_id(name)[0] for name in state.get("read_chunks", [])}
+        limited = bool(given.get("papers"))
+        search = QuestionSearch(given["route"], given.get("shortlist", []), limited, len(read))
+    written = WrittenDraft(
+        brief,
+        draft,
+        sources,
+        relocate_verdicts(verdicts_from(state.get("verdicts", [])), sources),
+        evidence=visible_evidence(state),
+        queries=own_queries(state),
+        unmet=searched_in_vain(state),
+        warnings=state.get("warnings", []),
+        lost=lost,
+        search=search,
+    )
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     strict, extractive = session.settings.strict, "writer" in session.extractive
     return await in_thread(finish_text, written, keys, strict=strict, extractive=extractive, earlier=earlier)
@@ -86,18 +119,9 @@ async def begin(state: SectionState, runtime: Runtime[Any], session: Session) ->
 async def store_section(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
     """Store the finished section and move on to the next."""
     kind = state["section"]
-    written: WrittenSection = {
-        "section": kind,
-        "draft": state["draft"],
-        "findings": state["findings"],
-        "verdicts": state["verdicts"],
-        "warnings": state["warnings"],
-        "offered": state["offered"],
-        "needs": state.get("needs", []),
-        "read": chunks_shown(state, session),
-        "spent": await session.usage(session.run_id(runtime)),
-    }
-    done = [*state["written"], written]
+    written = {name: cast(Any, state)[name] for name in _OF_A_SECTION}
+    written |= {"read": chunks_shown(state, session), "spent": await session.usage(session.run_id(runtime))}
+    done = [*state["written"], cast(WrittenSection, written)]
     runtime.stream_writer(progress("kept", f"{kind} is written", done=len(done), total=len(WRITING_ORDER)))
     return {"written": done, "section": WRITING_ORDER[min(len(done), len(WRITING_ORDER) - 1)]}
 
@@ -115,10 +139,7 @@ async def assemble(state: SectionState, runtime: Runtime[Any], session: Session)
 
 
 async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any]:
-    """The paper's record in the citation style of the settings; makes no model call.
-
-    Citation numbers follow the order in the paper.
-    """
+    """The paper's record in the style of the settings, numbered in the paper's order; makes no model call."""
     finished: dict[SectionKind, FinishedText] = {}
     for written in state["written"]:
         earlier: dict[str, str] = {kind: final.text for kind, final in finished.items()}
@@ -126,7 +147,9 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
         then = {**state, **{name: written[name] for name in _OF_A_SECTION}, "written": []}
         finished[written["section"]] = await finished_text(cast(SectionState, then), session, earlier)
     read = {written["section"]: written["read"] for written in state["written"]}
-    spent = _cost_by_section(state)
+    # The cost of each section: the paper's cost at its end minus the cost before it.
+    totals = [written["spent"] for written in state["written"]]
+    spent = dict(zip(finished, map(spent_since, [{}, *totals], totals), strict=True))
 
     def build() -> dict[str, Any]:
         pages: list[RenderedPage] = []
@@ -139,16 +162,3 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
         return paper_record(pages, usage, state["evidence"], title, session.notice)
 
     return await in_thread(build)
-
-
-def _cost_by_section(state: SectionState) -> dict[SectionKind, dict[str, Any]]:
-    """The cost of each section: the paper's cost at its end minus the cost before it."""
-    spent: dict[SectionKind, dict[str, Any]] = {}
-    before: Mapping[str, Any] = {}
-    for written in state["written"]:
-        spent[written["section"]] = {
-            name: None if value is None else round(value - (before.get(name) or 0), 9)
-            for name, value in written["spent"].items()
-        }
-        before = written["spent"]
-    return spent

@@ -19,28 +19,27 @@ from ...roles.extractive.follow_ups import is_remark
 from ...roles.protocols import Draft, ScreenedPapers, Turn
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_each
-from ...tools.found_evidence import EvidenceLimits, coverage
+from ...tools.found_evidence import EvidenceLimits, SearchResult, coverage
 from ...tools.paper_cards import nearest_findings, screen_papers
 from ...tools.question_routing import Route, question_kind, route_in
 from ...tools.scope import Scope, plain_question
 from ...tools.window_search import propose_windows
-from ..conversation_state import PastTurn
 from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
 from ..run_events import on_findings, progress
 from ..session import Session
-from ..state import ResearchInput, ResearchState, TurnRecord, Update
-from ..state_conversion import (
+from ..state import (
     PlannedSearch,
+    ResearchInput,
+    ResearchState,
+    Update,
     evidence_key,
     first_searches,
-    further_searches,
     needs_of,
     nothing_done,
     purpose_of,
     recorded,
-    window_records,
     windows_from,
 )
 
@@ -82,6 +81,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     where = f"{target}{f'; searching {kinds} first' if kinds else ''}"
     runtime.stream_writer(progress("routed", "no question, so nothing is searched" if remark else where))
     return {
+        **nothing_done(),
         "question": question,
         "route": {
             "track": found.track,
@@ -90,14 +90,10 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
             "kind": "remark" if remark else question_kind(question, found.track),
             "start": list(found.start),
         },
-        "needs": [],
-        "read_chunks": Overwrite([]),
         "shortlist": [],
         "found": [],
-        "messages": Overwrite([]),
         "queries": Overwrite([]),
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
-        **nothing_done(),
         "draft": draft_record(Draft("")),
         "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
@@ -105,11 +101,11 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
 
 
 async def condense_follow_up(
-    asked: str, past: Sequence[TurnRecord | PastTurn], runtime: Runtime[Any], session: Session
+    asked: str, past: Sequence[Mapping[str, Any]], runtime: Runtime[Any], session: Session
 ) -> str:
     """Complete the question from earlier turns; emits the completed question if it differs."""
     roles = await session.roles(runtime)
-    earlier = [Turn(turn["question"], turn["answer"], str(turn.get("asked", ""))) for turn in past]
+    earlier = [Turn(turn["question"], turn["answer"], turn.get("asked", "")) for turn in past]
     question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
     if question != asked:
         runtime.stream_writer(progress("rewritten", f"understood as: {question}"))
@@ -184,7 +180,14 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     )
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
-    again = further_searches(further.needs if further else (), searched, within.as_dict())
+    again = [  # with what only they found
+        PlannedSearch(
+            new_query(need.search, "need", [need.id], within.as_dict()),
+            SearchResult(tuple(item for item in searched.found if item.query == need.search), ()),
+        )
+        for need in (further.needs if further else ())
+        if need.id in searched.again
+    ]
     later = {search.record["query"] for search in again}
     first = replace(searched, found=tuple(item for item in searched.found if item.query not in later))
     scope: dict[str, Any] = {"papers": state["shortlist"]} if state["shortlist"] else {}
@@ -215,18 +218,11 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     recalled = {evidence_key(record): record["id"] for record in state["evidence"]}
     given = {**state.get("evidence_ids", {}), **recalled}
     update = recorded(state, [], searches, runtime.stream_writer, given)
-    return {**update, "searching": _searches_on(state, update, session)}
-
-
-def _searches_on(state: ResearchState, found: Update, session: Session) -> bool:
-    """True if the agent may continue and a need of a broad question is unmet or met only thinly.
-
-    A focused question is answered without it: each of its turns and searches would be waited for in a row.
-    """
-    if not _may_search_on(state, session) or not _is_broad(state):
-        return False
-    needs = coverage(needs_of(state), found["evidence"], found["queries"])
-    return any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
+    # A focused question is answered without the agent: each of its turns and searches would be waited for in a row.
+    broad = _may_search_on(state, session) and _is_broad(state)
+    needs = coverage(needs_of(state), update["evidence"], update["queries"]) if broad else []
+    thin = any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
+    return {**update, "searching": thin}
 
 
 def _is_broad(state: ResearchState) -> bool:
@@ -302,5 +298,13 @@ def _windows_update(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:
     runtime.stream_writer(progress("found", f"{counted(len(windows), 'passage')} to read", total=len(windows)))
     return {
         "shortlist": list(dict.fromkeys(window.paper.key for window in windows)),
-        "found": window_records(windows),
+        "found": [
+            {
+                "chunks": [chunk.id for chunk in window.chunks],
+                "hits": list(window.hits),
+                "cosines": [round(cosine, 4) for cosine in window.cosines],
+                "needs": list(window.needs),
+            }
+            for window in windows
+        ],
     }

@@ -23,10 +23,12 @@ from ..role_inputs import brief_of
 from ..run_events import on_findings, progress
 from ..section_queries import default_queries as queries_for, without_own_results
 from ..session import Session
-from ..state import RunState, SectionInput, SectionState, Update
-from ..state_conversion import (
+from ..state import (
+    RunState,
+    SectionInput,
+    SectionState,
+    Update,
     first_searches,
-    near_titles,
     nothing_done,
     purpose_of,
     recorded,
@@ -34,6 +36,7 @@ from ..state_conversion import (
 
 # Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
 OFFERED: Final = 12
+_NEAR_PAPERS: Final = 10  # papers by summary, whose titles are shown to the planner of needs
 
 
 async def default_queries(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
@@ -52,20 +55,17 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
     experiment = await asyncio.to_thread(parse_experiment, state["experiment"], kind)
     await session.require_papers()
     queries = await asyncio.to_thread(queries_for, kind, experiment, session.library.embedding.count_tokens)
-    begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if "written" in state else None
+    in_paper = "written" in state
+    begun = f"{kind} ({len(state['written']) + 1} of {len(SECTION_KINDS)})" if in_paper else None
     said = f"{counted(len(queries), 'default query', 'default queries')} for the {kind}"
     runtime.stream_writer(progress("queries", said, total=len(queries), section=begun))
     records: list[QueryRecord] = [
         {"section": kind, "query": query, "origin": "default", "scope": {}, "evidence_ids": []} for query in queries
     ]
-    in_paper = "written" in state
     return {
-        "messages": Overwrite([]),
-        "needs": [],
-        "read_chunks": Overwrite([]),
+        **nothing_done(),
         "queries": Overwrite([*state["queries"], *records] if in_paper else records),
         **({"offered": []} if in_paper else {"evidence": Overwrite([])}),
-        **nothing_done(),
     }
 
 
@@ -74,8 +74,12 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     roles = await session.roles(runtime)
     brief, _ = await brief_of(state, session)
     purpose = await asyncio.to_thread(purpose_of, state)
-    titles = await near_titles(session, purpose.text)
-    needs = await roles.needs.needs(brief, titles)
+    library = session.library
+    vector = await library.embedding.embed_query(purpose.text)
+    near = await asyncio.to_thread(library.nearest_papers, vector, _NEAR_PAPERS)
+    titles = [f"{item.paper.title} ({item.paper.year or 'no year'})" for item in near]
+    in_all = counted(len(await asyncio.to_thread(library.papers)), "paper")
+    needs = await roles.needs.needs(brief, [*titles, f"({in_all} in all)"])
     # Without a model each is named by the author's own paragraph.
     if "agent" not in session.extractive and not isinstance(brief, AnswerBrief):
         own = await asyncio.to_thread(without_own_results, needs, brief.experiment)

@@ -34,12 +34,11 @@ from ...drafts.verdicts import VerdictRecord, carry_verdicts, judge_text, verdic
 from ...drafts.written_draft import draft_from, draft_record, with_chosen_quotes
 from ...metadata.bib_entry import complete_papers
 from ...plurals import counted
-from ...roles.protocols import Brief, Draft, VerdictLabel
+from ...roles.protocols import Brief, Draft
 from ..role_inputs import brief_of
 from ..run_events import progress
 from ..session import Session
-from ..state import ResearchState, RunState, Update
-from ..state_conversion import searched_in_vain
+from ..state import ResearchState, RunState, Update, searched_in_vain
 from .finish import page_options
 
 
@@ -201,7 +200,10 @@ async def _judged(
         for sentence, claim in cited_claims(text, sources).items()
         for source in claim.sources
     ]
-    runtime.stream_writer(progress("judged", _verdict_summary(here, support_findings(text, verdicts))))
+    topics = bool(here) and all(label in ("on-topic", "off-topic") for label in here)  # which is no judgement
+    done = f"{counted(len(here), 'citation')} {'compared with their sources by topic' if topics else 'judged'}"
+    found = support_findings(text, verdicts)
+    runtime.stream_writer(progress("judged", f"{done}: {_counted(found)}" if found else done))
     return new
 
 
@@ -214,13 +216,6 @@ def _severity(attempt: Attempt) -> tuple[bool, int, int]:
     severities = Counter(finding["severity"] for finding in attempt["findings"])
     empty = any(finding["rule"] == "empty" for finding in attempt["findings"])
     return empty, severities["error"], severities["warning"]
-
-
-def _verdict_summary(labels: Sequence[VerdictLabel], found: Sequence[Finding]) -> str:
-    """ "7 citations judged: 1 x unsupported"; without a chat model only topics are compared, which is no judgement."""
-    topics = bool(labels) and all(label in ("on-topic", "off-topic") for label in labels)
-    done = f"{counted(len(labels), 'citation')} {'compared with their sources by topic' if topics else 'judged'}"
-    return f"{done}: {_counted(found)}" if found else done
 
 
 def _counted(findings: Sequence[Finding]) -> str:

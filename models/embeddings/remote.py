@@ -11,7 +11,6 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -42,15 +41,8 @@ _CHARACTERS_OF_TOKEN: Final = 4  # roughly, if a server does not count tokens
 TextKind = Literal["document", "query"]
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedTexts:
-    """Vectors as received, and their tokens as counted by the server, if it counts them."""
-
-    rows: Sequence[Sequence[float]]
-    tokens: int | None = None
-
-
-VectorSource = Callable[[Sequence[str], TextKind], Awaitable[EmbeddedTexts]]
+# Vectors of texts as received, and their tokens as counted by the server, if it counts them.
+VectorSource = Callable[[Sequence[str], TextKind], Awaitable[tuple[Sequence[Sequence[float]], int | None]]]
 
 
 class JournaledEmbedding:
@@ -73,11 +65,7 @@ class JournaledEmbedding:
         self._unlimited = Budget(BudgetLimits(), {}, journal)
 
     async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
-        """Vectors of `texts`, [n, d].
-
-        Raises `EndpointRefusedError`, `EndpointLostError`, `EndpointBusyError`, `BudgetReachedError` and
-        `JournalPausedError`.
-        """
+        """Vectors of `texts`, [n, d]; raises the endpoint's errors, `BudgetReachedError`, `JournalPausedError`."""
         batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
 
         failed = False
@@ -147,9 +135,9 @@ class JournaledEmbedding:
 
     async def _ask(self, texts: Sequence[str], kind: TextKind) -> tuple[Vectors, int | None]:
         try:
-            embedded = await self._source(texts, kind)
+            received, tokens = await self._source(texts, kind)
             with np.errstate(over="ignore"):  # overflow becomes infinite, and is refused below
-                rows = np.asarray(embedded.rows, dtype=np.float32)
+                rows = np.asarray(received, dtype=np.float32)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise BrokenAnswerError(f"vectors that cannot be read: {error}") from error
         if rows.ndim != 2 or len(rows) != len(texts) or rows.shape[1] == 0:
@@ -158,7 +146,7 @@ class JournaledEmbedding:
             raise BrokenAnswerError(f"vectors of {rows.shape[1]} numbers instead of {self.dimensions}")
         if not np.isfinite(rows).all():
             raise BrokenAnswerError("a vector with a number that is not finite")
-        return normalise(rows), embedded.tokens
+        return normalise(rows), tokens
 
 
 def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope) -> JournaledEmbedding:
@@ -174,7 +162,7 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
     )
     check_url(url, identity.url_setting)
 
-    async def source(texts: Sequence[str], _: TextKind) -> EmbeddedTexts:
+    async def source(texts: Sequence[str], _: TextKind) -> tuple[Sequence[Sequence[float]], int | None]:
         from ..http.client import openai_client
 
         client = openai_client(url, key, settings.request_timeout)
@@ -188,7 +176,7 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
             if sorted(places) != list(range(len(places))):
                 raise ValueError("their indices do not match the texts")
             data = sorted(data, key=lambda item: item["index"])
-        return EmbeddedTexts([item["embedding"] for item in data], usage["input_tokens"] if usage else None)
+        return [item["embedding"] for item in data], usage["input_tokens"] if usage else None
 
     return JournaledEmbedding(source, settings, identity=identity, journal=journal, scope=scope)
 
@@ -201,10 +189,10 @@ def embedding_for(
     names = (getattr(embeddings, name, None) for name in ("model", "model_name", "model_id"))
     identity = ModelIdentity(kind, next((name for name in names if isinstance(name, str)), "unnamed"))
 
-    async def source(texts: Sequence[str], kind: TextKind) -> EmbeddedTexts:
+    async def source(texts: Sequence[str], kind: TextKind) -> tuple[Sequence[Sequence[float]], int | None]:
         if kind == "query":
-            return EmbeddedTexts([await embeddings.aembed_query(text) for text in texts], 0)
-        return EmbeddedTexts(await embeddings.aembed_documents(list(texts)), 0)
+            return [await embeddings.aembed_query(text) for text in texts], 0
+        return await embeddings.aembed_documents(list(texts)), 0
 
     return JournaledEmbedding(source, settings, identity=identity, journal=journal, scope=scope)
 

@@ -58,7 +58,10 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
             body = await read_body(response, MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES)
         finally:
             await response.aclose()
-        data = parse_answer(path, body)
+        data = parse_object(body, "an answer")
+        wanted = "data" if path.endswith(("/embeddings", "/models")) else "choices"
+        if not isinstance(data.get(wanted), list) or not data[wanted]:
+            raise BrokenAnswerError(f"no {wanted} in it")
         # For the SDK, which would otherwise parse the JSON again, without our checks.
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
         whole: Any = type(response)(
@@ -78,16 +81,6 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
             # A transport closes its socket on the next iteration of the loop, which must run before the loop ends.
             for _ in range(3):
                 await asyncio.sleep(0)
-
-
-def parse_answer(path: str, body: bytes) -> dict[str, Any]:
-    """The JSON of a response; raises `BrokenAnswerError`, and `ServerRefusalError` for an error with status 200."""
-    data = parse_object(body, "an answer")
-    wanted = "data" if path.endswith(("/embeddings", "/models")) else "choices"
-    items = data.get(wanted)
-    if not isinstance(items, list) or not items:
-        raise BrokenAnswerError(f"no {wanted} in it")
-    return data
 
 
 @thread_safe_cache

@@ -28,16 +28,13 @@ _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How to send requests: the form of structured output, the name of the output limit, whether to set a temperature.
-
-    `streams` if answers can be streamed, `stream_usage` if usage can be requested with a stream.
-    """
+    """How to send requests: the form of structured output, the name of the output limit, what may be requested."""
 
     format: Format = "json_schema"
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     temperature: bool = True
     streams: bool = True
-    stream_usage: bool = True
+    stream_usage: bool = True  # usage with a stream
 
     def arguments(
         self,

@@ -20,20 +20,15 @@ from ...settings.key_trust import shown_address
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """A model at an endpoint.
-
-    `parameters` are the parameters that affect answers. `url_setting`, `model_setting` and `key_setting` are the
-    environment variables that errors suggest correcting; they are empty for a custom model. `secret` is only used to
-    redact server messages.
-    """
+    """A model at an endpoint; the settings are environment variables to correct, empty for a custom model."""
 
     endpoint: str
     model: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # those that affect answers
     url_setting: str = ""
     model_setting: str = ""
     key_setting: str = ""
-    secret: SecretStr | None = field(default=None, repr=False, compare=False)
+    secret: SecretStr | None = field(default=None, repr=False, compare=False)  # redacted in server messages
 
     def without_secret(self, text: str) -> str:
         """`text` with the key redacted, in case a server echoes it."""

@@ -238,12 +238,7 @@ _MESSAGES: Final[Mapping[FailureKind, str]] = {
 
 
 def to_user_error(failed: CallFailedError, identity: ModelIdentity, *, answered: bool) -> CiteloomError:
-    """The error to raise for a call to `identity` that failed for good.
-
-    Args:
-        answered: whether the run has had an answer before. If so, everything is saved and the run pauses; if not,
-            nothing was changed and the configuration is wrong.
-    """
+    """The error for a call that failed for good: if the run was `answered` before, it pauses with everything saved."""
     failure = failed.failure
     message = _MESSAGES[failure.kind].format(
         where=identity.endpoint,
@@ -267,29 +262,24 @@ def is_refused_content(error: CiteloomError) -> bool:
     return isinstance(cause, CallFailedError) and cause.failure.kind in _OF_ITS_CONTENT
 
 
+# With the setting to correct, without which a remedy that names one is left out.
+_REMEDIES: Final[Mapping[FailureKind, str]] = {
+    "unreachable": "Start the server, or set {setting}.",
+    "redirect": "If that is the server you mean, set {setting}.",
+    "broken": "Base addresses mostly end in /v1: set {setting}.",
+    **dict.fromkeys(("key", "model", "request"), "Set {setting}."),
+    "quota": "Top it up.",
+    "context": "Use a model with a longer context, or set CITELOOM_CONTEXT_TOKENS to the server's context size.",
+    "timeout": "Raise CITELOOM_REQUEST_TIMEOUT or lower CITELOOM_MAX_CONCURRENCY.",
+    **dict.fromkeys(("busy", "dropped"), "Lower CITELOOM_MAX_CONCURRENCY if this happens often."),
+}
+
+
 def _remedy(kind: FailureKind, identity: ModelIdentity) -> str:
-    url_setting, key_setting = identity.url_setting, identity.key_setting
-    match kind:
-        case "unreachable" if is_loopback(identity.endpoint):
-            return f"Start the server, or set {url_setting}." if url_setting else ""
-        case "unreachable":
-            key = f", set {key_setting} (no key is set)" if key_setting and identity.secret is None else ""
-            other = f", or set {url_setting} for another server" if url_setting else ""
-            return f"Check the network connection{key}{other}."
-        case "redirect":
-            return f"If that is the server you mean, set {url_setting}." if url_setting else ""
-        case "broken":
-            return f"Base addresses mostly end in /v1: set {url_setting}." if url_setting else ""
-        case "key" | "model" | "request":
-            named = {"key": key_setting, "request": identity.model_setting}
-            both = " or ".join(filter(None, (identity.model_setting, url_setting)))
-            setting = named.get(kind, both)
-            return f"Set {setting}." if setting else ""
-        case "quota":
-            return "Top it up."
-        case "context":
-            return "Use a model with a longer context, or set CITELOOM_CONTEXT_TOKENS to the server's context size."
-        case "timeout":
-            return "Raise CITELOOM_REQUEST_TIMEOUT or lower CITELOOM_MAX_CONCURRENCY."
-        case "busy" | "dropped":
-            return "Lower CITELOOM_MAX_CONCURRENCY if this happens often."
+    url, key, model = identity.url_setting, identity.key_setting, identity.model_setting
+    if kind == "unreachable" and not is_loopback(identity.endpoint):
+        no_key = f", set {key} (no key is set)" if key and identity.secret is None else ""
+        return f"Check the network connection{no_key}{f', or set {url} for another server' if url else ''}."
+    setting = {"key": key, "request": model, "model": " or ".join(filter(None, (model, url)))}.get(kind, url)
+    remedy = _REMEDIES[kind]
+    return remedy.format(setting=setting) if setting or "{" not in remedy else ""

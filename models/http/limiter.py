@@ -52,17 +52,11 @@ class Clock:
 
 @dataclass(kw_only=True, eq=False)
 class Limiter:
-    """Limits and retries the calls to one model; may be shared by threads and event loops.
+    """Limits and retries the calls to one model; may be shared by threads and event loops."""
 
-    Args:
-        max_concurrency: concurrent calls, per event loop.
-        max_retries: tries after the first.
-        timeout: seconds for one try, from the first byte sent to the last received.
-    """
-
-    max_concurrency: int
-    max_retries: int
-    timeout: float
+    max_concurrency: int  # concurrent calls, per event loop
+    max_retries: int  # tries after the first
+    timeout: float  # seconds for one try, from the first byte sent to the last received
     clock: Clock = field(default_factory=Clock)
     seed: int | None = None
 
@@ -73,10 +67,7 @@ class Limiter:
         self._slots = LoopLocal(lambda: asyncio.Semaphore(self.max_concurrency))
 
     async def run(self, call: Callable[[], Awaitable[T]], admission: Admission = nullcontext) -> T:
-        """The result of `call`, with each try inside its own `admission`.
-
-        Raises `CallFailedError`; exceptions that are not failures of a call propagate unchanged.
-        """
+        """The result of `call`, each try inside its `admission`; raises `CallFailedError`, other errors as they are."""
         tries = 0
         while True:
             tries += 1

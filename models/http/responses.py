@@ -60,7 +60,19 @@ def read_answer(data: Mapping[str, Any]) -> AIMessage:
     role = message.get("role")
     if isinstance(role, str) and role not in ("assistant", ""):
         raise BrokenAnswerError(f"a {one_line(role)} message instead of an answer")
-    good, broken = _calls_of(message.get("tool_calls"))
+    good: list[ToolCall] = []
+    broken: list[InvalidToolCall] = []
+    calls = message.get("tool_calls")
+    for call in calls[:MOST_CALLS] if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise BrokenAnswerError("a tool call without a name")
+        name, arguments = function["name"][:_NAME], function.get("arguments")
+        try:
+            good.append(tool_call(name=name, args=_arguments_of(arguments), id=None))
+        except ValueError as error:
+            kept = arguments[:_KEPT_OF_BROKEN] if isinstance(arguments, str) else ""
+            broken.append(invalid_tool_call(name=name, args=kept, error=one_line(str(error)), id=None))
     finish, refusal = choice.get("finish_reason"), message.get("refusal")
     return AIMessage(
         content=read_text(message.get("content")),
@@ -80,22 +92,6 @@ def read_text(content: object) -> str:
         raise BrokenAnswerError("its content is neither text nor blocks")
     texts = [block.get("text") if isinstance(block, dict) else block for block in content]
     return without_stand_ins("".join(text for text in texts if isinstance(text, str)))
-
-
-def _calls_of(calls: object) -> tuple[list[ToolCall], list[InvalidToolCall]]:
-    good: list[ToolCall] = []
-    broken: list[InvalidToolCall] = []
-    for call in calls[:MOST_CALLS] if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            raise BrokenAnswerError("a tool call without a name")
-        name, arguments = function["name"][:_NAME], function.get("arguments")
-        try:
-            good.append(tool_call(name=name, args=_arguments_of(arguments), id=None))
-        except ValueError as error:
-            kept = arguments[:_KEPT_OF_BROKEN] if isinstance(arguments, str) else ""
-            broken.append(invalid_tool_call(name=name, args=kept, error=one_line(str(error)), id=None))
-    return good, broken
 
 
 def _arguments_of(arguments: object) -> dict[str, Any]:

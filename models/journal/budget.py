@@ -34,12 +34,7 @@ _MAYBE_PAID: Final[frozenset[FailureKind]] = frozenset({"dropped", "timeout", "b
 
 
 class BudgetReachedError(PausedError):
-    """The next request could exceed a limit.
-
-    Args:
-        flag: the command-line option that raises the limit.
-        enough: a limit that would let the run spend as much again.
-    """
+    """The next request could exceed a limit; the option `flag` raises it, and `enough` would last as long again."""
 
     def __init__(self, message: str, *, flag: str, enough: float) -> None:
         super().__init__(message, help=f"Completed calls are saved: raise {flag} or omit it to resume.")
@@ -64,11 +59,7 @@ class BudgetLimits:
 
 
 class Budget:
-    """The common budget of runs; may be shared by tasks, threads and event loops.
-
-    Args:
-        runs: the runs whose spending counts; `cover` adds more.
-    """
+    """The common budget of `runs`, whose spending counts; may be shared by tasks, threads and event loops."""
 
     def __init__(self, limits: BudgetLimits, prices: Mapping[str, Price], journal: Journal, *runs: str) -> None:
         self._limits = limits
@@ -85,11 +76,6 @@ class Budget:
     @property
     def limited(self) -> bool:
         return bool(self._limits)
-
-    def cover(self, run: str) -> None:
-        """Also count the spending of `run`."""
-        if run not in self._runs:
-            self._runs.append(run)
 
     def require_price(self, model: str) -> None:
         """Raise `ConfigurationError` if cost is limited and the price of `model` is unknown."""
@@ -127,11 +113,7 @@ class Budget:
             raise
 
     def finish(self, reservation: Reservation, taken: tuple[int, int] | None) -> None:
-        """Finish a reserved request whose cost is on disk, and let waiting requests check whether they fit now.
-
-        Args:
-            taken: tokens of prompt and answer; None if there was no answer.
-        """
+        """Finish a request whose cost is on disk and wake those waiting; `taken` are tokens, None if unanswered."""
         with self._guard:
             self._in_flight -= 1
             self._ended += 1
@@ -270,9 +252,7 @@ class Payer:
 _payer: ContextVar[Payer | None] = ContextVar("payer", default=None)
 
 
-def current_payer() -> Payer | None:
-    """The payer in the current context; None outside of runs."""
-    return _payer.get()
+current_payer = _payer.get  # None outside of runs
 
 
 @contextmanager

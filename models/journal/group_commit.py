@@ -23,21 +23,14 @@ class ClosedError(Exception):
 
 
 class GroupCommit:
-    """Runs work on one connection, in order of submission, several pieces per transaction.
-
-    Args:
-        connect: opens the connection, in the thread that will use it; its errors are raised by the constructor.
-        name: the name of the thread.
-        begin: the statement that opens a transaction.
-        passing: transient errors, such as a lost connection, after which the same work is retried once.
-    """
+    """Runs work on one connection, in order of submission, several pieces per transaction."""
 
     def __init__(
         self,
-        connect: Callable[[], JournalConnection],
-        name: str,
-        begin: str = "BEGIN IMMEDIATE",
-        passing: tuple[type[Exception], ...] = (),
+        connect: Callable[[], JournalConnection],  # in the thread that will use it; its errors are raised here
+        name: str,  # of the thread
+        begin: str = "BEGIN IMMEDIATE",  # opens a transaction
+        passing: tuple[type[Exception], ...] = (),  # such as a lost connection: the same work is retried once
     ) -> None:
         self._begin = begin
         self._passing = passing

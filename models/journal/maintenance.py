@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ...sqlite import DamagedFileError
 from ...table_columns import WrongValueError
@@ -23,52 +22,11 @@ CREATE TEMP TABLE chosen AS SELECT id, length(payload) AS size, CASE WHEN EXISTS
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The answers to prune: older than this many days, rejected ones, or embeddings only."""
-
-    older_than: float | None = None
-    rejected: bool = False
-    embeddings: bool = False
+_OF_MODEL: Final = ("kind", "model", "endpoint", "answers", "payload_bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelAnswers:
-    """The stored answers of one model."""
-
-    kind: str
-    model: str
-    endpoint: str
-    answers: int
-    payload_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """Statistics of the whole journal; times are seconds since the epoch."""
-
-    answers: int
-    rejected: int
-    made: int
-    reused: int
-    oldest: float | None
-    newest: float | None
-    file_bytes: int
-    models: tuple[ModelAnswers, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pruned:
-    """What was, or would be, pruned; `kept_for_runs` also matched but are in use by unfinished runs."""
-
-    answers: int
-    payload_bytes: int
-    kept_for_runs: int
-    file_bytes: int
-
-
-def survey(database: JournalDatabase) -> Survey:
-    """Collect statistics of the journal; raises `JournalError`."""
+def survey(database: JournalDatabase) -> dict[str, Any]:
+    """Statistics of the whole journal, and of each model; times are seconds since the epoch. Raises `JournalError`."""
     with _opened(database) as db:
         answers = "SELECT id, kind, model, endpoint, made_at, rejected FROM answers"
         ANSWERS.read(db.execute(answers))  # sums would count invalid values as 0
@@ -81,33 +39,38 @@ def survey(database: JournalDatabase) -> Survey:
             "SELECT coalesce(sum(rejected), 0), min(made_at), max(made_at) FROM answers"
         ).fetchone()
         made, reused = db.execute("SELECT coalesce(sum(paid), 0), coalesce(sum(reused), 0) FROM spending").fetchone()
-        kept = tuple(ModelAnswers(row[0], row[1], row[2], int(row[3]), int(row[4])) for row in models)
         stored = database.stored_bytes(db)
-    return Survey(sum(row.answers for row in kept), int(rejected), int(made), int(reused), oldest, newest, stored, kept)
+    kept = [dict(zip(_OF_MODEL, (*row[:3], *map(int, row[3:])), strict=True)) for row in models]
+    counts = {"answers": sum(row["answers"] for row in kept), "rejected": int(rejected), "made": int(made)}
+    counts |= {"reused": int(reused), "oldest": oldest, "newest": newest}
+    return {**counts, "file_bytes": stored, "models": kept}
 
 
 def prune(
     database: JournalDatabase,
-    selection: Selection,
     *,
     keep_of_runs: Sequence[str],
+    older_than: float | None = None,
+    rejected: bool = False,
+    embeddings: bool = False,
     dry_run: bool = False,
     now: float | None = None,
-) -> Pruned:
-    """Delete answers and reclaim their space, except those in use by `keep_of_runs`.
+) -> dict[str, int]:
+    """Delete answers and reclaim their space, except those in use by `keep_of_runs`; returns what was, or would be.
 
-    Raises `JournalError`, also if another process keeps the database locked.
+    Chosen are answers `older_than` this many days, `rejected` ones, or only `embeddings` among these. Raises
+    `JournalError`, also if another process keeps the database locked.
     """
     before = -1.0
-    if selection.older_than is not None:
-        before = (time.time() if now is None else now) - selection.older_than * _DAY
+    if older_than is not None:
+        before = (time.time() if now is None else now) - older_than * _DAY
     with _opened(database) as db:
         db.execute(database.begin)
         db.execute("CREATE TEMP TABLE kept_runs (run TEXT PRIMARY KEY)")
         db.executemany("INSERT INTO kept_runs VALUES (?)", [(run,) for run in set(keep_of_runs)])
-        only = " AND kind = 'embedding'" if selection.embeddings else ""
-        rejected = " OR rejected = 1" if selection.rejected else ""
-        db.execute(f"{_CHOOSE} WHERE (made_at < ?{rejected}){only}", (before,))
+        only = " AND kind = 'embedding'" if embeddings else ""
+        also = " OR rejected = 1" if rejected else ""
+        db.execute(f"{_CHOOSE} WHERE (made_at < ?{also}){only}", (before,))
         count, size, needed = db.execute(
             "SELECT coalesce(sum(1 - needed), 0), coalesce(sum(size * (1 - needed)), 0), coalesce(sum(needed), 0)"
             " FROM chosen"
@@ -123,7 +86,8 @@ def prune(
             db.execute(f"UPDATE beginnings SET after = {newest} WHERE after > {newest}")
             db.commit()
             database.reclaim(db)
-        return Pruned(int(count), int(size), int(needed), database.stored_bytes(db))
+        pruned = {"answers": int(count), "payload_bytes": int(size), "kept_for_runs": int(needed)}
+        return {**pruned, "file_bytes": database.stored_bytes(db)}
 
 
 @contextmanager

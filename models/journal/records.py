@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
     from ...settings.config import Price
@@ -33,17 +33,15 @@ class RunScope:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The reservation for one request of a run: the request itself and the maximum tokens it can take.
-
-    `counted` is the prompt size by the tokenizer for the model's name, if available. It is reserved instead of the
-    larger `input_tokens`; unless `trusted`, only once an answer has shown that the server counts the same.
-    """
+    """The reservation for one request of a run: the request itself and the maximum tokens it can take."""
 
     run: str
     record: CallRecord
     calls: int
     input_tokens: int
     output_tokens: int
+    # The prompt size by the tokenizer for the model's name, if available. It is reserved instead of the larger
+    # `input_tokens`; unless `trusted`, only once an answer has shown that the server counts the same.
     counted: int | None = None
     trusted: bool = False
 
@@ -68,38 +66,31 @@ class CachedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """The spending of one run on one model.
-
-    `paid` are answered calls (for embeddings: texts), `reused` are answers from the journal; `reserved_calls` are
-    requests not yet answered, with their maximum cost.
-    """
+    """The spending of one run on one model."""
 
     run: str
     kind: CallKind
     endpoint: str
     model: str
-    paid: int = 0
-    reused: int = 0
+    paid: int = 0  # answered calls (for embeddings: texts)
+    reused: int = 0  # answers from the journal
     input_tokens: int = 0
     output_tokens: int = 0
-    reserved_calls: int = 0
+    reserved_calls: int = 0  # requests not yet answered, with their maximum cost
     reserved_input: int = 0
     reserved_output: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The usage of runs, over all their resumptions; `cost` is None if a price is unknown.
+    """The usage of runs, over all their resumptions."""
 
-    `llm_calls` were paid by the run, `journal_hits` were answered from the journal; both count chat calls.
-    """
-
-    llm_calls: int = 0
-    journal_hits: int = 0
+    llm_calls: int = 0  # chat calls paid by the run
+    journal_hits: int = 0  # chat calls answered from the journal
     input_tokens: int = 0
     output_tokens: int = 0
     embedded_texts: int = 0
-    cost: float | None = None
+    cost: float | None = None  # None if a price is unknown
 
     @classmethod
     def of(cls, spent: Iterable[Spending], cost: float | None = None) -> Self:
@@ -116,11 +107,13 @@ class Usage:
         )
 
 
-def total_cost(spent: Iterable[Spending], prices: Mapping[str, Price], *, reserved: bool = False) -> float | None:
-    """The total cost over all models, including reservations if `reserved`; None if a price is unknown.
+def spent_since(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The difference of two usages of a run, as plain data; None for a cost if a price is unknown."""
+    return {name: None if used is None else round(used - (before.get(name) or 0), 9) for name, used in after.items()}
 
-    A model that took no tokens needs no price.
-    """
+
+def total_cost(spent: Iterable[Spending], prices: Mapping[str, Price], *, reserved: bool = False) -> float | None:
+    """The cost over all models, with reservations if `reserved`; None if the price of one in use is unknown."""
     total = 0.0
     for row in spent:
         input_tokens = row.input_tokens + (row.reserved_input if reserved else 0)

@@ -92,10 +92,7 @@ def to_payload(message: AIMessage, key: str) -> str:
 
 
 def printable(value: Any) -> Any:
-    """Strip control characters and lone surrogates from text, also inside lists and dicts.
-
-    A terminal would interpret them, and no database or file could store the surrogates.
-    """
+    """Strip control characters, which terminals interpret, and lone surrogates, which nothing stores, at any depth."""
     if isinstance(value, str):
         return _HALF_CHARACTER.sub("\ufffd", _UNSEEN.sub("", value))
     if isinstance(value, list):
@@ -106,20 +103,14 @@ def printable(value: Any) -> Any:
 
 
 def count_usage(answer: AIMessage, asked: Sequence[BaseMessage]) -> tuple[int, int]:
-    """Tokens of prompt and answer as counted by the server, else estimated, since zero would bypass any budget.
-
-    Neither is negative, and a non-empty prompt or answer never counts as zero.
-    """
+    """Tokens of prompt and answer as the server counts them, else estimated; never 0, which would bypass any budget."""
     usage = read_usage(answer.usage_metadata, "input_tokens", "output_tokens")
     read, written = (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
     return read or count_tokens_approximately(asked), written or count_tokens_approximately([answer])
 
 
 def from_payload(payload: str) -> AIMessage:
-    """Deserialize an answer; new and replayed answers both pass through here, so that they are equal.
-
-    Raises `UnreadableAnswerError`.
-    """
+    """Deserialize an answer, new or replayed, so that both are equal; raises `UnreadableAnswerError`."""
     try:
         data = json.loads(payload)
         refusal = data["refusal"]

@@ -148,12 +148,20 @@ class SingleFlight:
         claimed: list[str] = []
         try:
             for key in sorted(set(keys)):
-                while (other := self._note_in_flight(key)) is not None:
-                    await other.wait()
+                own = ThreadSafeEvent()
+                while True:  # within this process
+                    with self._guard:
+                        first = self._in_flight.setdefault(key, own)
+                    if first is own:
+                        break
+                    await first.wait()
                 claimed.append(key)
                 now = asyncio.get_running_loop().time
                 deadline, interval = now() + CALL_TIMEOUT, FIRST_POLL_INTERVAL
-                while not await self._try_acquire(key) and now() < deadline:
+                while True:  # against other processes
+                    taken = self._locks.try_acquire(key)
+                    if (await taken if isinstance(taken, Awaitable) else taken) or now() >= deadline:
+                        break
                     await asyncio.sleep(interval)
                     interval = min(2 * interval, MAX_POLL_INTERVAL)
             yield
@@ -163,15 +171,3 @@ class SingleFlight:
                 with self._guard:
                     event = self._in_flight.pop(key)
                 event.set()
-
-    def _note_in_flight(self, key: str) -> ThreadSafeEvent | None:
-        """Claim the key within this process; returns the event of its end if it is in flight."""
-        with self._guard:
-            other = self._in_flight.get(key)
-            if other is None:
-                self._in_flight[key] = ThreadSafeEvent()
-            return other
-
-    async def _try_acquire(self, key: str) -> bool:
-        taken = self._locks.try_acquire(key)
-        return await taken if isinstance(taken, Awaitable) else taken

@@ -12,7 +12,7 @@ from ...models.context_size import UNLIMITED, WHOLE, Room
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ..protocols import AnswerBrief, BriefT, Draft, FailingSentence, SectionBrief
-from .clean_output import AnswerFilter, StreamedProse, extract_answer, prose, was_cut_off
+from .clean_output import CleanStream, extract_answer, prose, prose_of, was_cut_off
 from .prompt_format import (
     EARLIER_TOKENS,
     FRESH_TOKENS,
@@ -60,6 +60,9 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
     def _clean(self, draft: Draft) -> Draft:
         return draft
 
+    def _kept(self, text: str) -> str:
+        return self._clean(Draft(prose_of(text))).text
+
     async def repair(
         self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
     ) -> Draft:
@@ -81,7 +84,7 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
         system, again = (self.prompts[f"{self._prompt}_{part}"].render() for part in ("system", "again"))
         for request in (task, f"{task}\n\n{again}"):
             messages: list[BaseMessage] = [SystemMessage(system), HumanMessage(request)]
-            heard = None if listener is None else StreamedProse(listener)
+            heard = None if listener is None else CleanStream(listener, self._kept)
             answer = await self.caller.call(messages, max_tokens=self.max_tokens, listener=heard)
             if heard is not None:
                 heard.finish()
@@ -175,11 +178,7 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
 
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The answer; empty when the model finds no answer in the sources, or gave no text in two attempts."""
-        heard = None if listener is None else AnswerFilter(listener)
-        draft = self._clean(await self._generate(*self._task(brief), heard))
-        if heard is not None:
-            heard.finish()
-        return draft
+        return self._clean(await self._generate(*self._task(brief), listener))
 
     async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
         return await self.replace_sentences(failing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -32,7 +33,11 @@ _OTHER_HEADINGS = frozenset({"summary", "method", "materials and methods", "meth
 
 def answer_text(message: AIMessage) -> str:
     """The text of an answer, without the thinking that some local servers leave in it."""
-    text = without_stand_ins(str(message.text)).strip()
+    return _without_thinking(str(message.text))
+
+
+def _without_thinking(text: str) -> str:
+    text = without_stand_ins(text).strip()
     if "</think>" in text:
         return text.rpartition("</think>")[2].strip()
     return "" if text.startswith("<think>") else text
@@ -49,138 +54,21 @@ def prose(message: AIMessage) -> str:
 
     The text itself is not changed: other problems are left to the checks.
     """
-    text = strip_preamble(answer_text(message))
+    return prose_of(str(message.text))
+
+
+def prose_of(text: str) -> str:
+    """The prose of the text of an answer."""
+    text = _PREAMBLE.sub("", _without_thinking(text), count=1)
     if whole := _WHOLE_FENCE.match(text):
-        text = strip_preamble(whole["body"].strip())
-    return strip_heading(text).strip()
-
-
-def strip_preamble(text: str) -> str:
-    """The text after a first line that announces it."""
-    return _PREAMBLE.sub("", text, count=1)
-
-
-def strip_heading(text: str) -> str:
-    """The text after a first line that names its kind."""
+        text = _PREAMBLE.sub("", whole["body"].strip(), count=1)
     line, ended, rest = text.partition("\n")
     heading = _HEADING.fullmatch(line) if ended and len(line) <= _LONGEST_HEADING else None
     if heading:
         title = (heading["hash"] or heading["bold"] or heading["plain"] or "").rstrip("# \t").strip(" :.").lower()
         if title in SECTION_KINDS or title in _OTHER_HEADINGS:
-            return rest.lstrip("\n")
-    return text
-
-
-_THINKING: Final = "<think>"
-_THOUGHT: Final = "</think>"
-_FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[\w-]*[ \t]*\n")
-# First lines that are removed once complete, with patterns for their beginnings.
-_LINES: Final = {
-    "preamble": (
-        re.compile(r"(?:sure|certainly|of course|okay|absolutely|here (?:is|are)|here's|below (?:is|are))\b.*", re.I),
-        ("sure", "certainly", "of course", "okay", "absolutely", "here is", "here are", "here's", "below is"),
-    ),
-    "fence": (re.compile(r"(?:`{3,}|~{3,})[\w-]*[ \t]*"), ("```", "~~~")),
-    "heading": (
-        re.compile(rf"#.*|\*\*[^*]*(?:\*\*?:?[ \t]*)?|(?:{'|'.join(SECTION_KINDS)}):?[ \t]*", re.I),
-        ("**", *SECTION_KINDS),
-    ),
-}
-_LONGEST_LINE: Final = 300  # removed lines are never longer
-
-
-class StreamedProse:
-    """Implements `TextListener`: receives an answer and forwards its prose to `listener`."""
-
-    def __init__(self, listener: TextListener) -> None:
-        self._listener = listener
-        self._told = False
-        self._begin()
-
-    def _begin(self) -> None:
-        self._held = ""
-        self._fence = ""
-        self._steps = ["preamble", "fence", "heading"]  # remaining steps
-        self._untouched = True
-
-    def restart(self) -> None:
-        self._begin()
-        if self._told:
-            self._told = False
-            self._listener.restart()
-
-    def piece(self, text: str) -> None:
-        self._held += text
-        if _THOUGHT in self._held:
-            # Some servers omit the opening tag: the text before the closing tag is still thinking.
-            rest = self._held.rpartition(_THOUGHT)[2]
-            self.restart()
-            self._held, self._untouched = rest, False
-        if not self._begun():
-            return
-        end = min(_end_of(self._held), _place_of(_THOUGHT, self._held))
-        self._forward(self._held[:end])
-        self._held = self._held[end:]
-
-    def finish(self) -> None:
-        """Forward what was held back, once the answer is complete."""
-        if self._steps:
-            thinking = self._untouched and self._held.lstrip().startswith(_THINKING)
-            self._held = "" if thinking else self._held.strip()
-            while self._steps:
-                self._take()
-        left = self._held.rstrip()
-        if self._fence:
-            left = left.removesuffix(self._fence).rstrip()
-        self._forward(left)
-        self._held = ""
-
-    def _begun(self) -> bool:
-        """True once the prose has begun; removes whatever precedes it."""
-        while self._steps:
-            self._held = self._held.lstrip()
-            if self._untouched and _THINKING.startswith(self._held[: len(_THINKING)]):
-                return False
-            line, ended, rest = self._held.partition("\n")
-            special, beginnings = _LINES[self._steps[0]]
-            may_be = len(line) <= _LONGEST_LINE and (
-                special.fullmatch(line) or (not ended and any(start.startswith(line.lower()) for start in beginnings))
-            )
-            if may_be and not rest.strip():
-                return False
-            self._take()
-        return True
-
-    def _take(self) -> None:
-        """Do the next step: remove the first line if it matches the step's pattern."""
-        step = self._steps.pop(0)
-        self._untouched = False
-        if step == "preamble":
-            self._held = strip_preamble(self._held)
-        elif step == "heading":
-            self._held = strip_heading(self._held)
-        elif fence := _FENCE.match(self._held):
-            self._fence, self._held = fence["fence"], self._held[fence.end() :]
-            self._steps.insert(0, "preamble")
-
-    def _forward(self, text: str) -> None:
-        if not self._told:
-            text = text.lstrip()
-        if text:
-            self._told = True
-            self._listener.piece(text)
-
-
-def _end_of(text: str) -> int:
-    """The end of a text without removable parts: white space, and a fence around the whole."""
-    bare = text.rstrip()
-    unfenced = bare.rstrip("`~")
-    return len(unfenced.rstrip()) if unfenced.endswith("\n") else len(bare)
-
-
-def _place_of(tag: str, text: str) -> int:
-    """Where `tag` may begin at the end of `text`; the end itself if it cannot."""
-    return next((len(text) - size for size in range(len(tag), 0, -1) if text.endswith(tag[:size])), len(text))
+            return rest.strip()
+    return text.strip()
 
 
 _DECLINED = re.compile(r"\W*not answered\W*", re.IGNORECASE)
@@ -192,18 +80,6 @@ _LISTS: Final = ("references", "bibliography", "sources", "works cited")
 _LIST_LINE: Final = rf"(?<!\n)\n++[ \t]*+(?:#{{1,6}}[ \t]*|\*\*)(?:{'|'.join(_LISTS)})\b[ \t:*]*"
 _REFERENCES = re.compile(rf"{_LIST_LINE}(?:\n.*)?\Z", re.IGNORECASE | re.DOTALL)
 
-# The same for unfinished text: a list that has begun or may be beginning; a possible refusal or heading.
-_LIST_BEGUN = re.compile(rf"{_LIST_LINE}\n", re.IGNORECASE)
-_BEGINNINGS: Final = "|".join(word[:end] for word in _LISTS for end in range(len(word)))
-_LIST_BEGINS = re.compile(
-    rf"(?<!\s)\s*(?:\n[ \t]*+(?:[#*]*+[ \t]*+(?:{_BEGINNINGS})?|"
-    rf"[#*]++[ \t]*+(?:{'|'.join(_LISTS)})[ \t:*]*+))?\Z",
-    re.IGNORECASE,
-)
-_START: Final = "not answered"
-_LONGEST_START: Final = 400  # characters held back at the start
-_HEADING_BEGINS = re.compile(r"#{1,6}[ \t]*(?:a|an|ans|answ|answe|answer[ \t]*+:?[ \t]*+)?\n*\Z", re.IGNORECASE)
-
 
 def extract_answer(draft: Draft) -> Draft:
     """The draft without an "Answer" heading and references; of one that declines to answer, what it names instead."""
@@ -214,57 +90,76 @@ def extract_answer(draft: Draft) -> Draft:
     return replace(draft, text=instead, declined=instead != text)
 
 
-class AnswerFilter:
-    """Implements `TextListener`: receives a draft and forwards to `listener` what `extract_answer` will keep of it."""
+_FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[\w-]*[ \t]*\n")
+# A first line that may be removed once the text is longer, and how one begins.
+_REMOVABLE = re.compile(
+    r"(?:sure|certainly|of course|okay|absolutely|here (?:is|are)|here's|below (?:is|are))\b.*"
+    r"|(?:`{3,}|~{3,})[\w-]*[ \t]*|#.*|\*\*[^*]*(?:\*\*?:?[ \t]*)?|\W*not answered\W*"
+    rf"|(?:{'|'.join(SECTION_KINDS)}):?[ \t]*",
+    re.IGNORECASE,
+)
+_BEGINNINGS: Final = (
+    *("sure", "certainly", "of course", "okay", "absolutely", "here is", "here are", "here's", "below is", "below are"),
+    *("```", "~~~", "**", "<think>", "not answered", *SECTION_KINDS),
+)
+_MOST_LINES: Final = 4  # an announcement, a fence, another announcement, a heading
+_LOOK_AGAIN: Final = 16  # a text is cleaned again when it has grown by this part
 
-    def __init__(self, listener: TextListener) -> None:
+
+class CleanStream:
+    """Implements `TextListener`: forwards to `listener` what `clean` keeps of an answer, while it is written.
+
+    What a longer text may still change is held back: first lines that may be removed, and a last line that may begin a
+    list of references. If the text changes all the same, it starts again.
+    """
+
+    def __init__(self, listener: TextListener, clean: Callable[[str], str]) -> None:
         self._listener = listener
-        self._begin()
-
-    def _begin(self) -> None:
-        self._held = ""
+        self._clean = clean
+        self._text = self._told = ""
         self._look_at = 0
-        self._at_start = True
-        self._ended = False
 
     def restart(self) -> None:
-        started = not self._at_start
-        self._begin()
-        if started:
-            self._listener.restart()
+        self._text, self._look_at = "", 0
+        self._show("")
 
     def piece(self, text: str) -> None:
-        self._held += text
-        if self._ended or (len(self._held) <= _LONGEST_START and self._at_start and self._may_be_no_answer()):
-            return
-        if len(self._held) < self._look_at:
-            return
-        begun = _LIST_BEGUN.search(self._held)
-        self._ended = begun is not None
-        stop = begun or _LIST_BEGINS.search(self._held)
-        self._forward(self._held[: stop.start()] if stop else self._held)
-        self._held = self._held[stop.start() :] if stop else ""
-        # Text held back for long is rechecked only when its length has doubled.
-        self._look_at = 2 * len(self._held) if len(self._held) > _LONGEST_START else 0
+        self._text += text
+        if len(self._text) >= self._look_at and _has_begun(self._text):
+            self._look_at = len(self._text) + len(self._text) // _LOOK_AGAIN
+            self._show(self._clean(_settled(self._text)))
 
     def finish(self) -> None:
-        """Forward what was held back, once the draft is complete."""
-        if self._ended:
-            return
-        if self._at_start:
-            self._forward(extract_answer(Draft(self._held)).text)
-        else:
-            self._forward(_REFERENCES.sub("", self._held).rstrip())
-        self._held = ""
+        """Forward what was held back, once the answer is complete."""
+        self._show(self._clean(self._text))
 
-    def _may_be_no_answer(self) -> bool:
-        """True when the text so far may decline to answer or be a heading; a finished heading is removed."""
-        self._held = _DECLINES.sub("", _ANSWER_HEADING.sub("", self._held).lstrip())
-        words = re.sub(r"\A\W*", "", self._held).lower()
-        declines = _START.startswith(words[: len(_START)]) and not re.search(r"\w", words[len(_START) :])
-        return declines or _HEADING_BEGINS.match(self._held) is not None
+    def _show(self, kept: str) -> None:
+        if not kept.startswith(self._told):
+            self._told = ""
+            self._listener.restart()
+        if kept != self._told:
+            self._listener.piece(kept[len(self._told) :])
+            self._told = kept
 
-    def _forward(self, text: str) -> None:
-        if text:
-            self._at_start = False
-            self._listener.piece(text)
+
+def _has_begun(text: str) -> bool:
+    """Whether the prose has begun, whatever precedes it."""
+    rest = text.rpartition("</think>")[2].lstrip()
+    for _ in range(_MOST_LINES):
+        line, ended, more = rest.partition("\n")
+        begins = not ended and any(start.startswith(line.lower()) for start in _BEGINNINGS)
+        if len(line) > _LONGEST_HEADING or not (begins or _REMOVABLE.fullmatch(line)):
+            return bool(line)
+        rest = more.lstrip()
+    return bool(rest)
+
+
+def _settled(text: str) -> str:
+    """A text without a last line that may begin references or close its fence, which is closed."""
+    head, ended, last = text.rpartition("\n")
+    word = last.strip("#*`~ \t:").lower()
+    settled = head if ended and any(name.startswith(word) for name in _LISTS) else text
+    opened = _FENCE.match(_PREAMBLE.sub("", _without_thinking(text), count=1))
+    if opened is None:
+        return settled
+    return f"{settled.rstrip().removesuffix(opened['fence'])}\n{opened['fence']}"

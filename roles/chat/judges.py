@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, create_model, field_validator, mode
 
 from ...models.concurrency import gather_all
 from ...text.statement_words import weighs_sources
-from ..protocols import CitedClaim, DecidingSpan, Verdict, VerdictLabel
+from ..protocols import CitedClaim, DecidingSpan, Source, Verdict, VerdictLabel
 from .clean_output import answer_text
 from .judged_passages import JudgedPassage
 from .prompt_format import (
@@ -164,7 +164,7 @@ class ChatJudge(ChatRole):
         shown: list[str] = []
         for identifier, passage in passages.items():
             source, name = passage.source, f"passage {identifier}"
-            same = first.setdefault((source.paper.title, source.paper.year), name)
+            same = first.setdefault((source.paper.title, source.paper.year), name) if source.paper.title else name
             shown.append(present_numbered(source, passage.sentences, name, "" if same == name else same))
         task = self.prompts[self.rubric.task].render(
             passages="\n\n".join(shown),
@@ -182,7 +182,12 @@ def _prepared(claims: Sequence[CitedClaim], tokens: int) -> list[_PreparedClaim]
             share = max(_LEAST_PASSAGE_TOKENS, share)
         for source in claim.sources:
             room[source.evidence.id] = min(share, room.get(source.evidence.id, share))
-    sources = {source.evidence.id: source for claim in claims for source in claim.sources}
+    sources: dict[str, Source] = {}
+    for source in (source for claim in claims for source in claim.sources):
+        known = sources.setdefault(source.evidence.id, source)
+        if known.passage != source.passage:  # claims may need other sentences of one passage
+            together = sorted({*known.passage, *source.passage}, key=lambda item: item.start)
+            sources[source.evidence.id] = replace(known, passage=tuple(together))
     said: dict[str, list[str]] = {}
     for claim in claims:
         for source in claim.sources:

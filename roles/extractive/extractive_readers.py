@@ -18,6 +18,7 @@ _COMPARED: Final = 4  # sentences per chunk: those that share most words with th
 _UNJUDGED: Final = 0.5  # score of a passage that no local model can judge; only its search rank is known
 _BESIDE: Final = 3.0  # log-odds that the second sentence of a chunk may be below the first to be listed too
 _FAR: Final = EVEN - 4.0  # log-odds of passages that are never shown, so that their sentences need no scores
+_ANSWERS: Final = 0.5  # weight of the log-odds of a sentence that answers, beside those of its passage
 _STATED: Final = (0.0, 2.0)  # even odds of a sentence for a statement, and the slope there
 
 
@@ -75,13 +76,15 @@ class QuestionReader:
         best = max(odds)
         need = needs[odds.index(best)]
         passages = _compared(need, chunk)
-        if passages and best > _FAR:
-            said = await self._scores.sentences(need.text, [passage.text for passage in passages])
-            order = said.argsort()[::-1][:2]
-            passages = [passages[at] for at in order if at == order[0] or said[at] >= max(EVEN, said.max() - _BESIDE)]
-        else:
-            passages = passages[:1]
-        return [_finding(window, chunk, passage, as_score(best), need) for passage in passages]
+        if not passages or best <= _FAR:
+            return [_finding(window, chunk, passage, as_score(best), need) for passage in passages[:1]]
+        said = await self._scores.sentences(need.text, [passage.text for passage in passages])
+        order = said.argsort()[::-1][:2]
+        return [
+            _finding(window, chunk, passages[at], as_score(best + _ANSWERS * max(0.0, float(said[at]))), need)
+            for at in order
+            if at == order[0] or said[at] >= max(EVEN, said[order[0]] - _BESIDE)
+        ]
 
 
 def _hits(window: Window) -> list[Chunk]:

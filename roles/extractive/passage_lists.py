@@ -25,12 +25,12 @@ from .statement_needs import is_cited
 _OF_A_NEED: Final = 3
 _OF_A_QUESTION: Final = 8  # that has no parts
 _OF_A_PAPER: Final = 2  # for one need
-_USED_BEFORE: Final = 0.15  # score taken off per earlier passage of the same paper in an answer,
+_USED_BEFORE: Final = 0.25  # score taken off per earlier passage of the same paper in an answer,
 _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
 _LABEL: Final = 12  # words of a statement where a passage names it
-_NEAR: Final = -0.6  # log-odds from which a passage is listed under a statement
+_NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
 _FAINT: Final = -2.5  # and from which it may add a paper to a section that has few
-_FAR: Final = -1.0  # below it nothing is near: odds depend a little on what else a section's searches found
+_FAR: Final = -0.8  # below it nothing is near: odds depend a little on what else a section's searches found
 _PAPERS: Final = 4  # in a section; fewer are noted
 OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
 LISTED_BEFORE: Final = "*Listed in the {}, and near to the {} too:*"  # no two sections have the same words
@@ -141,8 +141,8 @@ def place_passages(
     """The passages to list by need, nearest first, and those that an earlier section of the paper lists already.
 
     `stated` are the needs with a paragraph in the section, `earlier` the text of earlier sections. Each passage stands
-    once, where it is nearest. While a section has few papers, the best passages of other papers are added, for whatever
-    need they were found.
+    once, where it is nearest; further ones of a need have to be nearer the more of their paper is listed. While a
+    section has few papers, the best passages of other papers are added, for whatever need they were found.
     """
     placed: dict[str, list[NearPassage]] = {}
     again: list[NearPassage] = []
@@ -160,7 +160,7 @@ def place_passages(
 
     ranked = sorted(near, key=lambda item: -item.odds)
     for item in ranked:
-        least = _NEAR + _USED_IN_SECTION * papers[item.source.paper.key]
+        least = _NEAR + _USED_IN_SECTION * papers[item.source.paper.key] * bool(placed.get(item.need))
         if item.need in stated and item.marker not in earlier and item.odds >= least:
             take(item)
     for item in ranked:
@@ -179,45 +179,48 @@ class ExtractiveAnswerer(_Repairless):
         """The passages by need, nearest first; empty when nothing is near."""
         blocks: list[str] = []
         far: list[str] = []
-        taken: list[Source] = []
+        taken: list[NearPassage] = []
         # Parts of the question label passages better than the whole question, which gets the rest.
-        most = _OF_A_NEED if len(brief.needs) > 1 else _OF_A_QUESTION
+        most, of_paper = (_OF_A_NEED, _OF_A_PAPER) if len(brief.needs) > 1 else (_OF_A_QUESTION, _OF_A_NEED)
         for need in [*brief.needs[1:], *brief.needs[:1]]:
             sources = _sources_of(need, brief.sources)
-            passages = choose_passages(sources, taken, most, brief.most_papers)
-            if not passages:
+            odds = await self._scores.answers(need.need.text, sources)
+            near = [NearPassage(need.need.id, *each) for each in zip(sources, odds, strict=True)]
+            if not (passages := choose_passages(near, taken, most, of_paper, brief.most_papers)):
                 far.append(need.need.text)
                 continue
             taken += passages
-            odds = await self._scores.answers(need.need.text, passages)
-            ranked = [source for _, source in sorted(zip(odds, passages, strict=True), key=lambda pair: -pair[0])]
             head = "the whole question" if need is brief.needs[0] else _quoted(need.need.text)
             several = f"*Passages near to {head}, nearest first, not judged:*"
-            blocks += [several if len(brief.needs) > 1 else EVIDENCE, "\n".join(map(_item, ranked))]
-        if not blocks:
-            return Draft("")
-        if far := [text for text in far if text != brief.needs[0].need.text]:
+            ranked = sorted(passages, key=lambda item: -item.odds)
+            blocks += [several if len(brief.needs) > 1 else EVIDENCE, "\n".join(_item(item.source) for item in ranked)]
+        if blocks and (far := [text for text in far if text != brief.needs[0].need.text]):
             blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
         return Draft("\n\n".join(blocks))
 
 
 def choose_passages(
-    near: Sequence[Source], taken: Sequence[Source], most: int, most_papers: int | None
-) -> list[Source]:
-    """The sources whose passages are nearest to a part of a question, without those `taken` for other parts.
+    near: Sequence[NearPassage], taken: Sequence[NearPassage], most: int, of_paper: int, most_papers: int | None
+) -> list[NearPassage]:
+    """The passages with the best scores for a part of a question, without those `taken` for other parts.
 
-    Papers not used before are preferred. A source is repeated only if there is no other.
+    Papers not used before are preferred. A passage is repeated only if there is no other.
     """
-    left = [source for source in near if source not in taken]
-    papers = Counter(source.paper.key for source in taken)
-    found: list[Source] = []
+    used = {item.marker for item in taken}
+    left = [item for item in near if item.marker not in used]
+    papers = Counter(item.source.paper.key for item in taken)
+    found: list[NearPassage] = []
     here: Counter[str] = Counter()
+
+    def worth(item: NearPassage) -> float:
+        return item.source.evidence.llm_score - _USED_BEFORE * papers[item.source.paper.key]
+
     while left and len(found) < most:
-        best = max(left, key=lambda source: source.evidence.llm_score - _USED_BEFORE * papers[source.paper.key])
+        best = max(left, key=worth)
         left.remove(best)
-        key = best.paper.key
+        key = best.source.paper.key
         full = most_papers is not None and key not in papers and len(papers) >= most_papers
-        if here[key] < _OF_A_PAPER and not full:
+        if here[key] < of_paper and not full:
             found.append(best)
             here[key] += 1
             papers[key] += 1

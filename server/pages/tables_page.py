@@ -52,7 +52,8 @@ async def table(table_id: str, request: Request, state: StateOf) -> Response:
             "question": stored.question,
             "papers": stored.plan["papers"],
             "columns": [column["name"] for column in record["columns"]],
-            "counts": evidence_tables.count_line(record),
+            "counts": [evidence_tables.count_line(record), *evidence_tables.sum_lines(record)],
+            "drawn": evidence_tables.draw_table(record) is not None,
             "formats": evidence_tables.TABLE_FORMATS,
             "text": evidence_tables.cell_text,
             "study_name": evidence_tables.study_name,
@@ -68,7 +69,7 @@ async def cell(
     """What a cell rests on, and a form to edit it, for the side panel."""
     found = await show_cell(table_id, state, key, column, study)
     records = await asyncio.to_thread(state.session.library.records)
-    paper = records[key].paper
+    paper = records[key].paper if key in records else None  # the user's own study
     context = {
         "cell": found,
         "table_id": table_id,
@@ -76,7 +77,7 @@ async def cell(
         "column": column,
         "study": study,
         "paper": paper,
-        "pdf": paper.source.lower().endswith(".pdf"),
+        "pdf": paper is not None and paper.source.lower().endswith(".pdf"),
     }
     alone = "x-part" not in request.headers
     return page(request, "part_alone.html" if alone else "table_cell.html", {**context, "part": "table_cell.html"})

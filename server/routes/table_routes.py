@@ -29,6 +29,7 @@ _TYPES = {
     "tex": "application/x-tex; charset=utf-8",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "html": "text/html; charset=utf-8",
+    "svg": "image/svg+xml",
 }
 _FILE: Responses = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
 
@@ -100,7 +101,7 @@ async def edit_cell(table_id: str, body: CellBody, state: StateOf) -> Response |
 
 @router.get("/{table_id}/files/{format}", responses={**_FILE, **problems(404, 502)}, response_class=Response)
 async def get_table_file(table_id: str, format: evidence_tables.TableFormat, state: StateOf) -> Response:
-    """A table as a file: Markdown, CSV, Excel (with a sheet of the words), LaTeX, Word, or HTML with the words."""
+    """A table as a file: Markdown, CSV, Excel (with a sheet of the words), LaTeX, Word, HTML with the words, or SVG."""
     async with state.renderers:  # pandoc needs a process
         name, content = await evidence_tables.arender_table(state.session, table_id, format)
     attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}

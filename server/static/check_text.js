@@ -56,7 +56,7 @@ function sentence(one) {
   const passages = one.sources.flatMap((source) => source.passages.slice(0, 1));
   for (const passage of [...passages, ...one.elsewhere.slice(0, 2)]) {
     const page = passage.page === null ? "" : `, page ${passage.page}`;
-    card.append(element("blockquote", { class: "passage", dir: "auto" }, passage.quote), element("p", { class: "quiet" }, `${passage.key}${page}`));
+    card.append(element("blockquote", { class: "passage", dir: "auto" }, passage.shown), element("p", { class: "quiet" }, `${passage.key}${page}`));
   }
   return card;
 }

@@ -14,54 +14,47 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
 from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
 from ...errors import InputError, OtherFormatError
-from ...models.embeddings.protocol import Vector, Vectors, normalise
+from ...models.embeddings.protocol import Vector, normalise
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
-from ...table_columns import BLOB, TEXT, Column, TypedTable, dump_json, integer, optional
+from ...table_columns import BLOB, SQLITE, TEXT, Column, TypedTable, dump_json, integer, optional
 from ..paper_catalog import PaperCatalog
 from ..paper_change import (
     CHUNKS,
     FACTS,
     NOTE,
+    PAPERS,
     SECTIONS,
     STAGED,
     Change,
     PaperRecord,
     chunk_row,
-    deserialize_change,
     section_rows,
     serialize_change,
 )
 from ..search_records import StoredChunk, VectorKind, VectorStoreError
-from .catalog_figures import SCHEMA as FIGURES_SCHEMA, CatalogFigures, FigureFiles, delete_figures, insert_figures
+from .catalog_figures import FIGURES, CatalogFigures, FigureFiles, delete_figures, insert_figures
 
 SCHEMA_VERSION: Final = 3  # lower ones were never released
-
+_FACTS: Final = replace(FACTS, name="meta")
+_NOTES: Final = TypedTable("notes", ("key",), {"key": TEXT, "note": NOTE})
+_CHUNKS: Final = replace(
+    CHUNKS,
+    columns={**CHUNKS.columns, "start": integer(), "stop": integer()},
+    indexes={"chunks_by_text": "(text_hash)"},
+)
+_DECLARED: Final = (_FACTS, SECTIONS, _CHUNKS, _NOTES, STAGED, FIGURES)
 SCHEMA: Final = f"""
-CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS papers (
     key TEXT PRIMARY KEY, state TEXT NOT NULL CHECK (state IN ('indexing', 'ready')), record TEXT NOT NULL,
     content_hash TEXT NOT NULL, metadata_hash TEXT NOT NULL, chunking TEXT NOT NULL,
-    summary TEXT NOT NULL, summary_kind TEXT NOT NULL, chunk_count INTEGER NOT NULL, year INTEGER
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sections (
-    key TEXT NOT NULL, idx INTEGER NOT NULL, title TEXT NOT NULL, parent TEXT NOT NULL,
-    level INTEGER NOT NULL, category INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
-    searchable INTEGER NOT NULL,
-    PRIMARY KEY (key, idx)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS chunks (
-    key TEXT NOT NULL, idx INTEGER NOT NULL, category INTEGER NOT NULL, start INTEGER NOT NULL,
-    stop INTEGER NOT NULL, tokens INTEGER NOT NULL, text_hash TEXT NOT NULL, PRIMARY KEY (key, idx)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS chunks_by_text ON chunks (text_hash);
-CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, note TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS staged (
-    key TEXT PRIMARY KEY, change TEXT NOT NULL, vectors BLOB NOT NULL
+    summary TEXT NOT NULL, summary_kind TEXT NOT NULL, chunk_count INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS chunk_texts (
     key TEXT NOT NULL, idx INTEGER NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL, parent TEXT NOT NULL,
@@ -71,44 +64,42 @@ CREATE TABLE IF NOT EXISTS chunk_texts (
 CREATE TABLE IF NOT EXISTS vectors (
     key TEXT PRIMARY KEY, size INTEGER NOT NULL, content BLOB NOT NULL, summaries BLOB NOT NULL, notes BLOB NOT NULL
 );
-{FIGURES_SCHEMA}"""
+{"".join(table.create(SQLITE) for table in _DECLARED)}"""
+_INSERT_PAPER: Final = PAPERS.insert(
+    columns="key state record content_hash metadata_hash chunking summary summary_kind chunk_count".split()
+)
 
 
 def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
     """Insert a paper with all its parts as ready."""
+    import numpy as np
+
     key, paper = change.key, record.paper
     if record.note is not None:
         db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
     insert_figures(db, change, record)
     hashes = (paper.content_hash, record.metadata_hash, record.chunking)
-    row = (key, dump_json(asdict(paper)), *hashes, record.summary, record.summary_kind, len(change.chunks), paper.year)
-    db.execute("INSERT INTO papers VALUES (?, 'ready', ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    db.executemany("INSERT INTO sections VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", section_rows(change))
+    row = (key, "ready", dump_json(asdict(paper)), *hashes, record.summary, record.summary_kind, len(change.chunks))
+    db.execute(_INSERT_PAPER, row)
+    db.executemany(SECTIONS.insert(), section_rows(change))
     db.executemany(
-        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(key, c.index, int(c.category), c.start, c.end, c.tokens, text_hash(c.text)) for c in change.chunks],
+        _CHUNKS.insert(),
+        [(key, c.index, int(c.category), c.tokens, text_hash(c.text), c.start, c.end) for c in change.chunks],
     )
     db.executemany(
         f"INSERT INTO chunk_texts VALUES ({', '.join('?' * 12)})",
         [(*chunk_row(chunk), " ".join(map(str, chunk.page_breaks))) for chunk in change.chunks],
     )
-    blobs = map(_pack_vectors, (change.vectors, change.summary_vector, change.note_vectors))
+    blobs = []
+    for rows in (change.vectors, change.summary_vector, change.note_vectors):
+        unit = np.allclose(np.linalg.norm(rows, axis=-1), 1, atol=1e-6)  # if so, stored bit-identical
+        blobs.append((rows if unit else normalise(rows)).astype("<f4").tobytes())
     db.execute("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", (key, change.summary_vector.shape[-1], *blobs))
-
-
-def _pack_vectors(rows: Vectors) -> bytes:
-    if not rows.size:
-        return b""
-    import numpy as np
-
-    unit = np.allclose(np.linalg.norm(rows, axis=-1), 1, atol=1e-6)  # if so, stored bit-identical
-    return (rows if unit else normalise(rows)).astype("<f4").tobytes()
 
 
 _REMEDY = "Move it away and ingest the papers again."
 # Tables whose rows belong to a row of `papers`.
 _PARTS: Final = ("chunks", "sections", "notes", "figures", "chunk_texts", "vectors")
-_NOTES: Final = TypedTable("notes", ("key",), {"key": TEXT, "note": NOTE})
 _COUNT: Final = TypedTable("chunks", (), {"number": integer()})
 _BREAKS: Final = Column("whole numbers", lambda value: tuple(map(int, TEXT.decode(value).split())))
 _TEXTS: Final = TypedTable(
@@ -126,7 +117,7 @@ _STRAY = "key NOT IN (SELECT key FROM papers)"
 class Catalog(PaperCatalog):
     """The catalog's SQLite file: one connection, guarded by a lock, so that threads can share it."""
 
-    _FACTS = replace(FACTS, name="meta")
+    _FACTS = _FACTS
     _RECORDS = (
         "SELECT key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note,"
         " CASE WHEN figures.key IS NULL THEN '' ELSE version END AS version, state"
@@ -198,26 +189,10 @@ class Catalog(PaperCatalog):
     def _among(self, column: str, values: Iterable[object]) -> tuple[str, object]:
         return f"{column} IN (SELECT value FROM json_each(?))", dump_json(list(values))
 
-    def unfinished(self) -> list[str]:
-        return [row[0] for row in self._read(STAGED, "SELECT key FROM staged ORDER BY key")]
-
     def categories(self) -> dict[str, bytes]:
         """The category of each chunk of the ready papers, by key: one byte per chunk, in order."""
-        rows = self._read(
-            CHUNKS,
-            f"SELECT key, idx, category FROM {self._READY_CHUNKS} ORDER BY key, idx",
-        )
-        found: dict[str, bytearray] = {}
-        for key, _, category in rows:
-            found.setdefault(key, bytearray()).append(category)
-        return {key: bytes(kinds) for key, kinds in found.items()}
-
-    def update_metadata(self, records: Iterable[PaperRecord]) -> None:
-        rows = [
-            (dump_json(asdict(each.paper)), each.metadata_hash, each.paper.year, each.paper.key) for each in records
-        ]
-        with self._change_papers() as db:
-            db.executemany("UPDATE papers SET record = ?, metadata_hash = ?, year = ? WHERE key = ?", rows)
+        rows = self._read(CHUNKS, f"SELECT key, idx, category FROM {self._READY_CHUNKS} ORDER BY key, idx")
+        return {key: bytes(kind for _, _, kind in of_paper) for key, of_paper in groupby(rows, key=itemgetter(0))}
 
     def stage(self, changes: Iterable[Change]) -> None:
         rows = [(change, serialize_change(change)) for change in changes]
@@ -225,25 +200,11 @@ class Catalog(PaperCatalog):
         with self._change_papers() as db:
             for change, row in rows:
                 db.execute("INSERT OR REPLACE INTO staged VALUES (?, ?, ?)", row)
+                if db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,)).rowcount:
+                    continue
                 if change.record is not None:
-                    db.execute(
-                        "INSERT INTO papers VALUES (?, 'indexing', ?, '', '', '', '', 'extractive', 0, NULL)"
-                        " ON CONFLICT (key) DO UPDATE SET state = 'indexing'",
-                        (change.key, dump_json(asdict(change.record.paper))),
-                    )
-                else:
-                    db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,))
-
-    def staged(self, key: str) -> Change:
-        rows = self._read(STAGED, "SELECT key, change, vectors FROM staged WHERE key = ?", (key,))
-        if not rows:
-            raise KeyError(key)
-        with naming_damage(self._path, _REMEDY):
-            return deserialize_change(*rows[0])
-
-    def indexed_count(self, key: str) -> int:
-        """How many chunks of a paper the catalog lists, ready or not."""
-        return int(self._read(_COUNT, "SELECT count(*) AS number FROM chunks WHERE key = ?", (key,))[0][0])
+                    record = dump_json(asdict(change.record.paper))
+                    db.execute(_INSERT_PAPER, (change.key, "indexing", record, "", "", "", "", "extractive", 0))
 
     def strays(self) -> set[str]:
         keys = {name: TypedTable(name, ("key",), {"key": TEXT}) for name in _PARTS}
@@ -256,10 +217,11 @@ class Catalog(PaperCatalog):
                 db.execute(f"DELETE FROM {table} WHERE {_STRAY}")
         self.figures.drop(self.figures.stray_images())
 
-    def noted_count(self, key: str) -> int:
-        """How many passages the note on a paper has, ready or not."""
-        rows = self._read(_NOTES, "SELECT key, note FROM notes WHERE key = ?", (key,))
-        return len(rows[0][1].spans) if rows else 0
+    def listed_counts(self, key: str) -> tuple[int, int]:
+        """How many chunks of a paper the catalog lists, and how many passages its note has, ready or not."""
+        notes = self._read(_NOTES, "SELECT key, note FROM notes WHERE key = ?", (key,))
+        (chunks,) = self._read(_COUNT, "SELECT count(*) AS number FROM chunks WHERE key = ?", (key,))[0]
+        return int(chunks), sum(len(note.spans) for _, note in notes)
 
     def commit(self, changes: Iterable[Change]) -> None:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""

@@ -20,31 +20,29 @@ from ..paper_catalog import Figures, Rows
 from ..paper_change import STAGED, Change, PaperRecord
 from .folder_home import FolderHome
 
-SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS figures (
-    key TEXT PRIMARY KEY, version TEXT NOT NULL, figures TEXT NOT NULL
-) WITHOUT ROWID;
-"""
-_FIGURES: Final = TypedTable(
+FIGURES: Final = TypedTable(
     "figures",
     ("key",),
-    {"key": TEXT, "figures": shaped("a list of figures", tuple[PaperFigure, ...])},
+    {"key": TEXT, "version": TEXT, "figures": shaped("a list of figures", tuple[PaperFigure, ...])},
 )
 _READY: Final = "FROM figures f JOIN papers p ON p.key = f.key WHERE p.state = 'ready'"
-Read = Callable[..., Rows]
-Transaction = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 
 class CatalogFigures(Figures):
     """Figures in the catalog's file; `read` and `transaction` are the catalog's."""
 
-    def __init__(self, read: Read, transaction: Transaction, files: FigureFiles) -> None:
+    def __init__(
+        self,
+        read: Callable[..., Rows],
+        transaction: Callable[[], AbstractContextManager[sqlite3.Connection]],
+        files: FigureFiles,
+    ) -> None:
         self._read = read
         self._transaction = transaction
         self._files = files
 
     def of(self, key: str) -> tuple[PaperFigure, ...]:
-        rows = self._read(_FIGURES, f"SELECT f.key, f.figures {_READY} AND f.key = ?", (key,))
+        rows = self._read(FIGURES, f"SELECT f.key, f.figures {_READY} AND f.key = ?", (key,))
         return rows[0][1] if rows else ()
 
     def counts(self) -> dict[str, tuple[int, int]]:
@@ -57,11 +55,11 @@ class CatalogFigures(Figures):
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
         with self._transaction() as db:
             for stored in _read_figures(db, key):
-                written = _dump_figures(carry_descriptions(stored, figures))
+                written = dump_json(figure_records(carry_descriptions(stored, figures)))
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
     def _all(self) -> Rows:
-        return self._read(_FIGURES, f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
+        return self._read(FIGURES, f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
 
     def put(self, changes: Iterable[Change]) -> None:
         """Store the images of changes before they are staged."""
@@ -74,20 +72,16 @@ class CatalogFigures(Figures):
         return {key for key, name in wanted if name in lost}
 
     def stray_images(self) -> set[str]:
-        return self._files.names() - self._referenced_images()
+        return self._files.names() - {name for _, name in self._images()}
 
-    def drop(self, names: Iterable[str]) -> None:
+    def drop(self, names: Collection[str]) -> None:
         """Delete the given images that no paper needs any more."""
-        names = set(names)
         if names:
-            self._files.delete(names - self._referenced_images())
-
-    def _referenced_images(self) -> set[str]:
-        return {name for _, name in self._images()}
+            self._files.delete(set(names) - {name for _, name in self._images()})
 
     def _images(self) -> list[tuple[str, str]]:
         """The images to which papers and staged changes refer, each with the paper's key."""
-        figures = self._read(_FIGURES, "SELECT key, figures FROM figures")
+        figures = self._read(FIGURES, "SELECT key, figures FROM figures")
         figures += [(key, change.figures) for key, change in self._read(STAGED, "SELECT key, change FROM staged")]
         return [(key, figure.image_hash) for key, listed in figures for figure in listed if figure.image_hash]
 
@@ -100,19 +94,15 @@ def delete_figures(db: sqlite3.Connection, key: str) -> set[str]:
 
 
 def _read_figures(db: sqlite3.Connection, key: str) -> list[tuple[PaperFigure, ...]]:
-    rows = _FIGURES.read(db.execute("SELECT key, figures FROM figures WHERE key = ?", (key,)))
+    rows = FIGURES.read(db.execute("SELECT key, figures FROM figures WHERE key = ?", (key,)))
     return [figures for _, figures in rows]
 
 
 def insert_figures(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
     """Store the figures of a paper if they were read."""
     if record.figures_version:
-        values = (change.key, record.figures_version, _dump_figures(change.figures))
+        values = (change.key, record.figures_version, dump_json(figure_records(change.figures)))
         db.execute("INSERT INTO figures VALUES (?, ?, ?)", values)
-
-
-def _dump_figures(figures: Iterable[PaperFigure]) -> str:
-    return dump_json(figure_records(list(figures)))
 
 
 class FigureFiles:

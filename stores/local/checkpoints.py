@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,19 +15,17 @@ from ...sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, requi
 from ...table_columns import text_or_bytes
 
 if TYPE_CHECKING:
-    from aiosqlite import Connection
-
     from ..safe_msgpack import PlainSaver
 
 
+@dataclass
 class _Shared:
     """The saver of one file, shared by its concurrent users on one event loop."""
 
-    def __init__(self) -> None:
-        self.users = 0
-        self.saver: PlainSaver | None = None
-        self.opening = asyncio.Lock()
-        self.stack = AsyncExitStack()
+    users: int = 0
+    saver: PlainSaver | None = None
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
 
 _shared: LoopLocal[dict[Path, _Shared]] = LoopLocal(dict)
@@ -68,16 +67,23 @@ async def open_checkpoints(path: Path) -> AsyncIterator[PlainSaver]:
 async def _open_saver(path: Path, stack: AsyncExitStack) -> PlainSaver:
     import aiosqlite
 
-    from ..safe_msgpack import PlainSaver
+    from ..safe_msgpack import NEWEST, PlainSaver, continue_after  # with LangGraph, which lists do not need
 
-    await asyncio.to_thread(_prepare, path)
+    def prepare() -> None:
+        make_write_ahead(path)
+        with closing(sqlite3.connect(path, timeout=30)) as connection:
+            require_plain_schema(connection, path, CHECKPOINTS_REMEDY)
+
+    await asyncio.to_thread(prepare)
     connection = await stack.enter_async_context(aiosqlite.connect(path, timeout=30))
     stack.push_async_callback(connection._execute, _roll_back_and_close, connection._conn)
     connection.text_factory = text_or_bytes
     await connection.execute("PRAGMA synchronous=FULL")
     saver = PlainSaver(connection, path)
     await saver.setup()
-    await continue_ids(connection)
+    async with connection.execute(NEWEST) as cursor:
+        found = await cursor.fetchone()
+    continue_after(found[0] if found else None)
     return saver
 
 
@@ -89,18 +95,3 @@ def _roll_back_and_close(connection: sqlite3.Connection) -> None:
     """
     connection.rollback()
     connection.close()
-
-
-def _prepare(path: Path) -> None:
-    make_write_ahead(path)
-    with closing(sqlite3.connect(path, timeout=30)) as connection:
-        require_plain_schema(connection, path, CHECKPOINTS_REMEDY)
-
-
-async def continue_ids(connection: Connection) -> None:
-    """Make this process generate checkpoint ids higher than any in the file of `connection`."""
-    from ..safe_msgpack import NEWEST, continue_after  # with LangGraph, which listing does not need
-
-    async with connection.execute(NEWEST) as cursor:
-        found = await cursor.fetchone()
-    continue_after(found[0] if found else None)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
 _NO_FUNCTION = ("legacy", "unknown")  # Chroma's names for no embedding function
+_KINDS: Final[tuple[VectorKind, ...]] = get_args(VectorKind)
 _openings = itertools.count(1)
 _POLL_SECONDS = 0.005  # a writer releases the folder only for the length of a commit
 MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on memory
@@ -43,11 +44,11 @@ MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on mem
 class _Opened:
     """A client with its collections, closed once the last call that uses it has returned."""
 
-    def __init__(self, client: ClientAPI, names: Sequence[str]) -> None:
+    def __init__(self, client: ClientAPI) -> None:
         close = client.close  # type: ignore[attr-defined]  # missing from the type, present in the class
         weakref.finalize(self, close).atexit = False
         self.collections: dict[str, Collection] = {}
-        for name in names:
+        for name in _KINDS:
             collection = client.get_or_create_collection(name, configuration=_CONFIGURATION, embedding_function=None)
             _require_no_function(collection)
             collection.count()  # loads the index and the log now, while the lock keeps writers out
@@ -101,14 +102,18 @@ def _unreadable(path: Path, error: Exception) -> VectorStoreError:
     return VectorStoreError(f"{path}: the vector store cannot be read ({reason}).")
 
 
-class ChromaFolder:
-    """The collections of a folder, opened on first use; thread-safe."""
+class VectorStore:
+    """The three collections of a home: an id and a vector for each chunk, each summary, and each passage of a note.
 
-    def __init__(self, path: Path, lock: Path, names: Sequence[str]) -> None:
-        self.path = path
-        self._names = names
+    Chroma is opened to write, to check it, and to search in a large library; everything else is read from the catalog,
+    so that a process need not import it. Thread-safe.
+    """
+
+    def __init__(self, home: FolderHome, catalog: Catalog) -> None:
+        self.path = home.chroma
+        self._catalog = catalog
         self._lock = threading.RLock()
-        self._file_lock = FileLock(lock, poll_interval=_POLL_SECONDS)
+        self._file_lock = FileLock(home.locks / "chroma.lock", poll_interval=_POLL_SECONDS)
         self._opened: _Opened | None = None
 
     @contextmanager
@@ -144,7 +149,7 @@ class ChromaFolder:
             import chromadb
 
             client = chromadb.PersistentClient(path=_unique_spelling(self.path), settings=_settings().model_copy())
-            return _Opened(client, self._names)
+            return _Opened(client)
         except _NamedFunctionError as error:
             raise VectorStoreError(f"{self.path / 'chroma.sqlite3'}: {error}") from None
         except (InternalError, ValueError) as error:
@@ -165,38 +170,6 @@ class ChromaFolder:
             aside.unlink(missing_ok=True)
             self.path.rename(aside)
         return aside
-
-
-@functools.cache
-def _settings() -> Settings:
-    """Chroma's settings, without the `.env` of the current folder: it may name classes to import."""
-    from chromadb.config import Settings
-
-    return Settings(_env_file=None, anonymized_telemetry=False)  # type: ignore[call-arg]  # an argument of pydantic-settings
-
-
-def _unique_spelling(path: Path) -> str:
-    """The path in a spelling not used before in this process.
-
-    Chroma shares its in-memory state between clients with the same path string: while a second library is open,
-    closing and reopening would return the state from before another process wrote.
-    """
-    return str(path) + "".join("/." if bit == "1" else "/" for bit in f"{next(_openings):b}")
-
-
-_KINDS: Final[tuple[VectorKind, ...]] = get_args(VectorKind)
-
-
-class VectorStore(ChromaFolder):
-    """The three collections of a home: an id and a vector for each chunk, each summary, and each passage of a note.
-
-    Chroma is opened to write, to check it, and to search in a large library; everything else is read from the catalog,
-    so that a process need not import it.
-    """
-
-    def __init__(self, home: FolderHome, catalog: Catalog) -> None:
-        super().__init__(home.chroma, home.locks / "chroma.lock", _KINDS)
-        self._catalog = catalog
 
     def put(self, vectors: Mapping[str, Vector], kind: VectorKind = "content") -> None:
         """Write vectors, [d], by id; each page of them becomes visible to other processes all at once.
@@ -281,3 +254,20 @@ class VectorStore(ChromaFolder):
             if not page:
                 return found
             found.update(page)
+
+
+@functools.cache
+def _settings() -> Settings:
+    """Chroma's settings, without the `.env` of the current folder: it may name classes to import."""
+    from chromadb.config import Settings
+
+    return Settings(_env_file=None, anonymized_telemetry=False)  # type: ignore[call-arg]  # an argument of pydantic-settings
+
+
+def _unique_spelling(path: Path) -> str:
+    """The path in a spelling not used before in this process.
+
+    Chroma shares its in-memory state between clients with the same path string: while a second library is open,
+    closing and reopening would return the state from before another process wrote.
+    """
+    return str(path) + "".join("/." if bit == "1" else "/" for bit in f"{next(_openings):b}")

@@ -44,13 +44,8 @@ class FolderHome(Home):
     def address(self) -> Path:
         return self.root
 
-    @property
-    def register_name(self) -> Path:
-        return self.runs
-
-    @property
-    def journal_name(self) -> Path:
-        return self.journal
+    def place_of(self, file: str) -> Path:
+        return self.root / file
 
     @property
     def figures(self) -> Path:
@@ -112,7 +107,13 @@ def require_own(root: Path) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise UnsafeHomeError(f"{root}: is a link to {root.readlink()}.", help=named)
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
-        raise UnsafeHomeError(f"{root}: belongs to {_user(status.st_uid)}, not to you.", help=named)
+        import pwd
+
+        try:
+            owner = pwd.getpwuid(status.st_uid).pw_name
+        except KeyError:
+            owner = str(status.st_uid)
+        raise UnsafeHomeError(f"{root}: belongs to user {owner}, not to you.", help=named)
 
 
 def require_plain_files(root: Path) -> None:
@@ -130,26 +131,13 @@ def require_plain_files(root: Path) -> None:
                         )
                     elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry.path):
                         raise UnsafeHomeError(f"{entry.path}: is neither a file nor a folder.", help=REMOVE_IT)
-                    elif entry.name.endswith("-journal") and _names_another_file(Path(entry.path)):
-                        raise UnsafeHomeError(f"{entry.path}: would make SQLite delete another file.", help=REMOVE_IT)
+                    elif entry.name.endswith("-journal"):
+                        # SQLite would delete whatever file a rollback journal ends with the name of: a super-journal,
+                        # which is only written for several attached databases, as no home has.
+                        with Path(entry.path).open("rb") as file:
+                            file.seek(max(0, file.seek(0, os.SEEK_END) - len(_JOURNAL_MAGIC)))
+                            if file.read() == _JOURNAL_MAGIC:
+                                message = f"{entry.path}: would make SQLite delete another file."
+                                raise UnsafeHomeError(message, help=REMOVE_IT)
         except OSError:
             continue  # deleted since it was listed, or unreadable: whoever needs it reports that
-
-
-def _names_another_file(journal: Path) -> bool:
-    """Whether a SQLite rollback journal ends with the name of a super-journal, which SQLite deletes on opening the
-    database, whatever file it is. Super-journals are only written for several attached databases, which no home has."""
-    with journal.open("rb") as file:
-        if file.seek(0, os.SEEK_END) < len(_JOURNAL_MAGIC):
-            return False
-        file.seek(-len(_JOURNAL_MAGIC), os.SEEK_END)
-        return file.read() == _JOURNAL_MAGIC
-
-
-def _user(uid: int) -> str:
-    import pwd
-
-    try:
-        return f"user {pwd.getpwuid(uid).pw_name}"
-    except KeyError:
-        return f"user {uid}"

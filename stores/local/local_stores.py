@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from ...documents import chunk_id
 from ...models.embeddings.protocol import Vector
@@ -58,14 +58,15 @@ class LocalStores(LibraryStores):
 
 def _write_vectors(changes: Sequence[Change], catalog: Catalog, store: VectorStore) -> None:
     """Write the vectors of these papers, and delete those that the changes no longer contain."""
-    vectors: dict[VectorKind, dict[str, Vector]] = {"content": {}, "summaries": {}, "notes": {}}
-    stale: dict[VectorKind, list[str]] = {"content": [], "summaries": [], "notes": []}
+    vectors: dict[VectorKind, dict[str, Vector]] = {kind: {} for kind in get_args(VectorKind)}
+    stale: dict[VectorKind, list[str]] = {kind: [] for kind in vectors}
     for change in changes:
         key = change.key
         vectors["content"] |= {c.id: row for c, row in zip(change.chunks, change.vectors, strict=True)}
         vectors["notes"] |= {chunk_id(key, place): row for place, row in enumerate(change.note_vectors)}
-        stale["content"] += [chunk_id(key, index) for index in range(len(change.chunks), catalog.indexed_count(key))]
-        stale["notes"] += [chunk_id(key, place) for place in range(len(change.passages), catalog.noted_count(key))]
+        chunks, passages = catalog.listed_counts(key)
+        stale["content"] += [chunk_id(key, index) for index in range(len(change.chunks), chunks)]
+        stale["notes"] += [chunk_id(key, place) for place in range(len(change.passages), passages)]
         if change.record is None:
             stale["summaries"].append(key)
         else:

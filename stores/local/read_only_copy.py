@@ -28,11 +28,8 @@ _TRIES: Final = 3  # another process may be writing during the copy
 def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool, records: bool = False) -> Home:
     """The home itself, or a private copy if it is not writable; `on_notice` is then called with a message.
 
-    Args:
-        library: copy papers, passages and indexes.
-        records: copy runs, conversations and the journal.
-
-    Raises `InputError` if it is unreadable, or keeps changing during the copy.
+    Copies papers, passages and indexes of a `library`, and `records`: runs, conversations and the journal. Raises
+    `InputError` if it is unreadable, or keeps changing during the copy.
     """
     if not isinstance(home, FolderHome) or not home.exists() or writable(home):
         return home
@@ -43,7 +40,16 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
     for _ in range(_TRIES):
         before = _state(home.root, files, folders)
         try:
-            _copy(home.root, root, files, folders)
+            for name in (f"{file}{log}" for file in files for log in _LOGS):
+                (root / name).unlink(missing_ok=True)
+                if (home.root / name).is_file():
+                    shutil.copyfile(home.root / name, root / name)
+            for folder in folders:
+                shutil.rmtree(root / folder, ignore_errors=True)
+                if (home.root / folder).is_dir():
+                    shutil.copytree(home.root / folder, root / folder, copy_function=shutil.copyfile)
+                    for made in (root / folder, *(root / folder).rglob("*")):
+                        made.chmod(0o700 if made.is_dir() else 0o600)  # copytree also copies the read-only mode
         except OSError as error:
             raise InputError(
                 f"{error.filename or home.root}: cannot be read ({error.strerror}).",
@@ -65,19 +71,6 @@ def writable(home: FolderHome) -> bool:
     """Whether this process can write the home and the databases in it."""
     places = (home.root, home.catalog, home.metadata, home.chroma, home.chroma / "chroma.sqlite3", home.fulltext)
     return all(os.access(place, os.W_OK) for place in places if place.exists())
-
-
-def _copy(source: Path, target: Path, files: list[str], folders: tuple[str, ...]) -> None:
-    for name in (f"{file}{log}" for file in files for log in _LOGS):
-        (target / name).unlink(missing_ok=True)
-        if (source / name).is_file():
-            shutil.copyfile(source / name, target / name)
-    for folder in folders:
-        shutil.rmtree(target / folder, ignore_errors=True)
-        if (source / folder).is_dir():
-            shutil.copytree(source / folder, target / folder, copy_function=shutil.copyfile)
-            for made in (target / folder, *(target / folder).rglob("*")):
-                made.chmod(0o700 if made.is_dir() else 0o600)  # copytree also copies the read-only mode
 
 
 def _state(root: Path, files: list[str], folders: tuple[str, ...]) -> list[tuple[str, int, int]]:

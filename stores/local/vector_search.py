@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector, Vectors
 from ..paper_catalog import CurrentRecords, ReadOnce
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, ScopedSearch, Scored, VectorKind, cosines, ordered
+from ..search_records import ScopedSearch, Scored, TextScope, VectorKind, VectorStoreError, cosines, ordered
 
 if TYPE_CHECKING:
     from .catalog import Catalog
@@ -47,25 +47,16 @@ def _chunk_scope(
     `categories` has a byte for each chunk of a paper, by key.
     """
 
+    def inside(key: str, index: int) -> bool:
+        there = key in keys and index < records[key].chunk_count
+        return there and (not wanted or categories[key][index] in wanted)
+
     def ids() -> list[str]:
-        return [
-            chunk_id(key, index)
-            for key in keys
-            for index in range(records[key].chunk_count)
-            if not wanted or categories[key][index] in wanted
-        ]
+        places = ((key, index) for key in keys for index in range(records[key].chunk_count))
+        return [chunk_id(*place) for place in places if inside(*place)]
 
-    def holds(identifier: str) -> bool:
-        key, index = split_chunk_id(identifier)
-        if key not in keys or index >= records[key].chunk_count:
-            return False
-        return not wanted or categories[key][index] in wanted
-
-    if wanted:
-        size = sum(categories[key].count(kind) for key in keys for kind in wanted)
-    else:
-        size = sum(records[key].chunk_count for key in keys)
-    return SearchScope(ids, holds), size
+    counts = (sum(map(categories[key].count, wanted)) if wanted else records[key].chunk_count for key in keys)
+    return SearchScope(ids, lambda name: inside(*split_chunk_id(name))), sum(counts)
 
 
 class Nearest(ScopedSearch):
@@ -84,8 +75,7 @@ class Nearest(ScopedSearch):
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         return self._chunks.cosines(vector, ids, self._records())
 
-    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
-        records = scope.records
+    def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
         whole, total = self._whole.get(records, lambda: _chunk_scope(records, records.keys(), b"", {}))
         chosen, size = whole, total
         if scope.keys is not None or scope.categories is not None:
@@ -105,15 +95,13 @@ class Nearest(ScopedSearch):
         return self._chunks.search(vector, k, chosen, asked, records, whole) if size else []
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        return self._near_texts(self._summaries, vector, k, records.keys(), records)
+        whole = SearchScope(lambda: list(records), records.__contains__)
+        return self._summaries.search(vector, k, whole, k, records, whole)
 
     def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
         names = {chunk_id(key, place) for key, record in records.items() for place in range(record.passage_count)}
-        return self._near_texts(self._passages, vector, k, names, records)
-
-    def _near_texts(self, reach: Reach, vector: Vector, k: int, names: AbstractSet[str], state: object) -> Scored:
         whole = SearchScope(lambda: list(names), names.__contains__)
-        return reach.search(vector, k, whole, k, state, whole)
+        return self._passages.search(vector, k, whole, k, records, whole)
 
 
 # Records, of 1.5 kB each in memory. Up to this size a search takes a few ms and does without Chroma, whose import takes
@@ -123,17 +111,14 @@ _WIDENING: Final = 4
 _MOST_UNREACHABLE: Final = 0.01  # of the records; if more are, searches with a small `k` miss others too
 
 
-@dataclass(frozen=True, slots=True)
 class _BruteForce:
     """Vectors searched by brute force: [n, d], with their ids; `whole` if they are the whole collection."""
 
-    ids: Sequence[str]
-    rows: Vectors
-    whole: bool
-    places: Mapping[str, int] = field(init=False)  # the row of each id
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "places", {name: place for place, name in enumerate(self.ids)})
+    def __init__(self, ids: Sequence[str], rows: Vectors, *, whole: bool) -> None:
+        self.ids = ids
+        self.rows = rows
+        self.whole = whole
+        self.places = {name: place for place, name in enumerate(ids)}  # the row of each id
 
     def nearest(self, vector: Vector, k: int, scope: SearchScope) -> Scored:
         """Ids and cosines of the `k` nearest within a scope; equal cosines go by id."""
@@ -172,7 +157,16 @@ class Reach:
         `asked` is the number of results first requested from the graph. `state` is a different object whenever the
         library has changed, and `whole` covers all records in that state.
         """
-        brute_force = self._brute_force_for(vector, state, whole)
+        with self._lock:
+            if self._loaded[0] is not state:
+                ids = whole.ids()
+                unreachable = ids if len(ids) <= WHOLE_LIMIT else self._unreachable(vector, ids)
+                use_whole = len(unreachable) > _MOST_UNREACHABLE * len(ids)
+                read = self._read(ids if use_whole else unreachable, vector)
+                names = sorted(read)
+                rows = np.stack([read[name] for name in names]) if names else _NOTHING.rows
+                self._loaded = state, _BruteForce(names, rows, whole=use_whole)
+            brute_force = self._loaded[1]
         exact = brute_force.nearest(vector, k, scope)
         if brute_force.whole:
             return exact
@@ -183,7 +177,7 @@ class Reach:
             found |= dict(exact)
             if no_more and not enough:
                 missed = [identifier for identifier in scope.ids() if identifier not in found]
-                found |= cosines(self._vectors(missed), vector)
+                found |= cosines(self._read(missed, vector), vector)
             if enough or no_more:
                 return ordered(found.items())[:k]
             asked *= _WIDENING
@@ -194,20 +188,15 @@ class Reach:
             loaded = _NOTHING
         held = {name: loaded.rows[loaded.places[name]] for name in ids if name in loaded.places}
         missing = [name for name in ids if name not in held]
-        vectors = {**held, **self._vectors(missing)} if missing else held
+        vectors = {**held, **self._read(missing, vector)} if missing else held
         return cosines({name: vectors[name] for name in ids if name in vectors}, vector)
 
-    def _brute_force_for(self, vector: Vector, state: object, whole: SearchScope) -> _BruteForce:
-        with self._lock:
-            if self._loaded[0] is not state:
-                ids = whole.ids()
-                unreachable = ids if len(ids) <= WHOLE_LIMIT else self._unreachable(vector, ids)
-                use_whole = len(unreachable) > _MOST_UNREACHABLE * len(ids)
-                found = self._vectors(ids if use_whole else unreachable)
-                names = sorted(found)
-                rows = np.stack([found[name] for name in names]) if names else _NOTHING.rows
-                self._loaded = state, _BruteForce(names, rows, use_whole)
-            return self._loaded[1]
+    def _read(self, ids: Sequence[str], vector: Vector) -> Mapping[str, Vector]:
+        found = self._vectors(ids)
+        if wrong := next((name for name, row in found.items() if len(row) != len(vector)), None):
+            place = f"table vectors, column size, row key={wrong.rpartition(':')[0] or wrong!r}"
+            raise VectorStoreError(f"catalog.sqlite: {place}: expected {len(vector)}, not {len(found[wrong])}.")
+        return found
 
     def _unreachable(self, vector: Vector, ids: Sequence[str]) -> Sequence[str]:
         """Records unreachable in the graph, at 6 us of CPU time per record; any query vector will do."""

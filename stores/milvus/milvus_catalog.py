@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..paper_change import STAGED, Change, deserialize_change, serialize_change
+from ..paper_change import Change, serialize_change
 from ..postgres.database import revise
 from ..postgres.postgres_catalog import (
     PostgresCatalog,
@@ -36,25 +36,16 @@ class MilvusCatalog(PostgresCatalog):
 
     def use_milvus(self, name: str) -> None:
         """Record that the library is searched in Milvus, and drop PostgreSQL's search indexes."""
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             connection.execute("TRUNCATE postings, word_totals")
             connection.execute("DROP INDEX IF EXISTS chunks_by_vector")
             connection.execute("INSERT INTO facts VALUES (%s, %s) ON CONFLICT DO NOTHING", (_USED, name))
-
-    def unfinished(self) -> list[str]:
-        return [row[0] for row in self.rows("SELECT key FROM staged ORDER BY key")]
-
-    def staged(self, key: str) -> Change:
-        for row in self._read(STAGED, "SELECT key, change, vectors FROM staged WHERE key = %s", (key,)):
-            with self._database.named_errors():
-                return deserialize_change(*row)
-        raise KeyError(key)
 
     def stage(self, changes: Iterable[Change]) -> None:
         changes = list(changes)
         rows = [serialize_change(change) for change in changes]
         keys = [row[0] for row in rows]
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             for dimension in {len(change.summary_vector) for change in changes if change.record is not None}:
                 require_dimension(connection, dimension, self._database)
             connection.execute("INSERT INTO outdated SELECT version FROM staged WHERE key = ANY(%s)", (keys,))
@@ -75,10 +66,14 @@ class MilvusCatalog(PostgresCatalog):
         """
         keys = [change.key for change in changes]
         query = "DELETE FROM staged WHERE key = ANY(%s) AND version = ANY(%s) RETURNING key"
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             revise(connection)
             still = sorted(row[0] for row in connection.execute(query, (keys, list(versions.values()))).fetchall())
-            add_counts(connection, _stored_words(connection, still), -1)
+            stored = WordCounts()
+            query = "SELECT key, text, parent, section FROM chunks WHERE key = ANY(%s)"
+            for key, text, parent, section in connection.execute(query, (still,)).fetchall():
+                stored.add(key, {TEXT: Counter(analyze(text)), SECTION: Counter(analyze(f"{parent} {section}"))})
+            add_counts(connection, stored, -1)
             connection.execute("INSERT INTO outdated SELECT version FROM searched WHERE key = ANY(%s)", (still,))
             connection.execute("DELETE FROM searched WHERE key = ANY(%s)", (still,))
             added = self._replace(connection, [change for change in changes if change.key in still])
@@ -92,7 +87,7 @@ class MilvusCatalog(PostgresCatalog):
 
     def forget_outdated(self, versions: Sequence[int]) -> None:
         """Record that the rows of outdated versions were deleted."""
-        with self._connection() as connection:
+        with self.connection() as connection:
             connection.execute("DELETE FROM outdated WHERE version = ANY(%s)", (list(versions),))
 
     def searched(self) -> dict[str, int]:
@@ -101,7 +96,7 @@ class MilvusCatalog(PostgresCatalog):
 
     def number(self, keys: Iterable[str]) -> None:
         """Assign a version to each paper that has none."""
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             connection.execute(
                 "INSERT INTO searched SELECT key, nextval('paper_versions') FROM unnest(%s::text[]) AS new (key)"
                 " ON CONFLICT DO NOTHING",
@@ -121,7 +116,7 @@ class MilvusCatalog(PostgresCatalog):
 
     def add_words(self, words: WordCounts) -> None:
         """Add the words of papers that were not counted yet."""
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             add_counts(connection, words, 1)
 
     def clear_words(self) -> None:
@@ -132,7 +127,7 @@ class MilvusCatalog(PostgresCatalog):
             chunks, text = self.rows(f"SELECT {counted.format('text_terms')} FROM word_totals")[0]
             _, section = self.rows(f"SELECT {counted.format('section_terms')} FROM word_totals")[0]
             sums = {TEXT: FieldSum(int(chunks), int(text)), SECTION: FieldSum(int(chunks), int(section))}
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             connection.execute("TRUNCATE word_counts, word_sums")
             connection.execute("DELETE FROM facts WHERE name = %s", (_MEANS,))
         if sums[TEXT].chunks:
@@ -152,26 +147,13 @@ def _means(sums: Mapping[int, FieldSum]) -> str:
     return json.dumps([sums[TEXT].mean, sums[SECTION].mean])
 
 
-def _stored_words(connection: Any, keys: Sequence[str]) -> WordCounts:
-    """Read the stored words of papers."""
-    words = WordCounts()
-    rows = connection.execute("SELECT key, text, parent, section FROM chunks WHERE key = ANY(%s)", (keys,)).fetchall()
-    for key, text, parent, section in rows:
-        words.add(key, {TEXT: Counter(analyze(text)), SECTION: Counter(analyze(f"{parent} {section}"))})
-    return words
-
-
 def add_counts(connection: Any, words: WordCounts, sign: int) -> None:
     """Add word counts to those of the library, or subtract them."""
     counts = [(term, field, count) for field in FIELDS for term, count in sorted(words.chunks_with(field).items())]
     connection.execute(
         "INSERT INTO word_counts SELECT * FROM unnest(%s::text[], %s::int2[], %s::bigint[])"
         " ON CONFLICT (term, field) DO UPDATE SET chunks = word_counts.chunks + excluded.chunks",
-        (
-            [term for term, _, _ in counts],
-            [field for _, field, _ in counts],
-            [sign * count for _, _, count in counts],
-        ),
+        ([term for term, _, _ in counts], [field for _, field, _ in counts], [sign * each for _, _, each in counts]),
     )
     for field, total in words.sums().items():
         connection.execute(

@@ -94,25 +94,28 @@ class MilvusConnection:
         try:
             yield
         except (MilvusException, RpcError) as error:
-            message = f"{self.url}: {self._reason(error)}."
+            details = getattr(error, "details", None)
+            said = details() if callable(details) else getattr(error, "message", "")
+            lines = str(said or error).strip().splitlines() or [type(error).__name__]
+            shown = " ".join(lines[0].split())[:200].rstrip(".")
+            for secret in filter(None, (self.url.token, self.url.token.rpartition(":")[2])):
+                shown = shown.replace(secret, "***")
+            message = f"{self.url}: {shown}."
             # The client reports a gRPC status, or says in its message that no server answered.
             lost = not isinstance(getattr(error, "code", None), int) or any(words in str(error) for words in _LOST)
             raise (MilvusUnavailableError(message) if lost else MilvusError(message)) from None
-
-    def _reason(self, error: Exception) -> str:
-        details = getattr(error, "details", None)
-        message = details() if callable(details) else getattr(error, "message", "")
-        lines = str(message or error).strip().splitlines() or [type(error).__name__]
-        shown = " ".join(lines[0].split())[:200].rstrip(".")
-        for secret in filter(None, (self.url.token, self.url.token.rpartition(":")[2])):
-            shown = shown.replace(secret, "***")
-        return shown
 
     def _connect(self) -> MilvusClient:
         _require_extra()
         if self.url.file is not None:
             return self._open_file(str(self.url.file))
-        self._require_reachable()
+        parts = urlsplit(self.url.server)
+        usual = 443 if parts.scheme == "https" else _PORT
+        try:  # the client would notice only after its timeout
+            socket.create_connection((parts.hostname, parts.port or usual), timeout=_CONNECT_SECONDS).close()
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise MilvusUnavailableError(f"{self.url}: Milvus cannot be reached ({reason}).") from None
         from pymilvus import MilvusClient
 
         with self.named_errors():
@@ -124,16 +127,6 @@ class MilvusConnection:
                 dedicated=True,
                 grpc_options=_GRPC,
             )
-
-    def _require_reachable(self) -> None:
-        """Raise immediately if the server is unreachable; the client would only notice after its timeout."""
-        parts = urlsplit(self.url.server)
-        usual = 443 if parts.scheme == "https" else _PORT
-        try:
-            socket.create_connection((parts.hostname, parts.port or usual), timeout=_CONNECT_SECONDS).close()
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise MilvusUnavailableError(f"{self.url}: Milvus cannot be reached ({reason}).") from None
 
     def _open_file(self, path: str) -> MilvusClient:
         from pymilvus import MilvusClient

@@ -25,8 +25,6 @@ Sparse = dict[int, float]
 _PLACES: Final = 1 << 20  # more than a paper has chunks
 VECTOR, WORDS = "vector", "words"
 SUMMARY, PASSAGE = 0, 1
-
-
 Row = dict[str, Any]
 
 
@@ -59,11 +57,6 @@ def row_id(version: int, place: int) -> int:
     return version * _PLACES + place
 
 
-def split_row_id(identifier: int) -> tuple[int, int]:
-    """Split a row id into version and place."""
-    return divmod(identifier, _PLACES)
-
-
 def fingerprint(text_hash: str) -> int:
     """The first 64 bits of a text's hash, as an integer for Milvus."""
     return int.from_bytes(bytes.fromhex(text_hash[:16]), "big", signed=True)
@@ -86,48 +79,39 @@ class MilvusRows:
         self._connection = connection
         self._index_types: dict[str, str] = {}
         self.name = name
-
-    def _collection(self, kind: str) -> str:
-        return f"citeloom_{self.name}_{kind}"
+        self._names = {kind: f"citeloom_{name}_{kind}" for kind in (CHUNKS, PAPERS)}
 
     def missing(self) -> list[str]:
         """The names of collections that do not exist."""
         client = self._connection.client()
         with self._connection.named_errors():
             there = set(client.list_collections(timeout=self._connection.read_seconds))
-        return [name for name in map(self._collection, (CHUNKS, PAPERS)) if name not in there]
+        return [name for name in self._names.values() if name not in there]
 
     def drop(self) -> None:
         """Delete the collections."""
         client = self._connection.client()
         with self._connection.named_errors():
-            for kind in (CHUNKS, PAPERS):
-                client.drop_collection(self._collection(kind), timeout=WRITE_SECONDS)
+            for name in self._names.values():
+                client.drop_collection(name, timeout=WRITE_SECONDS)
 
     def create(self, dimension: int) -> None:
         """Create the collections that are missing, and load them."""
         client = self._connection.client()
         missing = self.missing()
         with self._connection.named_errors():
-            for kind in (CHUNKS, PAPERS):
-                if self._collection(kind) in missing:
-                    _create(client, self._collection(kind), kind, dimension)
+            for kind, name in self._names.items():
+                if name in missing:
+                    _create(client, name, kind, dimension)
 
-    def put_chunks(self, rows: Sequence[Row]) -> None:
+    def put(self, kind: str, rows: Sequence[Row]) -> None:
         """Write rows, replacing those with the same ids."""
-        self._put(CHUNKS, rows)
-
-    def put_papers(self, rows: Sequence[Row]) -> None:
-        """Write rows, replacing those with the same ids."""
-        self._put(PAPERS, rows)
-
-    def _put(self, kind: str, rows: Sequence[Row]) -> None:
         client = self._connection.client()
 
         def put(start: int) -> None:
             with self._connection.named_errors():
                 batch = list(rows[start : start + _ROWS_AT_ONCE])
-                client.upsert(self._collection(kind), batch, timeout=WRITE_SECONDS)
+                client.upsert(self._names[kind], batch, timeout=WRITE_SECONDS)
 
         with ThreadPoolExecutor(_WRITES_AT_ONCE) as pool:
             list(pool.map(put, range(0, len(rows), _ROWS_AT_ONCE)))  # re-raises errors of the writes
@@ -137,8 +121,8 @@ class MilvusRows:
         client = self._connection.client()
         for batch in _batches(versions):
             with self._connection.named_errors():
-                for kind in (CHUNKS, PAPERS):
-                    client.delete(self._collection(kind), filter=in_filter("paper", batch), timeout=WRITE_SECONDS)
+                for name in self._names.values():
+                    client.delete(name, filter=in_filter("paper", batch), timeout=WRITE_SECONDS)
 
     def search(self, kind: str, field: str, query: Any, limit: int, scope: str) -> list[Found]:
         """Rows near a vector, or with words of a query, within a filter expression."""
@@ -148,7 +132,7 @@ class MilvusRows:
             with self._connection.named_errors():
                 params = self._search_params(client, kind, limit) if field == VECTOR else {}
                 found = client.search(
-                    self._collection(kind),
+                    self._names[kind],
                     [query],
                     anns_field=field,
                     limit=limit,
@@ -166,12 +150,12 @@ class MilvusRows:
             if not self._load():
                 raise
             hits = search()
-        return [Found(*split_row_id(int(hit["id"])), float(hit["distance"])) for hit in hits]
+        return [Found(*divmod(int(hit["id"]), _PLACES), float(hit["distance"])) for hit in hits]
 
     def _search_params(self, client: MilvusClient, kind: str, limit: int) -> dict[str, int]:
         """Parameters that set the recall of a vector search, for whatever index type is in use."""
         if kind not in self._index_types:
-            found = client.describe_index(self._collection(kind), VECTOR, timeout=self._connection.read_seconds)
+            found = client.describe_index(self._names[kind], VECTOR, timeout=self._connection.read_seconds)
             self._index_types[kind] = detail(found or {}, "index_type")
         wide = min(32_768, max(128, 2 * limit))
         if self._index_types[kind].startswith("HNSW"):
@@ -192,7 +176,7 @@ class MilvusRows:
             )
         client = self._connection.client()
         with self._connection.named_errors():
-            released = [name for name in map(self._collection, (CHUNKS, PAPERS)) if _load_state(client, name) != LOADED]
+            released = [name for name in self._names.values() if _load_state(client, name) != LOADED]
             for name in released:
                 client.load_collection(name, timeout=WRITE_SECONDS)
         return bool(released)
@@ -207,7 +191,7 @@ class MilvusRows:
         for scope in [""] if versions is None else (in_filter("paper", batch) for batch in _batches(versions)):
             with self._connection.named_errors():
                 pages = client.query_iterator(
-                    self._collection(kind),
+                    self._names[kind],
                     batch_size=_ROWS_AT_ONCE,
                     filter=scope,
                     output_fields=["id", "hash"] if kind == CHUNKS else ["id"],
@@ -217,7 +201,7 @@ class MilvusRows:
                 with closing(pages):
                     while page := pages.next():
                         for row in page:
-                            yield *split_row_id(int(row["id"])), int(row.get("hash", 0))
+                            yield *divmod(int(row["id"]), _PLACES), int(row.get("hash", 0))
 
     def state(self) -> tuple[str, list[str]]:
         """The version of Milvus, the type of its vector index, and any problems with the collections."""
@@ -227,23 +211,17 @@ class MilvusRows:
         with self._connection.named_errors():
             version = client.get_server_version(timeout=self._connection.read_seconds)
             for kind, fields in ((CHUNKS, (VECTOR, WORDS)), (PAPERS, (VECTOR,))):
-                wrong += _faults(client, self._collection(kind), fields)
-            index = client.describe_index(self._collection(CHUNKS), VECTOR, timeout=self._connection.read_seconds) or {}
+                collection = self._names[kind]
+                if (state := _load_state(client, collection)) != LOADED:
+                    wrong.append(f"{collection} is not loaded ({state})")
+                indexes = set(client.list_indexes(collection, timeout=READ_SECONDS))
+                for field in fields:
+                    if field not in indexes:
+                        wrong.append(f"{collection} has no index of {field}")
+                    elif detail(client.describe_index(collection, field, timeout=READ_SECONDS), "state") == "Failed":
+                        wrong.append(f"the index of {field} in {collection} has failed")
+            index = client.describe_index(self._names[CHUNKS], VECTOR, timeout=self._connection.read_seconds) or {}
         return f"{version}, index {index.get('index_type', 'missing')}", wrong
-
-
-def _faults(client: MilvusClient, collection: str, fields: Iterable[str]) -> list[str]:
-    state = _load_state(client, collection)
-    wrong = [] if state == LOADED else [f"{collection} is not loaded ({state})"]
-    indexes = set(client.list_indexes(collection, timeout=READ_SECONDS))
-    for field in fields:
-        if field not in indexes:
-            wrong.append(f"{collection} has no index of {field}")
-            continue
-        state = detail(client.describe_index(collection, field, timeout=READ_SECONDS), "state")
-        if state == "Failed":
-            wrong.append(f"the index of {field} in {collection} has failed")
-    return wrong
 
 
 def _load_state(client: MilvusClient, collection: str) -> str:

@@ -8,24 +8,16 @@ repeats with even more if these are not conclusive.
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from ...documents import Chunk, chunk_id, split_chunk_id
+from ...documents import Chunk, chunk_id
 from ...models.embeddings.protocol import Vector
 from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
 from ..postgres.postgres_vectors import PostgresVectors
-from ..search_records import (
-    ChunkScope,
-    FullTextError,
-    ScopedSearch,
-    Scored,
-    TextScope,
-    ordered,
-)
+from ..search_records import FullTextError, ScopedSearch, Scored, TextScope, ordered, split_ids
 from ..store_protocols import WordIndex, read_change
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusUnavailableError
@@ -53,32 +45,22 @@ COSINE_DIGITS: Final = 7
 WORD_DIGITS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(NamedTuple):
     """The current versions by key, and the keys by version."""
 
     by_key: Mapping[str, int]
     keys: Mapping[int, str]
 
 
-class CurrentVersions:
-    """Caches the current versions of papers; reloads them when the library changes."""
+def current_versions(catalog: MilvusCatalog) -> Callable[[], Versions]:
+    """Returns the current versions of papers, read again when the library has changed."""
 
-    def __init__(self, catalog: MilvusCatalog) -> None:
-        self._catalog = catalog
-        self._lock = threading.Lock()
-        self._token: tuple[int, int] | None = None
-        self._versions = Versions({}, {})
+    @lru_cache(maxsize=1)
+    def read(_: tuple[int, int]) -> Versions:
+        by_key = catalog.searched()
+        return Versions(by_key, {version: key for key, version in by_key.items()})
 
-    def now(self) -> Versions:
-        """The current versions."""
-        token = self._catalog.revision()
-        with self._lock:
-            if token != self._token:
-                by_key = self._catalog.searched()
-                self._versions = Versions(by_key, {version: key for key, version in by_key.items()})
-                self._token = token
-            return self._versions
+    return lambda: read(catalog.revision())
 
 
 def scopes(versions: Versions, scope: TextScope) -> Iterator[str]:
@@ -93,20 +75,11 @@ def scopes(versions: Versions, scope: TextScope) -> Iterator[str]:
     if scope.ids is None:
         field, values = "paper", sorted(versions.by_key[key] for key in papers)
     else:
-        field, values = "id", sorted(_row_ids(scope.ids, papers, versions))
+        chunks = ((key, index) for key, index in split_ids(scope.ids) if key in papers)
+        field, values = "id", sorted(row_id(versions.by_key[key], index) for key, index in chunks)
     for start in range(0, len(values), _VALUES_AT_ONCE):
         listed = in_filter(field, values[start : start + _VALUES_AT_ONCE])
         yield f"{listed} and {kinds}" if kinds else listed
-
-
-def _row_ids(ids: Collection[str], papers: Collection[str], versions: Versions) -> Iterator[int]:
-    for identifier in ids:
-        try:
-            key, place = split_chunk_id(identifier)
-        except ValueError:
-            continue
-        if key in papers:
-            yield row_id(versions.by_key[key], place)
 
 
 def best(
@@ -140,18 +113,15 @@ class MilvusNearest(ScopedSearch):
         self,
         records: CurrentRecords,
         rows: Callable[[], MilvusRows],
-        versions: CurrentVersions,
+        versions: Callable[[], Versions],
         vectors: PostgresVectors,
     ) -> None:
         super().__init__(records, vectors.get_vectors)
         self._rows = rows
         self._versions = versions
 
-    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
-        def filters(versions: Versions) -> Iterator[str]:
-            return scopes(versions, TextScope(scope.keys, scope.categories))
-
-        return self._nearest(CHUNKS, vector, k, filters, chunk_id, scope.records)
+    def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
+        return self._nearest(CHUNKS, vector, k, lambda versions: scopes(versions, scope), chunk_id, records)
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
         return self._nearest(PAPERS, vector, k, lambda _: [f"kind == {SUMMARY}"], lambda key, _: key, records)
@@ -172,7 +142,7 @@ class MilvusNearest(ScopedSearch):
         records: Mapping[str, PaperRecord],
     ) -> Scored:
         """The nearest rows of papers in `records`, by names made of the paper's key and the row's place in it."""
-        versions, rows = self._versions.now(), self._rows()
+        versions, rows = self._versions(), self._rows()
 
         def name_row(found: Found) -> str | None:
             key = versions.keys.get(found.version)
@@ -195,7 +165,7 @@ class MilvusWords(WordIndex):
         catalog: MilvusCatalog,
         vectors: PostgresVectors,
         rows: Callable[[], MilvusRows],
-        versions: CurrentVersions,
+        versions: Callable[[], Versions],
     ) -> None:
         self._catalog = catalog
         self._vectors = vectors
@@ -225,11 +195,11 @@ class MilvusWords(WordIndex):
             keys = every[start : start + _PAPERS_AT_ONCE]
             self._catalog.number(keys)
             stored = filter(None, (read_change(records[key], self._vectors) for key in keys))
-            versions = self._versions.now().by_key
+            versions = self._versions().by_key
             self._catalog.add_words(write_papers(stored, versions, self._rows(), self._catalog.means))
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        versions = self._versions.now()
+        versions = self._versions()
         wanted = None if keys is None else sorted(versions.by_key[key] for key in versions.by_key.keys() & keys)
         rows = self._catalog.chunk_rows(keys=None if keys is None else sorted(keys))
         listed = {row.id: row.text_hash for row in rows}
@@ -248,7 +218,7 @@ class MilvusWords(WordIndex):
         counts = self._catalog.counts(set(terms)) if terms and k > 0 else {}
         if not counts:
             return []
-        query, versions, rows = query_vector(counts, self._catalog.sums()), self._versions.now(), self._rows()
+        query, versions, rows = query_vector(counts, self._catalog.sums()), self._versions(), self._rows()
 
         def name(found: Found) -> str | None:
             key = versions.keys.get(found.version)

@@ -7,12 +7,11 @@ writer repeats it; readers see nothing before the commit. Everything in Milvus c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from ...errors import CiteloomError
-from ...plurals import counted
+from ...plurals import counted, some
 from ...settings.addresses import VectorsUrl
 from ..metadata_store import MetadataStore
 from ..paper_catalog import CurrentRecords
@@ -26,11 +25,23 @@ from ..text_analysis import FULLTEXT_VERSION
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusConnection
 from .milvus_rows import CHUNKS, PAPERS, MilvusRows, fingerprint
-from .milvus_search import CurrentVersions, MilvusNearest, MilvusWords
+from .milvus_search import MilvusNearest, MilvusWords, current_versions
 from .word_weights import TEXT, write_papers
 
 _DRIFT: Final = 1.25  # change of the mean text length from which weights are recalculated
 _LEAST_WEIGHED: Final = 1000  # chunks; fewer give no reliable mean
+
+
+class RowDifferences(NamedTuple):
+    """`differing` papers have missing, extra or outdated rows; `strange` versions belong to no paper.
+
+    `unnumbered` papers have no version. `rows` is the number of all rows.
+    """
+
+    rows: int
+    differing: set[str]
+    unnumbered: set[str]
+    strange: set[int]
 
 
 class MilvusStores(LibraryStores):
@@ -42,7 +53,7 @@ class MilvusStores(LibraryStores):
         self.vectors: PostgresVectors = PostgresVectors(database, pool, SeenRevision())
         self.metadata = MetadataStore(DatabaseTables(database, pool))
         self._connection = MilvusConnection(url)
-        self._versions = CurrentVersions(self.catalog)
+        self._versions = current_versions(self.catalog)
         self._known: MilvusRows | None = None
         self.words: MilvusWords = MilvusWords(self.catalog, self.vectors, self._rows, self._versions)
 
@@ -77,12 +88,17 @@ class MilvusStores(LibraryStores):
             return [*database, (True, "Milvus", f"nothing written yet, at {self._connection.url}")]
         try:
             about, wrong = self._rows().state()
-            lost = compare(self.catalog, self._rows())
+            lost = self._compare()
         except CiteloomError as error:
             return [*database, (False, "Milvus", f"{error.message.rstrip('.')}; {error.help}".rstrip("; "))]
         found = [(True, "Milvus", f"{about}, at {self._connection.url}")]
-        found += [(False, "Milvus", message) for message in [*wrong, *self._check_drift(), *lost.messages()]]
-        if len(found) == 1:
+        wrong += self._check_drift()
+        if papers := sorted(lost.differing | lost.unnumbered):
+            wrong.append(f"rows are missing, or of another text, for: {some(papers)}; run 'doctor --repair'")
+        if lost.strange:
+            wrong.append(f"rows of {counted(len(lost.strange), 'change')} without a paper; run 'doctor --repair'")
+        found += [(False, "Milvus", message) for message in wrong]
+        if not wrong:
             found.append((True, "rows", f"Milvus has {counted(lost.rows, 'row')}, those of the database"))
         return [*database, *found]
 
@@ -105,71 +121,32 @@ class MilvusStores(LibraryStores):
             self.catalog.set_meta("fulltext", FULLTEXT_VERSION)
             return list(records)
         self._drop_outdated()
-        lost = compare(self.catalog, rows)
-        rows.delete(sorted(lost.strange | {self._versions.now().by_key[key] for key in lost.differing}))
+        lost = self._compare()
+        rows.delete(sorted(lost.strange | {self._versions().by_key[key] for key in lost.differing}))
         self.catalog.number(lost.unnumbered)
         keys = sorted(lost.differing | lost.unnumbered)
         stored = filter(None, (read_change(records[key], self.vectors) for key in keys))
-        write_papers(stored, self._versions.now().by_key, rows, self.catalog.means)
+        write_papers(stored, self._versions().by_key, rows, self.catalog.means)
         return keys
+
+    def _compare(self) -> RowDifferences:
+        """Compare the places and texts of all rows; raises `VectorStoreError` if there are no collections."""
+        versions, records = self.catalog.searched(), self.catalog.records()
+        expected = {
+            key: {(PAPERS, place, 0) for place in range(1 + record.passage_count)} for key, record in records.items()
+        }
+        for row in self.catalog.chunk_rows():
+            expected[row.key].add((CHUNKS, row.index, fingerprint(row.text_hash)))
+        found: dict[int, set[tuple[str, int, int]]] = defaultdict(set)  # by version
+        for kind in (CHUNKS, PAPERS):
+            for version, place, content in self._rows().stored(kind):
+                found[version].add((kind, place, content))
+        rows = sum(map(len, found.values()))
+        differing = {key for key in versions.keys() & records if found.get(versions[key]) != expected[key]}
+        pending = {*self.catalog.outdated(), *self.catalog.staged_versions(self.catalog.unfinished()).values()}
+        strange = found.keys() - {versions[key] for key in versions.keys() & records} - pending
+        return RowDifferences(rows, differing, records.keys() - versions.keys(), strange)
 
     def close(self) -> None:
         self._connection.close()
         super().close()
-
-
-_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class RowDifferences:
-    """`differing` papers have missing, extra or outdated rows; `strange` versions belong to no paper.
-
-    `unnumbered` papers have no version. `rows` is the number of all rows.
-    """
-
-    rows: int
-    differing: frozenset[str]
-    unnumbered: frozenset[str]
-    strange: frozenset[int]
-
-    def messages(self) -> list[str]:
-        """One line for each kind of difference."""
-        lines = []
-        if papers := sorted(self.differing | self.unnumbered):
-            more = f" and {len(papers) - _SHOWN} more" if len(papers) > _SHOWN else ""
-            shown = ", ".join(papers[:_SHOWN])
-            lines.append(f"rows are missing, or of another text, for: {shown}{more}; run 'doctor --repair'")
-        if self.strange:
-            lines.append(f"rows of {counted(len(self.strange), 'change')} without a paper; run 'doctor --repair'")
-        return lines
-
-
-def compare(catalog: MilvusCatalog, rows: MilvusRows) -> RowDifferences:
-    """Compare the places and texts of all rows; raises `VectorStoreError` if there are no collections."""
-    versions, records = catalog.searched(), catalog.records()
-    expected: dict[str, set[tuple[int, int]]] = {key: set() for key in records}
-    for row in catalog.chunk_rows():
-        expected[row.key].add((row.index, fingerprint(row.text_hash)))
-    chunks, papers = _by_version(rows.stored(CHUNKS)), _by_version(rows.stored(PAPERS))
-    differing = set()
-    for key, record in records.items():
-        version = versions.get(key, -1)
-        same = chunks.get(version, set()) == expected[key]
-        if not same or papers.get(version, set()) != {(place, 0) for place in range(1 + record.passage_count)}:
-            differing.add(key)
-    pending = {*catalog.outdated(), *catalog.staged_versions(catalog.unfinished()).values()}
-    known = {versions[key] for key in versions.keys() & records.keys()} | pending
-    return RowDifferences(
-        sum(map(len, chunks.values())) + sum(map(len, papers.values())),
-        frozenset(differing & versions.keys()),
-        frozenset(records.keys() - versions.keys()),
-        frozenset((chunks.keys() | papers.keys()) - known),
-    )
-
-
-def _by_version(rows: Iterable[tuple[int, int, int]]) -> dict[int, set[tuple[int, int]]]:
-    found: dict[int, set[tuple[int, int]]] = defaultdict(set)
-    for version, place, content in rows:
-        found[version].add((place, content))
-    return found

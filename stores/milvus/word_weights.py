@@ -18,7 +18,7 @@ from typing import Final
 from ...documents import Chunk, text_hash
 from ..paper_change import Change
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
-from .milvus_rows import MilvusRows, Sparse, index_chunk, index_texts
+from .milvus_rows import CHUNKS, PAPERS, MilvusRows, Sparse, index_chunk, index_texts
 
 FIELDS = TEXT, SECTION = 0, 1
 _FIELD_WEIGHTS: Final = {TEXT: 1.0, SECTION: SECTION_WEIGHT}
@@ -128,13 +128,14 @@ def write_papers(
         return words
     means = means_of(words.sums())
     rows.create(len(added[0].summary_vector))
-    rows.put_chunks(
+    rows.put(
+        CHUNKS,
         [
             index_chunk(versions[change.key], chunk, text_hash(chunk.text), row, chunk_vector(terms[chunk.id], means))
             for change in added
             for chunk, row in zip(change.chunks, change.vectors, strict=True)
-        ]
+        ],
     )
     texts = (index_texts(versions[change.key], change.summary_vector, change.note_vectors) for change in added)
-    rows.put_papers([row for of_paper in texts for row in of_paper])
+    rows.put(PAPERS, [row for of_paper in texts for row in of_paper])
     return words

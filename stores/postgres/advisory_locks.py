@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import queue
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from ...errors import CiteloomError
@@ -106,55 +105,35 @@ class DatabaseCallLocks:
 
     def __init__(self, url: DatabaseUrl) -> None:
         self._database = Database(url)
-        self._work: queue.SimpleQueue[tuple[str, asyncio.Future[bool] | None] | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="call locks")
+        self._connection: Any = None
 
     async def try_acquire(self, key: str) -> bool:
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="call locks", daemon=True)
-                self._thread.start()
-        asked: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._work.put((key, asked))
         try:
-            return await asked
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._change, taken, key)
         except asyncio.CancelledError:
             self.release(key)  # after it was taken: the work is done in order
             raise
 
     def release(self, key: str) -> None:
-        self._work.put((key, None))
+        self._thread.submit(self._change, free, key)
 
     def close(self) -> None:
-        with self._starting:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            self._work.put(None)
-            thread.join()
+        closing, self._thread = self._thread, ThreadPoolExecutor(1, thread_name_prefix="call locks")
+        closing.submit(self._disconnect)
+        closing.shutdown()
 
-    def _serve(self) -> None:
-        connection: Any = None
-        while (work := self._work.get()) is not None:
-            key, asked = work
-            name, held = f"call:{key}", True
-            try:
-                if connection is None or connection.closed:
-                    connection = self._database.connect(autocommit=True)
-                with self._database.named_errors():
-                    held = taken(connection, name) if asked is not None else free(connection, name)
-            except CiteloomError:
-                connection = None  # the journal, on the same database, reports it
-            if asked is not None:
-                _settle(asked, held)
-        if connection is not None:
-            connection.close()
+    def _change(self, change: Callable[[Any, str], bool], key: str) -> bool:
+        try:
+            if self._connection is None or self._connection.closed:
+                self._connection = self._database.connect(autocommit=True)
+            with self._database.named_errors():
+                return change(self._connection, f"call:{key}")
+        except CiteloomError:
+            self._connection = None  # the journal, on the same database, reports it
+            return True
 
-
-def _settle(asked: asyncio.Future[bool], held: bool) -> None:
-    def settle() -> None:
-        if not asked.done():
-            asked.set_result(held)
-
-    with contextlib.suppress(RuntimeError):  # the loop is closed and nobody waits any more
-        asked.get_loop().call_soon_threadsafe(settle)
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

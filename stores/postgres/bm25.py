@@ -50,8 +50,6 @@ _PAPERS: Final = (
     "SELECT revision.number, key, paper, categories, text_terms, section_terms"
     " FROM revision LEFT JOIN word_totals ON true ORDER BY (key || ':') COLLATE \"C\""
 )
-
-
 _NUMBERS: Final = integer()
 _WORD_TOTALS: Final = TypedTable(
     "word_totals",
@@ -108,7 +106,7 @@ class PostgresWords(PooledTables, WordIndex):
         return True
 
     def create(self) -> None:
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             revise(connection)
             connection.execute("TRUNCATE postings, word_totals")
 
@@ -122,7 +120,7 @@ class PostgresWords(PooledTables, WordIndex):
         self._put(papers)
 
     def _put(self, papers: Mapping[str, Sequence[Chunk]]) -> None:
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             revise(connection)
             write_postings(connection.cursor(), papers)
 

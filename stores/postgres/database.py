@@ -37,8 +37,6 @@ _SESSION: Final = {
     "tcp_keepalives_count": "3",
     "idle_in_transaction_session_timeout": "60000",
 }
-
-
 _RESTORE: Final = "Restore a backup of the database."
 _ALIVE: Final = "SELECT 1 FROM servers WHERE id = %s AND fenced_at IS NULL"
 
@@ -277,18 +275,18 @@ class PooledTables:
         self._database = database
         self._pool = pool
 
-    def _connection(self) -> AbstractContextManager[Any]:
+    def connection(self) -> AbstractContextManager[Any]:
         """An autocommit connection."""
         return self._database.leased(self._pool)
 
     def rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        with self._connection() as connection:
+        with self.connection() as connection:
             return list(connection.execute(query, values, binary=self._binary).fetchall())
 
     def _read(self, table: TypedTable, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The decoded rows of a query, whose parameters may be written as `?`."""
-        with self._connection() as connection:
+        with self.connection() as connection:
             return table.read(connection.execute(query.replace("?", "%s"), values))
 
 

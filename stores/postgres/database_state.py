@@ -45,43 +45,37 @@ _DIMENSION: Final = "SELECT coalesce((SELECT value::int FROM facts WHERE name = 
 
 def database_state(rows: Rows) -> list[State]:
     """The findings, each as (fine, topic, message)."""
-    counts = [int(count) for count in rows(_COUNTS)[0]]
-    return [_versions(rows), *_indexes(rows), _vector_index(rows, counts[4]), _counts(*counts)]
-
-
-def _versions(rows: Rows) -> State:
     server, number, vectors, tables = rows(_VERSIONS)[0]
-    shown = f"PostgreSQL {server.split()[0]}, pgvector {vectors}, tables of version {tables}"
+    shown, lacks = f"PostgreSQL {server.split()[0]}, pgvector {vectors}, tables of version {tables}", ""
     if number < _OLDEST_SERVER:
-        return False, "database", f"{shown}: PostgreSQL 13 or newer is needed"
-    if tuple(int(part) for part in vectors.split(".")[:2]) < _OLDEST_VECTORS:
-        return False, "database", f"{shown}: pgvector 0.8 or newer is needed; ALTER EXTENSION vector UPDATE"
-    return True, "database", shown
+        lacks = ": PostgreSQL 13 or newer is needed"
+    elif tuple(int(part) for part in vectors.split(".")[:2]) < _OLDEST_VECTORS:
+        lacks = ": pgvector 0.8 or newer is needed; ALTER EXTENSION vector UPDATE"
+    found = [(not lacks, "database", f"{shown}{lacks}")]
 
-
-def _indexes(rows: Rows) -> list[State]:
     valid: dict[str, bool] = dict(rows(_VALID))
-    missing = [name for name in _INDEXES if name not in valid] + [
-        f"the key of {name}" for (name,) in rows(_WITHOUT_KEY)
+    missing = [
+        *(name for name in _INDEXES if name not in valid),
+        *(f"the key of {name}" for (name,) in rows(_WITHOUT_KEY)),
     ]
     broken = sorted(name for name, good in valid.items() if not good and name != INDEX)
-    findings = [(False, "indexes", f"missing: {name}; restore a backup") for name in missing]
-    findings += [(False, "indexes", f"{name} is not valid: REINDEX INDEX {name}") for name in broken]
-    return findings or [(True, "indexes", f"{len(valid)} indexes are there and valid")]
+    wrong = [f"missing: {name}; restore a backup" for name in missing]
+    wrong += [f"{name} is not valid: REINDEX INDEX {name}" for name in broken]
+    found += [(False, "indexes", message) for message in wrong]
+    found += [] if wrong else [(True, "indexes", f"{len(valid)} indexes are there and valid")]
 
-
-def _vector_index(rows: Rows, chunks: int) -> State:
-    valid: dict[str, bool] = dict(rows(_VALID))
+    papers, words, summaries, listed, chunks, indexed = (int(count) for count in rows(_COUNTS)[0])
     if INDEX in valid:
         message = "vectors are indexed (HNSW)" if valid[INDEX] else f"{INDEX} is not valid: REINDEX INDEX {INDEX}"
-        return valid[INDEX], "index", message
-    wanted = chunks > EXACT_LIMIT and rows(_DIMENSION)[0][0] <= INDEXABLE
-    exact = f"none; exact search of {counted(chunks, 'chunk')}"
-    return not wanted, "index", f"{exact}; the next ingest builds it" if wanted else exact
+        found.append((valid[INDEX], "index", message))
+    else:
+        wanted = chunks > EXACT_LIMIT and rows(_DIMENSION)[0][0] <= INDEXABLE
+        exact = f"none; exact search of {counted(chunks, 'chunk')}"
+        found.append((not wanted, "index", f"{exact}; the next ingest builds it" if wanted else exact))
 
-
-def _counts(papers: int, words: int, summaries: int, listed: int, chunks: int, indexed: int) -> State:
     if papers == words == summaries and listed == chunks == indexed:
-        return True, "tables", f"all agree on {counted(papers, 'paper')} and {counted(chunks, 'chunk')}"
+        message = f"all agree on {counted(papers, 'paper')} and {counted(chunks, 'chunk')}"
+        return [*found, (True, "tables", message)]
     of_papers = f"{counted(papers, 'paper')}, {words} with words, {summaries} with summaries"
-    return False, "tables", f"{of_papers}; {counted(listed, 'chunk')} listed, {chunks} stored, {indexed} with words"
+    message = f"{of_papers}; {counted(listed, 'chunk')} listed, {chunks} stored, {indexed} with words"
+    return [*found, (False, "tables", message)]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import resources
 from typing import Any, Final
 
@@ -43,8 +41,16 @@ def prepare(url: DatabaseUrl) -> None:
         database = Database(url)
         with database.reachable(), database.named_errors(), database.connect(autocommit=True) as connection:
             if _read_version(connection) != TABLES_VERSION or not _checkpoints_ready(connection):
-                with _lock_tables(connection, url):
+                until = time.monotonic() + _LOCK_TIMEOUT
+                while not taken(connection, _LOCK):  # a waiting statement would block LangGraph's CREATE INDEX
+                    if time.monotonic() > until:
+                        message = f"{url}: another process is changing its tables."
+                        raise DatabaseError(message, help="Run the same command again.")
+                    time.sleep(0.1)
+                try:
                     _migrate(connection, url)
+                finally:
+                    free(connection, _LOCK)
         _prepared.add(url)
 
 
@@ -58,6 +64,9 @@ def _read_version(connection: Any) -> int:
 
 def _migrate(connection: Any, url: DatabaseUrl) -> None:
     """Create all tables, or apply the migrations that are missing; the caller holds the lock."""
+    from langgraph.checkpoint.postgres import PostgresSaver
+    from psycopg.rows import dict_row, tuple_row
+
     version = _read_version(connection)
     if version > TABLES_VERSION:
         raise OtherFormatError(url, version, TABLES_VERSION)
@@ -73,7 +82,13 @@ def _migrate(connection: Any, url: DatabaseUrl) -> None:
         with connection.transaction():
             connection.execute(sql)
             connection.execute("INSERT INTO schema_versions VALUES (%s)", (number,))
-    _prepare_checkpoints(connection)
+    if not _checkpoints_ready(connection):
+        connection.row_factory = dict_row
+        try:
+            PostgresSaver(connection).setup()  # creates LangGraph's tables by its own migrations
+        finally:
+            connection.row_factory = tuple_row
+    connection.execute("CREATE INDEX IF NOT EXISTS checkpoints_by_id ON checkpoints (checkpoint_id)")
 
 
 def _require_vectors(connection: Any, url: DatabaseUrl) -> None:
@@ -98,31 +113,3 @@ def _checkpoints_ready(connection: Any) -> bool:
         return False
     newest = connection.execute("SELECT max(v) FROM checkpoint_migrations").fetchone()
     return bool(newest[0] is not None and newest[0] >= len(PostgresSaver.MIGRATIONS) - 1)
-
-
-def _prepare_checkpoints(connection: Any) -> None:
-    """Create LangGraph's tables by its own migrations, and an index to find the newest checkpoint overall."""
-    from langgraph.checkpoint.postgres import PostgresSaver
-    from psycopg.rows import dict_row, tuple_row
-
-    if not _checkpoints_ready(connection):
-        connection.row_factory = dict_row
-        try:
-            PostgresSaver(connection).setup()
-        finally:
-            connection.row_factory = tuple_row
-    connection.execute("CREATE INDEX IF NOT EXISTS checkpoints_by_id ON checkpoints (checkpoint_id)")
-
-
-@contextmanager
-def _lock_tables(connection: Any, url: DatabaseUrl) -> Iterator[None]:
-    """Exclude other processes. Polled: a waiting statement would block LangGraph's CREATE INDEX CONCURRENTLY."""
-    until = time.monotonic() + _LOCK_TIMEOUT
-    while not taken(connection, _LOCK):
-        if time.monotonic() > until:
-            raise DatabaseError(f"{url}: another process is changing its tables.", help="Run the same command again.")
-        time.sleep(0.1)
-    try:
-        yield
-    finally:
-        free(connection, _LOCK)

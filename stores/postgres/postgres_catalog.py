@@ -1,7 +1,7 @@
 """The catalog in PostgreSQL; a change to papers is one transaction over catalog, texts, vectors, words and figures.
 
-So nothing is ever staged: a change of a killed process is rolled back by the server, and readers see the papers before
-or after it.
+So its table of staged changes stays empty: a change of a killed process is rolled back by the server, and readers see
+the papers before or after it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,9 @@ _CHUNK_TYPES: Final = "text int4 text text text int2 int4 int4 int4 int4 int4 in
 # pgvector's HNSW index takes vectors of up to 2,000 numbers, and halves of up to 4,000.
 INDEXABLE: Final = 2000
 INDEX: Final = "chunks_by_vector"
-
-
 _STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
 WHERE item->>'image_hash' IS NOT NULL"""
-
 _FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
 
 
@@ -61,7 +58,7 @@ class PostgresFigures(PooledTables, Figures):
         return bytes(rows[0][0]) if rows else None
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             revise(connection)
             query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
             rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
@@ -139,12 +136,12 @@ class PostgresCatalog(PooledTables, PaperCatalog):
         return self._read(_REVISION, "SELECT number FROM revision")[0][0], 0
 
     def _write(self, statement: str, values: Sequence[object]) -> None:
-        with self._connection() as connection:
+        with self.connection() as connection:
             connection.execute(statement.replace("?", "%s"), values)
 
     @contextmanager
     def _change_papers(self) -> Iterator[SharedSql]:
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             revise(connection)
             yield SharedSql(connection)
 
@@ -154,22 +151,9 @@ class PostgresCatalog(PooledTables, PaperCatalog):
     def _among(self, column: str, values: Iterable[object]) -> tuple[str, object]:
         return f"{column} = ANY(?)", list(values)
 
-    def unfinished(self) -> list[str]:
-        """None: a change is committed as a whole."""
-        return []
-
-    def staged(self, key: str) -> Change:
-        """Raise KeyError: a change is committed as a whole."""
-        raise KeyError(key)
-
-    def update_metadata(self, records: Iterable[PaperRecord]) -> None:
-        rows = [(dump_json(asdict(record.paper)), record.metadata_hash, record.paper.key) for record in records]
-        with self._change_papers() as connection:
-            connection.executemany("UPDATE papers SET record = ?, metadata_hash = ? WHERE key = ?", rows)
-
     def stage(self, changes: Iterable[Change]) -> None:
         """Write changes to catalog, texts, vectors and words in one transaction."""
-        with self._connection() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             revise(connection)
             added = self._replace(connection, list(changes))
             write_postings(connection.cursor(), {change.key: change.chunks for change in added})

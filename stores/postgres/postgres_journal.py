@@ -47,7 +47,13 @@ class LibraryJournalConnection:
         try:
             self.execute("COMMIT")
         except ConnectionLostError:
-            if transaction is None or not self._was_committed(transaction):
+            self._connection.close()
+            until, status = time.monotonic() + _RECONNECTING, "in progress" if transaction else "unknown"
+            while status == "in progress" and time.monotonic() < until:
+                (status,) = self.execute("SELECT pg_xact_status(?::xid8)", (transaction,)).fetchone()
+                if status == "in progress":
+                    time.sleep(_PAUSE)
+            if status != "committed":
                 raise
 
     def rollback(self) -> None:
@@ -60,16 +66,6 @@ class LibraryJournalConnection:
 
     def close(self) -> None:
         self._connection.close()
-
-    def _was_committed(self, transaction: str) -> bool:
-        self._connection.close()
-        until = time.monotonic() + _RECONNECTING
-        while time.monotonic() < until:
-            (status,) = self.execute("SELECT pg_xact_status(?::xid8)", (transaction,)).fetchone()
-            if status != "in progress":
-                return bool(status == "committed")
-            time.sleep(_PAUSE)
-        return False
 
     def _reconnect(self) -> Any:
         until = time.monotonic() + _RECONNECTING

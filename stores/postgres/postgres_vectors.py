@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...documents import Category, Chunk, chunk_id, split_chunk_id
+from ...documents import Category, Chunk, chunk_id
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
 from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, ScopedSearch, Scored, StoredChunk, VectorKind, ordered
+from ..search_records import ScopedSearch, Scored, StoredChunk, TextScope, VectorKind, ordered, split_ids
 from ..store_protocols import ChunkVectors
 from .database import Database, PooledTables, SeenRevision
 
@@ -57,19 +57,16 @@ class PostgresVectors(PooledTables, ChunkVectors):
 
     def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
         super().__init__(database, pool)
-        self._seen = seen
+        self.seen = seen
 
     def _of_ids(self, columns: str, table: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
-        return self.rows(_by_ids(columns, table), split_ids(ids))
+        return self.rows(_by_ids(columns, table), id_columns(ids))
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         rows = self._of_ids(f"{_CHUNK}, {'c.embedding' if vectors else 'NULL'}", "chunks", ids)
         with self._database.named_errors():
-            return {
-                identifier: StoredChunk(_chunk(identifier, row), row[12], _vector(row[13]))
-                for row in rows
-                for identifier in [chunk_id(row[0], row[1])]
-            }
+            chunks = [(_chunk(row), row) for row in rows]
+        return {chunk.id: StoredChunk(chunk, row[12], _vector(row[13])) for chunk, row in chunks}
 
     def get_vectors(self, ids: Sequence[str], kind: VectorKind = "content") -> dict[str, Vector]:
         if kind != "summaries":
@@ -84,14 +81,14 @@ class PostgresVectors(PooledTables, ChunkVectors):
         return {chunk_id(*row) for row in self.rows(f"SELECT key, idx FROM {_TABLES[kind]}")}
 
     def delete(self, ids: Sequence[str], kind: VectorKind = "content") -> None:
-        with self._connection() as connection:
+        with self.connection() as connection:
             if kind == "summaries":
                 connection.execute("UPDATE papers SET summary_vector = NULL WHERE key = ANY(%s)", (list(ids),))
                 return
             connection.execute(
                 f"DELETE FROM {_TABLES[kind]} c USING unnest(%s::text[], %s::int[]) AS gone (key, idx)"
                 " WHERE c.key = gone.key AND c.idx = gone.idx",
-                split_ids(ids),
+                id_columns(ids),
             )
 
     def read_through(self) -> None:
@@ -100,51 +97,6 @@ class PostgresVectors(PooledTables, ChunkVectors):
     def set_aside(self) -> Path:
         """Raise `InputError`: a damaged database is restored from a backup."""
         raise InputError(f"{self._database.url}: vectors cannot be read.", help="Restore a backup of the database.")
-
-    def exact(
-        self, vector: Vector, k: int, keys: Sequence[str] | None, categories: Sequence[int] | None
-    ) -> list[tuple[str, float]]:
-        """Ids and cosines of the nearest chunks, by exact search."""
-        return self._score_rows(self.rows(EXACT, {"vector": vector, "k": k, "keys": keys, "categories": categories}))
-
-    def _score_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, float]]:
-        """Ids and cosines of the rows of a search, and the revision that it saw."""
-        self._seen.update((rows or self.rows(f"SELECT {_REVISION}"))[0][0])
-        return [(chunk_id(key, index), score) for _, key, index, score in rows]
-
-    def indexed(
-        self, vector: Vector, k: int, keys: Sequence[str] | None, categories: Sequence[int] | None
-    ) -> list[tuple[str, float]]:
-        """Ids and cosines of chunks near a vector, by index search."""
-        cast = f"embedding::vector({len(vector)}) <=> %(vector)s::vector({len(vector)})"
-        wanted = {"vector": vector, "k": _WIDENING * k, "keys": keys, "categories": categories}
-        with self._connection() as connection, connection.transaction():
-            connection.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, _WIDENING * k))}")
-            connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-            connection.execute(f"SET LOCAL hnsw.max_scan_tuples = {_MOST_SCANNED}")
-            found = connection.execute(
-                f"SELECT {_REVISION}, key, idx, 1 - ({cast}) FROM chunks WHERE {_LIMITS} ORDER BY {cast} LIMIT %(k)s",
-                wanted,
-                binary=True,
-            ).fetchall()
-        return ordered(self._score_rows(found))[:k]
-
-    def near_summaries(self, vector: Vector, k: int) -> Scored:
-        """Keys and cosines of the nearest summaries."""
-        return self.rows(
-            "SELECT key, 1 - (summary_vector <=> %(vector)s) FROM papers WHERE summary_vector IS NOT NULL"
-            " ORDER BY summary_vector <=> %(vector)s, key LIMIT %(k)s",
-            {"vector": vector, "k": k},
-        )
-
-    def near_passages(self, vector: Vector, k: int) -> Scored:
-        """Ids and cosines of the nearest passages of notes."""
-        rows = self.rows(
-            f"SELECT key, idx, 1 - (embedding <=> %(vector)s) FROM passages"
-            f" ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s",
-            {"vector": vector, "k": k},
-        )
-        return [(chunk_id(key, index), float(score)) for key, index, score in rows]
 
 
 class PostgresNearest(ScopedSearch):
@@ -156,33 +108,52 @@ class PostgresNearest(ScopedSearch):
         super().__init__(records, vectors.get_vectors)
         self._vectors = vectors
 
-    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
+    def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
         wanted = None if scope.keys is None else sorted(scope.keys)
         kinds = None if scope.categories is None else [int(category) for category in scope.categories]
-        size = sum(
-            record.chunk_count for key, record in scope.records.items() if scope.keys is None or key in scope.keys
-        )
+        values = {"vector": vector, "k": k, "keys": wanted, "categories": kinds}
+        size = sum(record.chunk_count for key, record in records.items() if scope.keys is None or key in scope.keys)
         if size > EXACT_LIMIT:
-            found = self._vectors.indexed(vector, k, wanted, kinds)
+            found = self._search_index(vector, k, values)
             if len(found) == k:
                 return found
-        return self._vectors.exact(vector, k, wanted, kinds)
+        return self._score_rows(self._vectors.rows(EXACT, values))
+
+    def _search_index(self, vector: Vector, k: int, values: dict[str, Any]) -> Scored:
+        cast = f"embedding::vector({len(vector)}) <=> %(vector)s::vector({len(vector)})"
+        search = f"SELECT {_REVISION}, key, idx, 1 - ({cast}) FROM chunks WHERE {_LIMITS} ORDER BY {cast} LIMIT %(k)s"
+        with self._vectors.connection() as connection, connection.transaction():
+            connection.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, _WIDENING * k))}")
+            connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+            connection.execute(f"SET LOCAL hnsw.max_scan_tuples = {_MOST_SCANNED}")
+            found = connection.execute(search, values | {"k": _WIDENING * k}, binary=True).fetchall()
+        return ordered(self._score_rows(found))[:k]
+
+    def _score_rows(self, rows: Sequence[tuple[Any, ...]]) -> Scored:
+        """Ids and cosines of the rows of a search; notes the revision that it saw."""
+        self._vectors.seen.update((rows or self._vectors.rows(f"SELECT {_REVISION}"))[0][0])
+        return [(chunk_id(key, index), score) for _, key, index, score in rows]
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        return [(key, float(score)) for key, score in self._vectors.near_summaries(vector, k) if key in records]
+        rows = self._vectors.rows(
+            "SELECT key, 1 - (summary_vector <=> %(vector)s) FROM papers WHERE summary_vector IS NOT NULL"
+            " ORDER BY summary_vector <=> %(vector)s, key LIMIT %(k)s",
+            {"vector": vector, "k": k},
+        )
+        return [(key, float(score)) for key, score in rows if key in records]
 
     def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        return [found for found in self._vectors.near_passages(vector, k) if split_chunk_id(found[0])[0] in records]
+        rows = self._vectors.rows(
+            f"SELECT key, idx, 1 - (embedding <=> %(vector)s) FROM passages"
+            f" ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s",
+            {"vector": vector, "k": k},
+        )
+        return [(chunk_id(key, index), float(score)) for key, index, score in rows if key in records]
 
 
-def split_ids(ids: Iterable[str]) -> tuple[list[str], list[int]]:
-    """Keys and indices of the valid chunk ids, without duplicates."""
-    pairs: dict[tuple[str, int], None] = {}
-    for identifier in ids:
-        try:
-            pairs[split_chunk_id(identifier)] = None
-        except ValueError:
-            continue
+def id_columns(ids: Iterable[str]) -> tuple[list[str], list[int]]:
+    """Keys and indices of the valid chunk ids, without duplicates, as parameters of a statement."""
+    pairs = split_ids(ids)
     return [key for key, _ in pairs], [index for _, index in pairs]
 
 
@@ -193,10 +164,10 @@ def _vector(value: Any) -> Vector | None:
 _CATEGORIES: Final = {int(category): category for category in Category}  # ten times as fast as `Category(number)`
 
 
-def _chunk(identifier: str, row: tuple[Any, ...]) -> Chunk:
+def _chunk(row: tuple[Any, ...]) -> Chunk:
     key, index, text, section, parent, category, level, page, start, stop, tokens, breaks = row[:12]
     wrong = "category" if category not in _CATEGORIES else "page_breaks" if breaks is None else ""
     if wrong:
         raise WrongValueError(f"table chunks, column {wrong}, row key={key!r} idx={index!r}: not a value of a chunk.")
     place = (_CATEGORIES[category], level, page, start, stop, tokens, tuple(breaks))
-    return Chunk(identifier, key, index, text, section, parent, *place)
+    return Chunk(chunk_id(key, index), key, index, text, section, parent, *place)

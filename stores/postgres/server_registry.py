@@ -17,6 +17,7 @@ import logging
 import secrets
 import threading
 import time
+from contextlib import closing
 from functools import partial
 from typing import Any, Final
 
@@ -97,26 +98,19 @@ class DatabaseServerRegistry(ServerRegistry):
     def _serve(self, listener: Listener) -> None:
         while not self._leaving.is_set():
             try:
-                self._listen(listener)
+                with closing(self._database.connect(autocommit=True)) as connection, self._database.named_errors():
+                    connection.execute(f"LISTEN {self._channel}")
+                    listener.orphans()  # after losing the database, some jobs may have ended without being registered
+                    while not self._leaving.is_set():
+                        self._send_heartbeat(connection, listener)
+                        for heard in connection.notifies(timeout=HEARTBEAT_INTERVAL, stop_after=1):
+                            listener.changed(heard.payload)
             except LeaseLostError:
                 listener.lost()
                 return
             except CiteloomError as error:
                 _log.warning("%s", error.message)
                 self._leaving.wait(HEARTBEAT_INTERVAL / 2)
-
-    def _listen(self, listener: Listener) -> None:
-        connection = self._database.connect(autocommit=True)
-        try:
-            with self._database.named_errors():
-                connection.execute(f"LISTEN {self._channel}")
-                listener.orphans()  # after losing the database, some jobs may have ended without being registered
-                while not self._leaving.is_set():
-                    self._send_heartbeat(connection, listener)
-                    for heard in connection.notifies(timeout=HEARTBEAT_INTERVAL, stop_after=1):
-                        listener.changed(heard.payload)
-        finally:
-            connection.close()
 
     def _send_heartbeat(self, connection: Any, listener: Listener) -> None:
         renewed = connection.execute(_RENEW, (self._id,)).fetchone()

@@ -34,13 +34,12 @@ def corpus_library(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -
     from citeloom.ingestion.ingest import ingest
     from citeloom.models.embeddings.bundled_models import LocalEmbedding
     from citeloom.stores.library import Library
-    from citeloom.stores.vector_cache import VectorCache
+    from tests.support.vector_cache import CachedEmbedding
 
-    cache = VectorCache(ROOT / ".cache" / "vectors.sqlite")
-    library = Library.open(FolderHome(tmp_path_factory.mktemp("corpus") / ".citeloom"), LocalEmbedding())
+    model = CachedEmbedding(LocalEmbedding(), ROOT / ".cache" / "vectors.sqlite")
+    library = Library.open(FolderHome(tmp_path_factory.mktemp("corpus") / ".citeloom"), model)
     corpus = shared_dir / "corpus"
-    report = asyncio.run(ingest(library, [corpus / "papers"], bib=corpus / "library.bib", cache=cache))
+    report = asyncio.run(ingest(library, [corpus / "papers"], bib=corpus / "library.bib"))
     assert not report.refused
     yield library
     library.close()
-    cache.close()

@@ -2,7 +2,7 @@
 
     python interrupted_milvus_ingest.py HOME VECTORS PAPERS STEP
 
-STEP is the name of a function in `STEPS`; the process dies before it.
+STEP is the name of a function in `STEPS`, perhaps with what it is given; the process dies before it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from citeloom.stores.milvus.milvus_rows import MilvusRows
 from tests.support.word_embedding import WordEmbedding
 
 STEPS: dict[str, Any] = {
-    "put_chunks": MilvusRows,
-    "put_papers": MilvusRows,
+    "put": MilvusRows,
     "commit": MilvusCatalog,
     "delete": MilvusRows,
     "forget_outdated": MilvusCatalog,
@@ -35,11 +34,15 @@ STEPS: dict[str, Any] = {
 
 def main(home: str, vectors: str, papers: str, step: str) -> None:
     library = Library.open(find_home(parse_home(home), vectors=parse_vectors(vectors)), WordEmbedding())
+    name, _, kind = step.partition(" ")
+    function = getattr(STEPS[name], name)
 
-    def die(*_: object, **__: object) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
+    def die(*given: object) -> None:
+        if kind and kind not in given:
+            return function(*given)
+        return os.kill(os.getpid(), signal.SIGKILL)
 
-    setattr(STEPS[step], step, die)
+    setattr(STEPS[name], name, die)
     asyncio.run(ingest(library, [Path(papers)], prune=True))
 
 

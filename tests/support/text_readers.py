@@ -68,13 +68,12 @@ from citeloom.documents import (
 from citeloom.documents.pdf import dehyphenation as pdf_mending, headings as pdf_headings, lines as pdf_lines
 from citeloom.drafts.draft_stream import DraftEventStream
 from citeloom.errors import CiteloomError
-from citeloom.graph import search_requests as repeated_queries, section_queries as default_queries
+from citeloom.graph import section_queries as default_queries
+from citeloom.graph.nodes import agent as repeated_queries
 from citeloom.ingestion import langchain_documents
 from citeloom.models.http import failures
 from citeloom.roles.chat import (
     clean_output,
-    clean_output as stream_answer_filter,
-    clean_output as stream_section_filter,
     prompt_format,
     structured_output,
 )
@@ -320,9 +319,8 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
 MODELS: Final[Mapping[str, Reader]] = {
     "prose": lambda text: clean_output.prose(AIMessage(text)),
     "answer_text": lambda text: clean_output.answer_text(AIMessage(text)),
-    "answer_alone": lambda text: stream_answer_filter.extract_answer(Draft(text)),
-    "StreamedProse": lambda text: _heard(stream_section_filter.StreamedProse(_Deaf()), text),
-    "StreamedAnswer": lambda text: _heard(stream_answer_filter.AnswerFilter(_Deaf()), text),
+    "answer_alone": lambda text: clean_output.extract_answer(Draft(text)),
+    "CleanStream": lambda text: _heard(clean_output.CleanStream(_Deaf(), clean_output.prose_of), text),
     "json_objects": lambda text: list(structured_output.json_objects(text)),
     "server_message": failures.server_message,
     "fenced": lambda text: prompt_format.fence(text, "a"),

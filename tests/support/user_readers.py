@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from citeloom.citations import user_citations, verification
 from citeloom.citations.export import plot_figures as figures
 from citeloom.documents import blocks, marker_escaping, paper_names
-from citeloom.graph import conversation_state, section_queries as needs_filter
+from citeloom.graph import conversation_graph, section_queries as needs_filter
 from citeloom.models import context_size
 from citeloom.roles.chat import chat_reader as reader_output
 from citeloom.roles.protocols import Need
@@ -58,7 +58,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "without_own_results": lambda text: needs_filter.without_own_results([_need(text)], EXPERIMENT),
     "find_refused_size": context_size.find_refused_size,
     "reading_answer": _refusable,
-    "chat_question": lambda text: conversation_state.chat_question(
+    "chat_question": lambda text: conversation_graph.chat_question(
         [HumanMessage(text), AIMessage(text), HumanMessage(text), AIMessage("So."), HumanMessage("Why?")]
     ),
     "zotero_link": paper_names.zotero_link,

@@ -14,6 +14,7 @@ import pytest
 from citeloom import Settings, check_claims, check_text, open_library
 from citeloom.api.checking import needs_attention
 from citeloom.documents.passages import readable_units
+from citeloom.documents.plain_text import plain_text
 from citeloom.errors import InputError
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.checking_model import CheckingModel
@@ -87,6 +88,7 @@ def test_each_sentence_gets_its_verdict_with_words_of_the_cited_paper(library: A
     (passage,) = [item for item in first["passages"] if item["does"] == "supports"][:1]
     (chunk,) = library.library.chunks([passage["chunk_id"]])
     assert passage["quote"] == chunk.text[passage["start"] : passage["end"]] != ""
+    assert passage["shown"] == plain_text(passage["quote"])
     both = record["sentences"][1]["sources"]
     assert [source["key"] for source in both] == ["varga2021calibration", "okafor2022ensembles"]
     assert {item["rule"] for item in record["sentences"][4]["faults"]} == {"needs-citation"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,15 @@ def test_given_again_it_calls_nothing_and_a_pause_pays_nothing_twice(
 def test_it_is_printed_and_written_with_its_picture(
     citeloom: Citeloom, home: Path, tmp_path: Path, chat: dict[str, str]
 ) -> None:
-    done = citeloom("agree", CLAIM, "--out", tmp_path / "out", "--format", "html", "--home", home, **chat)
+    done = citeloom("agree", CLAIM, "--out", tmp_path / "out", "--format", "html,svg,docx", "--home", home, **chat)
     assert done.code == 0, done.err
     assert "1 for, 1 against; 1 read and silent" in done.err and "Silent: " in done.err
     assert "against" in done.out and "of five" in done.out
-    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".md", ".json", ".html"}
+    files = {path.suffix: path for path in (tmp_path / "out").iterdir()}
+    assert set(files) == {".md", ".json", ".html", ".svg", ".docx"}
+    picture = files[".svg"].read_text("utf-8")
+    assert picture.count("<circle") == 2 and picture in files[".html"].read_text("utf-8")
+    assert [name for name in zipfile.ZipFile(files[".docx"]).namelist() if name.endswith(".png")]
 
 
 def test_a_result_under_another_condition_is_no_contradiction(

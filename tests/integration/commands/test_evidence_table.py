@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
+import signal
+import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from tests.integration.commands.conftest import Citeloom
+from tests.support.cli_process import finish, start
 from tests.support.openai_server import FakeOpenAI
 from tests.support.protocol_answers import envelope
 
@@ -82,6 +86,47 @@ def test_given_again_it_calls_nothing_and_a_run_that_paused_pays_nothing_twice(
     again = citeloom(*ASKED, "--json", "--home", home, **chat)
     assert again.code == 0 and server.calls() == calls
     assert again.json["rows"] == whole.json["rows"] != []
+
+
+def test_the_own_study_is_a_row_with_the_words_of_its_file(
+    citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI, chat: dict[str, str]
+) -> None:
+    record = citeloom(*ASKED, "--exp", exp, "--json", "--home", home, **chat).json
+    (own,) = [row for row in record["rows"] if row["key"] == "this study"]
+    cell = own["cells"]["count"]
+    assert cell["status"] == "reported" and cell["value"] in cell["quote"]
+    assert (record["papers"], record["screened"], record["included"]) == (3, 3, 2), "it is none of the library's papers"
+    calls = server.calls()
+    again = citeloom(*ASKED, "--json", "--home", home, **chat).json
+    assert server.calls() == calls and own in again["rows"]
+    exp.write_text(exp.read_text("utf-8").replace("pumps", "fans"), "utf-8")
+    assert citeloom(*ASKED, "--exp", exp, "--json", "--home", home, **chat).code == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX")
+@pytest.mark.parametrize("at", [1, 3, 4])
+def test_a_table_killed_at_any_request_pays_nothing_twice(
+    home: Path, tmp_path: Path, server: FakeOpenAI, chat: dict[str, str], at: int
+) -> None:
+    paid: list[str] = []
+    running: list[subprocess.Popen[str]] = []
+
+    def killing(body: Any) -> Any:
+        if len(paid) == at - 1 and len(running) == 1:
+            running[0].kill()
+        else:
+            paid.append(json.dumps(body, sort_keys=True))
+        return tabulating(body)
+
+    server.behaviour = killing
+    command = (*ASKED, "--json", "--home", str(home))
+    settings = {**chat, "MAX_CONCURRENCY": "1"}  # so that what was answered is stored before the next request
+    running.append(start(*command, cwd=tmp_path, settings=settings))
+    assert finish(running[0]).code == -signal.SIGKILL
+    running.append(start(*command, cwd=tmp_path, settings=settings))
+    done = finish(running[1])
+    assert done.code == 0 and len(done.json["rows"]) == 2
+    assert len(paid) == len(set(paid)) >= 4  # columns, cards, and at least one reading of each of two papers
 
 
 def test_what_a_person_wrote_stays_and_is_marked_in_all_files(

@@ -11,8 +11,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from citeloom import CiteloomError
-from citeloom.graph.conversation_graph import build_conversation_graph
-from citeloom.graph.conversation_state import SOURCES_HEADING, answer_with_sources, chat_question
+from citeloom.graph.conversation_graph import (
+    SOURCES_HEADING,
+    answer_with_sources,
+    build_conversation_graph,
+    chat_question,
+)
 from citeloom.graph.studio import conversation
 
 QUESTION = "How does temperature scaling change the calibration?"

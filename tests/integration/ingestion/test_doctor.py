@@ -184,7 +184,7 @@ async def test_an_index_that_has_lost_its_vectors_is_named_and_made_again(
     words = sentences("shuttle", 5_000)
     (papers / "long2022.md").write_text(paper_text("Long", "shuttle") + f"\n\n## More\n\n{words}\n", encoding="utf-8")
     library = open_library()
-    await ingest(library, [papers], chunk_tokens=100, chunk_overlap=20)
+    await ingest(library, [papers], chunking=(100, 20))
     assert library.chunk_count() > 1_000
     before = await everything(library)
     library.close()

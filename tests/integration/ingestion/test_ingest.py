@@ -15,7 +15,6 @@ from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.ingestion.ingest_events import Embedded, Planned, Stored
 from citeloom.stores.library import Library
-from citeloom.stores.vector_cache import VectorCache
 from tests.support.library_fixtures import BIB, paper_text
 from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
@@ -218,18 +217,6 @@ async def test_a_removed_paper_leaves_every_store(library: Library, papers: Path
     with pytest.raises(InputError, match="no paper 'ada2020'"):
         library.paper("ada2020")
     assert (await ingest(library, [papers])).added == ("ada2020",)
-
-
-async def test_vectors_are_kept_between_libraries(
-    library: Library, papers: Path, tmp_path: Path, open_library: Callable[..., Library]
-) -> None:
-    cache = VectorCache(tmp_path / "cache" / "vectors.sqlite")
-    await ingest(library, [papers], cache=cache)
-    await remove_all(library, ["ada2020"])
-    before = len(embedded(library))
-    report = await ingest(library, [papers], cache=cache)
-    cache.close()
-    assert (report.added, report.chunks_embedded, len(embedded(library))) == (("ada2020",), 0, before)
 
 
 async def test_the_plan_is_reported_before_any_work(library: Library, papers: Path) -> None:

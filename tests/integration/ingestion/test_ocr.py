@@ -14,11 +14,10 @@ from typing import TextIO
 
 import pytest
 
-from citeloom.documents.pdf.ocr import Ocr, find_ocr, grey_page, read_scanned
+from citeloom.documents.pdf.ocr import Ocr, choose_ocr, find_ocr, grey_page, read_scanned
 from citeloom.errors import InputError
 from citeloom.ingestion.doctor import rebuild
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.reading import PdfReading
 from citeloom.settings.config import load_settings
 from citeloom.stores.library import Library
 from tests.support import cli_process
@@ -40,8 +39,8 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def with_ocr(languages: str = "eng") -> PdfReading:
-    return PdfReading(ocr=find_ocr(languages))
+def with_ocr(languages: str = "eng") -> Ocr:
+    return find_ocr(languages)
 
 
 def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reading: str, languages: str = "eng") -> Path:
@@ -63,7 +62,7 @@ def text_of(library: Library, key: str) -> str:
 @pytest.mark.parametrize("turned", [-90, 3, *(pytest.param(it, marks=pytest.mark.long) for it in (0, 90, 180, -2))])
 def test_a_scan_is_read_however_it_lies(turned: float, folder: Path, library: Library) -> None:
     write_scan(folder / "scan.pdf", [PAGE], turned=turned)
-    report = asyncio.run(ingest(library, [folder], pdf=with_ocr()))
+    report = asyncio.run(ingest(library, [folder], ocr=with_ocr()))
     assert report.added == ("scan",)
     assert share_on(words(" ".join(PAGE[2:])), words(text_of(library, "scan"))) == 1
     assert library.paper("scan").ocr_pages == (1,) and library.paper("scan").title == PAGE[0]
@@ -78,7 +77,7 @@ def test_german_is_read_in_german(folder: Path, library: Library) -> None:
     write_scan(
         folder / "scan.pdf", [("Die Grundlagen", "Zusammenfassung", "Wir zeigen das Ergebnis der Untersuchung.")]
     )
-    asyncio.run(ingest(library, [folder], pdf=german))
+    asyncio.run(ingest(library, [folder], ocr=german))
     assert "das Ergebnis der Untersuchung" in text_of(library, "scan")
 
 
@@ -86,7 +85,7 @@ def test_german_is_read_in_german(folder: Path, library: Library) -> None:
 def test_a_blank_page_between_scans_keeps_the_pages_in_order(folder: Path, library: Library) -> None:
     last = ("Discussion", "Whoever turns the last page of a scan finds the discussion of the degrees there.")
     write_scan(folder / "scan.pdf", [PAGE, (), last])
-    report = asyncio.run(ingest(library, [folder], pdf=with_ocr()))
+    report = asyncio.run(ingest(library, [folder], ocr=with_ocr()))
     assert report.added == ("scan",) and not any("OCR" in line for line in report.warnings)
     assert library.paper("scan").ocr_pages == (1, 3) and library.paper("scan").pages == 3
     assert [chunk.page for chunk in library.paper_chunks("scan") if "turns the last page" in chunk.text] == [3]
@@ -104,7 +103,7 @@ def test_pages_with_text_keep_it(
 ) -> None:
     install(monkeypatch, tmp_path, printing(SAID))
     write_mixed(folder / "mixed.pdf", TEXT, PAGE)
-    asyncio.run(ingest(library, [folder], pdf=with_ocr()))
+    asyncio.run(ingest(library, [folder], ocr=with_ocr()))
     assert TEXT[2] in text_of(library, "mixed") and SAID in text_of(library, "mixed")
     assert library.paper("mixed").ocr_pages == (2,)
 
@@ -115,13 +114,13 @@ def test_an_unchanged_file_is_read_once_until_other_languages_are_asked_for(
     counted = tmp_path / "readings"
     install(monkeypatch, tmp_path, f"echo reading >> {counted}\n{printing(SAID)}", "eng deu")
     write_scan(folder / "scan.pdf", [PAGE])
-    assert asyncio.run(ingest(library, [folder], pdf=with_ocr())).added == ("scan",)
-    assert asyncio.run(ingest(library, [folder], pdf=with_ocr())).unchanged == ("scan",)
+    assert asyncio.run(ingest(library, [folder], ocr=with_ocr())).added == ("scan",)
+    assert asyncio.run(ingest(library, [folder], ocr=with_ocr())).unchanged == ("scan",)
     without = asyncio.run(ingest(library, [folder]))
     assert without.unchanged == ("scan",) and not without.refused
     assert asyncio.run(rebuild(library)).updated == ("scan",) and library.paper("scan").ocr_pages == (1,)
     assert counted.read_text().count("reading") == 1
-    asyncio.run(ingest(library, [folder], pdf=with_ocr("eng+deu")))
+    asyncio.run(ingest(library, [folder], ocr=with_ocr("eng+deu")))
     assert counted.read_text().count("reading") == 2
 
 
@@ -132,7 +131,7 @@ def test_a_file_read_without_ocr_is_read_again_with_it(
     write_mixed(folder / "mixed.pdf", TEXT, PAGE)
     asyncio.run(ingest(library, [folder]))
     assert SAID not in text_of(library, "mixed") and library.paper("mixed").ocr_pages == ()
-    assert asyncio.run(ingest(library, [folder], pdf=with_ocr())).updated == ("mixed",)
+    assert asyncio.run(ingest(library, [folder], ocr=with_ocr())).updated == ("mixed",)
     assert SAID in text_of(library, "mixed")
 
 
@@ -151,12 +150,12 @@ def test_a_page_that_fails_is_named_and_tried_again(
 ) -> None:
     install(monkeypatch, tmp_path, reading)
     write_mixed(folder / "mixed.pdf", TEXT, PAGE)
-    report = asyncio.run(ingest(library, [folder], pdf=with_ocr()))
+    report = asyncio.run(ingest(library, [folder], ocr=with_ocr()))
     assert report.added == ("mixed",) and library.paper("mixed").ocr_pages == ()
     (warning,) = [line for line in report.warnings if "OCR" in line]
     assert "mixed.pdf: OCR could not read page 2: it " in warning and reason in warning
     install(monkeypatch, tmp_path, printing(SAID))
-    assert asyncio.run(ingest(library, [folder], pdf=with_ocr())).updated == ("mixed",)
+    assert asyncio.run(ingest(library, [folder], ocr=with_ocr())).updated == ("mixed",)
     assert SAID in text_of(library, "mixed")
 
 
@@ -165,10 +164,10 @@ def test_a_scan_of_which_no_page_could_be_read_is_refused_with_the_reason(
 ) -> None:
     install(monkeypatch, tmp_path, "exit 3")
     write_scan(folder / "scan.pdf", [PAGE])
-    (refusal,) = asyncio.run(ingest(library, [folder], pdf=with_ocr())).refused
+    (refusal,) = asyncio.run(ingest(library, [folder], ocr=with_ocr())).refused
     assert refusal.reason == "could not be read by OCR: page 1 made tesseract fail (exit code 3)"
     install(monkeypatch, tmp_path, f"cat <<'END'\n{hocr()}\nEND")
-    (refusal,) = asyncio.run(ingest(library, [folder], pdf=with_ocr())).refused
+    (refusal,) = asyncio.run(ingest(library, [folder], ocr=with_ocr())).refused
     assert refusal.reason == "holds no text, nor did OCR find any on its pages"
 
 
@@ -204,7 +203,7 @@ async def test_a_stopped_ingest_leaves_no_program_and_no_file(
     monkeypatch.setenv("TMPDIR", str(scratch))
     install(monkeypatch, tmp_path, hanging(pipe))
     write_scan(folder / "scan.pdf", [PAGE])
-    ingesting = asyncio.create_task(ingest(library, [folder], pdf=with_ocr()))
+    ingesting = asyncio.create_task(ingest(library, [folder], ocr=with_ocr()))
     with await asyncio.to_thread(pipe.open) as program:
         assert await asyncio.to_thread(program.readline) == "here\n"
         ingesting.cancel()
@@ -294,4 +293,4 @@ def test_a_program_that_does_not_start_is_named(tmp_path: Path, monkeypatch: pyt
     program = install(monkeypatch, tmp_path, ":")
     program.write_text("#!/no/such/shell\n")
     with pytest.raises(InputError, match="does not start"):
-        PdfReading.of(load_settings(ocr="auto"))
+        choose_ocr(load_settings(ocr="auto"))

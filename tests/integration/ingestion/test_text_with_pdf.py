@@ -10,7 +10,7 @@ import pytest
 from citeloom.documents import chunk_id
 from citeloom.documents.markdown import ParsedPaper
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.reading import BUILT_IN, parse_file, read_pdf_apart
+from citeloom.ingestion.reading import parse_file, read_pdf_apart
 from citeloom.ingestion.sources import align_pages
 from citeloom.stores.library import Library
 
@@ -58,7 +58,7 @@ async def test_a_pdf_of_another_text_is_named(library: Library, shared_dir: Path
 
 @pytest.mark.parametrize("key", [KEY, "zietz2018network", "lee2022ten"])
 def test_every_passage_is_on_its_page(key: str, shared_dir: Path) -> None:
-    text = parse_file(shared_dir / "corpus" / "papers" / f"{key}.md", None, BUILT_IN)
+    text = parse_file(shared_dir / "corpus" / "papers" / f"{key}.md", None, None)
     pdf = read_pdf_apart(shared_dir / "corpus" / "pdfs" / f"{key}.pdf")
     assert isinstance(text, ParsedPaper)
     paged = align_pages(text, pdf)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
 from citeloom.metadata.service_client import NotCachedError, ServiceAddress, ServiceClient, ServiceError
+from citeloom.models.http.failures import CallFailedError
 from citeloom.stores.local.file_tables import metadata_tables
 from citeloom.stores.metadata_store import MetadataStore
 from tests.support.fake_clock import FakeClock
@@ -61,6 +62,14 @@ async def test_an_old_answer_is_requested_again(server: MetadataServer, tmp_path
     assert len(server.requests) == 2
 
 
+@contextmanager
+def failing(kind: str) -> Iterator[None]:
+    """The block raises the error of a failure of this kind."""
+    with pytest.raises(ServiceError) as raised:
+        yield
+    assert isinstance(raised.value.__cause__, CallFailedError) and raised.value.__cause__.failure.kind == kind
+
+
 async def test_a_busy_service_is_given_the_time_it_asks_for(server: MetadataServer, tmp_path: Path) -> None:
     clock = FakeClock()
     server.faults["crossref"] = [Fault(429, b"slow down", {"Retry-After": "7"}), Fault(503), Fault(500)]
@@ -73,10 +82,10 @@ async def test_a_service_that_stays_busy_is_not_asked_again(server: MetadataServ
     clock = FakeClock()
     server.faults["crossref"] = [Fault(503)] * 20
     async with client_of(server, tmp_path, clock) as client:
-        with pytest.raises(ServiceError, match="is busy: 503"):
+        with failing("busy"):
             await client.get(PATH)
         tries = len(server.requests)
-        with pytest.raises(ServiceError, match="is busy"):
+        with pytest.raises(ServiceError):
             await client.get("/works/10.5555%2Fanother")
     assert len(server.requests) == tries <= 6 and sum(clock.slept) < 300
 
@@ -85,7 +94,7 @@ async def test_a_wait_that_is_too_long_is_not_waited_for(server: MetadataServer,
     clock = FakeClock()
     server.faults["crossref"] = [Fault(429, b"", {"Retry-After": "86400"})]
     async with client_of(server, tmp_path, clock) as client:
-        with pytest.raises(ServiceError, match="is busy"):
+        with failing("busy"):
             await client.get(PATH)
     assert len(server.requests) == 1 and not clock.slept
 
@@ -93,7 +102,7 @@ async def test_a_wait_that_is_too_long_is_not_waited_for(server: MetadataServer,
 async def test_a_service_that_does_not_answer(server: MetadataServer, tmp_path: Path) -> None:
     server.faults["crossref"] = [Fault(hangs=True)] * 5
     async with client_of(server, tmp_path, timeout=1.5) as client:
-        with pytest.raises(ServiceError, match="did not answer in time"):
+        with failing("timeout"):
             await client.get(PATH)
     assert len(server.requests) == 2
 
@@ -113,7 +122,7 @@ async def test_a_broken_answer_is_an_error_and_is_not_kept(
 ) -> None:
     server.faults["crossref"] = [fault] * 10
     async with client_of(server, tmp_path) as client:
-        with pytest.raises(ServiceError, match="cannot be read"):
+        with failing("broken"):
             await client.get(PATH)
         assert len(server.requests) <= 4
         server.faults["crossref"] = []
@@ -124,7 +133,7 @@ async def test_a_redirect_to_another_host_is_not_followed(server: MetadataServer
     with MetadataServer(WORK) as other:
         server.faults["crossref"] = [Fault(302, headers={"Location": f"{other.url}/crossref{PATH}"})]
         async with client_of(server, tmp_path) as client:
-            with pytest.raises(ServiceError, match="redirects to another host"):
+            with failing("redirect"):
                 await client.get(PATH)
         assert not other.requests
 
@@ -134,7 +143,7 @@ async def test_a_redirect_on_the_same_host_is_followed_a_few_times(server: Metad
     async with client_of(server, tmp_path) as client:
         assert (await client.get(PATH))["message"]["title"] == ["One work"]
         server.faults["crossref"] = [Fault(301, headers={"Location": f"/crossref{PATH}"})] * 20
-        with pytest.raises(ServiceError, match="redirect"):
+        with failing("redirect"):
             await client.get("/works/10.5555%2Ftwo")
 
 
@@ -164,5 +173,5 @@ async def test_a_service_that_cannot_be_reached(tmp_path: Path) -> None:
     with MetadataServer() as server:
         pass
     async with client_of(server, tmp_path) as client:
-        with pytest.raises(ServiceError, match="cannot be reached"):
+        with failing("unreachable"):
             await client.get(PATH)

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from citeloom.errors import CiteloomError, PausedError
-from citeloom.graph.conversation_graph import NothingToImproveError
-from citeloom.graph.conversation_state import RECALLED
+from citeloom.graph.conversation_graph import RECALLED, NothingToImproveError
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.roles.chat.prompt_format import estimate_tokens

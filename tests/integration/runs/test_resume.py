@@ -66,7 +66,7 @@ async def test_a_run_killed_before_its_first_step_begins(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("citeloom.runs.execution._built", killed)
+        patch.setattr("citeloom.runs.execution._build_graph", killed)
         with open_session(settings, FolderHome(home)) as session, pytest.raises(KeyboardInterrupt):
             await run_request(request_, session)
     with open_session(settings, FolderHome(home)) as session:
@@ -133,6 +133,20 @@ async def test_a_deleted_run_can_be_written_fresh_in_the_same_process(
         fresh = await run_request(SectionRequest("discussion", request_.experiment, fresh=True), session)
         assert server.calls() == 2 * calls
         assert fresh.record["usage"]["llm_calls"] == calls
+
+
+async def test_a_run_whose_register_was_lost_is_known_as_finished_and_can_be_written_fresh(
+    settings: Settings, home: Path, request_: SectionRequest, server: FakeOpenAI
+) -> None:
+    with open_session(settings, FolderHome(home)) as session:
+        first = await run_request(request_, session)
+        calls = server.calls()
+        session.home.runs.unlink()  # type: ignore[attr-defined]
+        again = await run_request(request_, session)
+        assert again.finished_earlier and again.record["text"] == first.record["text"]
+        session.home.runs.unlink()  # type: ignore[attr-defined]
+        fresh = await run_request(SectionRequest("discussion", request_.experiment, fresh=True), session)
+        assert server.calls() == 2 * calls and not fresh.finished_earlier
 
 
 async def test_a_run_in_progress_is_not_deleted(

@@ -12,7 +12,7 @@ import httpx
 import openai
 import pytest
 
-from citeloom.graph.conversation_state import SOURCES_HEADING
+from citeloom.graph.conversation_graph import SOURCES_HEADING
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
 from tests.support.served_home import served

@@ -13,10 +13,10 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.vector_cache import VectorCache
 from citeloom.text.sentences import sentence_spans
 from tests.conftest import ROOT
 from tests.support.nearest import nearest
+from tests.support.vector_cache import CachedEmbedding
 
 KEYS = ("le2020treeheatr", "lee2022ten", "zietz2018network")
 
@@ -24,19 +24,18 @@ KEYS = ("le2020treeheatr", "lee2022ten", "zietz2018network")
 @pytest.fixture(scope="module")
 def libraries(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Library]]:
     """Three papers as markdown, and the same as PDF; vectors are kept in `.cache/` between sessions."""
-    cache = VectorCache(ROOT / ".cache" / "vectors.sqlite")
+    model = CachedEmbedding(LocalEmbedding(), ROOT / ".cache" / "vectors.sqlite")
     corpus = shared_dir / "corpus"
     opened: list[Library] = []
     for folder, ending in (("papers", ".md"), ("pdfs", ".pdf")):
-        library = Library.open(FolderHome(tmp_path_factory.mktemp(folder) / ".citeloom"), LocalEmbedding())
+        library = Library.open(FolderHome(tmp_path_factory.mktemp(folder) / ".citeloom"), model)
         opened.append(library)
         files = [corpus / folder / f"{key}{ending}" for key in KEYS]
-        report = asyncio.run(ingest(library, files, bib=corpus / "library.bib", cache=cache))
+        report = asyncio.run(ingest(library, files, bib=corpus / "library.bib"))
         assert report.added == KEYS and not report.refused
     yield opened
     for library in opened:
         library.close()
-    cache.close()
 
 
 def first_sentences(file: Path) -> list[str]:

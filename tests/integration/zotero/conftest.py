@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.settings.config import Settings, load_settings
 from citeloom.stores.library import Library
-from citeloom.zotero.syncing import SyncReport, sync_reading
+from citeloom.zotero.syncing import sync_reading
 from citeloom.zotero.zotero_source import ZoteroRequest, read_zotero
 from tests.support.library_fixtures import home, open_library
 from tests.support.made_zotero import MadeZotero
@@ -59,13 +59,15 @@ def sync(library: Library, settings: Settings) -> Sync:
         *collections: str, dry_run: bool = False, group: str = "", prune: bool = False, **changed: Any
     ) -> dict[str, Any]:
         used = load_settings(**{"zotero": settings.zotero, **changed})
-        return (await synced(library, used, ZoteroRequest(group, collections, prune), dry_run=dry_run)).as_dict()
+        return await synced(library, used, ZoteroRequest(group, collections, prune), dry_run=dry_run)
 
     return give
 
 
-async def synced(library: Library, settings: Settings, request: ZoteroRequest, *, dry_run: bool = False) -> SyncReport:
+async def synced(
+    library: Library, settings: Settings, request: ZoteroRequest, *, dry_run: bool = False
+) -> dict[str, Any]:
     """Read Zotero and sync once."""
     reading = await read_zotero(settings, request)
     assert reading is not None
-    return await sync_reading(library, settings, reading, request, dry_run=dry_run)
+    return (await sync_reading(library, settings, reading, request, dry_run=dry_run)).record

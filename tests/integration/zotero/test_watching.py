@@ -64,12 +64,8 @@ async def test_only_changes_are_synced(zotero: MadeZotero, library: Library, set
         lambda: file.write_text(page_of("dobby"), encoding="utf-8"),
         lambda: zotero.erase(key_of(0)),
     )
-    assert [(len(one.added), len(one.updated), len(one.plan.removed)) for one in reports] == [
-        (9, 0, 0),
-        (0, 1, 0),
-        (0, 1, 0),
-        (0, 0, 1),
-    ]
+    counts = [[len(one.record[name]) for name in ("added", "updated", "removed")] for one in reports]
+    assert counts == [[9, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]]
     assert said == []
 
 
@@ -85,7 +81,7 @@ async def test_a_zotero_that_is_closed_and_opened_again(
         lambda: api.faults.append(closed),
         lambda: zotero.change(key_of(1), title="Other"),
     )
-    assert [one.changes for one in reports] == [2, 1] and len(said) == 1
+    assert [len([*one.record["added"], *one.record["updated"]]) for one in reports] == [2, 1] and len(said) == 1
     assert "does not allow its local API (403). In Zotero's settings" in said[0]
 
 
@@ -95,4 +91,4 @@ async def test_a_missing_file_is_looked_for_again(zotero: MadeZotero, library: L
     away = zotero.folder.parent / "away.md"
     file.rename(away)
     reports, _ = await _watched(library, settings, _nothing, lambda: away.rename(file))
-    assert [len(one.added) for one in reports] == [0, 0, 1]
+    assert [len(one.record["added"]) for one in reports] == [0, 0, 1]

@@ -45,7 +45,7 @@ def claim(number: int, size: int) -> JudgedClaim:
 
 @pytest.mark.parametrize("remembered", [0, 1, 2])
 async def test_what_was_answered_but_not_remembered_is_asked_as_before(remembered: int) -> None:
-    claims = [claim(number, size) for number, size in enumerate((10, 700, 10, 10, 700, 10))]
+    claims = [claim(number, size) for number, size in enumerate((10, 1_100, 10, 10, 1_100, 10))]
     first, memory = Judge(), Memory()
     await judge_claims(first, claims, memory, Progress())  # type: ignore[arg-type]
     assert len(first.asked) >= 3

@@ -7,7 +7,8 @@ from decimal import Decimal
 import pytest
 
 from citeloom.documents import Category, Chunk
-from citeloom.evidence_tables.cells import TableCell, accept_cells, convert_value, evaluate_formula
+from citeloom.evidence_tables.cells import TableCell, accept_cells, cell_text, convert_value, evaluate_formula
+from citeloom.evidence_tables.column_specs import split_columns
 from citeloom.roles.cell_protocols import CellReading, TableColumn
 
 WORDS = "Of 48 weavers, 12 (25%) tired within 1.5 hours; 36 did not."
@@ -82,3 +83,21 @@ def test_units_are_converted_exactly_or_not_at_all(value: str, unit: str, wanted
 def test_brackets_and_written_signs_are_read() -> None:
     assert evaluate_formula("(1,200 − 200) ÷ 4 = 250") == Decimal(250)
     assert evaluate_formula("9" * 201) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "subject", "names"),
+    [
+        ("trials of aspirin: n, dose and design", "trials of aspirin", ("n", "dose", "design")),
+        ("Which trials gave aspirin: n; pain free?", "Which trials gave aspirin", ("n", "pain free")),
+        ("trials of aspirin", "trials of aspirin", ()),
+        ("Aspirin: does it help", "Aspirin: does it help", ()),
+        ("Sleep: how it changes with age, and why", "Sleep: how it changes with age, and why", ()),
+    ],
+)
+def test_columns_named_in_a_question_are_no_part_of_it(question: str, subject: str, names: tuple[str, ...]) -> None:
+    assert split_columns(question) == (subject, names)
+
+
+def test_an_empty_cell_without_a_model_says_that_nothing_is_near() -> None:
+    assert cell_text(TableCell(status="not_judged").as_dict()) == "nothing near"

@@ -9,7 +9,7 @@ import pytest
 from citeloom.documents.bibliography import Refusal
 from citeloom.documents.markdown import ParsedPaper
 from citeloom.documents.safe_files import FileRefusedError
-from citeloom.ingestion.reading import BUILT_IN, ConvertedFiles, parse_file, printable, read_text
+from citeloom.ingestion.reading import ConvertedFiles, parse_file, printable, read_text
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_file_that_is_no_text_is_refused(data: bytes, reason: str, tmp_path: P
     with pytest.raises(FileRefusedError) as refused:
         read_text(file)
     assert reason in str(refused.value)
-    parsed = parse_file(file, None, BUILT_IN)
+    parsed = parse_file(file, None, None)
     assert isinstance(parsed, Refusal) and parsed.path == str(file) and reason in parsed.reason
 
 
@@ -36,14 +36,14 @@ def test_a_note_may_be_blank_and_a_mark_of_byte_order_is_no_text(tmp_path: Path)
     file.write_bytes(b"\xef\xbb\xbf \n")
     assert read_text(file, blank=True) == ""
     file.write_bytes(b"\xef\xbb\xbf# Looms")
-    parsed = parse_file(file, None, BUILT_IN)
+    parsed = parse_file(file, None, None)
     assert isinstance(parsed, ParsedPaper) and parsed.title == "Looms"
 
 
 @pytest.mark.parametrize("name", ["paper.xyz", "library.bib"])
 def test_a_file_of_another_kind_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("words", encoding="utf-8")
-    parsed = parse_file(tmp_path / name, None, BUILT_IN)
+    parsed = parse_file(tmp_path / name, None, None)
     assert isinstance(parsed, Refusal) and "is not a paper" in parsed.reason
     assert ("--bib" in parsed.reason) == name.endswith(".bib")
 

@@ -6,13 +6,13 @@ import pytest
 
 from citeloom.documents.bibliography import parse_bibliography
 from citeloom.metadata.bib_entry import complete_paper
-from citeloom.metadata.enriching import KnownField, StoredMetadata, missing_fields
+from citeloom.metadata.enriching import StoredMetadata, missing_fields
 from citeloom.stores.metadata_store import ServiceStatement
 
 KNOWN = StoredMetadata(
     "10.5555/looms",
     tuple(
-        KnownField(name, value, "Crossref", 0.0)
+        ServiceStatement(name, "Crossref", value, 0.0)
         for name, value in (("volume", "12"), ("issue", "3"), ("pages", "1-9"), ("venue", "Looms & Threads"))
     ),
 )

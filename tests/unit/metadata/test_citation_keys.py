@@ -39,17 +39,17 @@ def test_a_pattern_gives_its_key(pattern: str, key: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
-        ("auth.shout", "there is no filter 'shout'"),
-        ("author + year", "there is no function 'author'"),
-        ("auth + ", "is not understood"),
-        ("auth year", "is not understood"),
-        ("auth(-1)", "neither a number nor a text"),
-        ("auth + {}", "is not understood"),
-        ("(" * 150 + "auth", "is not understood"),
-        ("[auth][year]", "is not understood"),
-        ("auth('x')", "auth does not take these arguments"),
-        ("auth.lower(3)", "lower does not take these arguments"),
-        ("year(1)", "year does not take these arguments"),
+        ("auth.shout", "'shout'"),
+        ("author + year", "'author'"),
+        ("auth + ", "'auth +'"),
+        ("auth year", "'year'"),
+        ("auth(-1)", "'auth(-1)'"),
+        ("auth + {}", "'{}'"),
+        ("(" * 150 + "auth", "auth"),
+        ("[auth][year]", "'[auth][year]'"),
+        ("auth('x')", ": auth "),
+        ("auth.lower(3)", ": lower "),
+        ("year(1)", ": year "),
     ],
 )
 def test_a_pattern_that_is_not_understood_is_named(pattern: str, said: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from citeloom.documents import Paper
 from citeloom.metadata.matching import SURE, match_paper, title_similarity
-from citeloom.metadata.work import Author, Work
+from citeloom.metadata.service_works import Author, Work
 
 PAPER = Paper(
     "ada2020",

@@ -12,12 +12,13 @@ from citeloom.documents.publication_status import Notice, Version
 from citeloom.metadata.adding import merge_works
 from citeloom.metadata.bib_entry import bib_entry
 from citeloom.metadata.service_works import (
+    Author,
+    Work,
     parse_crossref,
     parse_datacite,
     parse_openalex,
     parse_semantic_scholar,
 )
-from citeloom.metadata.work import Author, Work
 from tests.support.metadata_server import (
     ServedWork,
     crossref_item,

@@ -39,12 +39,9 @@ def test_no_name_is_the_whole_library() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (
-            "Methods",
-            r"several collections have this name. Give the path or key: Teaching/Methods \(METHODS2\); Thesis/",
-        ),
-        ("Tesis", "has no such collection. Did you mean 'Thesis'"),
-        ("zzzzz", "has no such collection. There are 'A'"),
+        ("Methods", r"Teaching/Methods \(METHODS2\); Thesis/"),
+        ("Tesis", "'Thesis'"),
+        ("zzzzz", "'A'"),
     ],
 )
 def test_a_name_that_is_unknown_or_ambiguous(name: str, said: str) -> None:
@@ -54,7 +51,7 @@ def test_a_name_that_is_unknown_or_ambiguous(name: str, said: str) -> None:
 
 
 def test_a_library_without_collections_says_so() -> None:
-    with pytest.raises(InputError, match=r"has no such collection\. There is none\."):
+    with pytest.raises(InputError, match="--collection Thesis"):
         find_scopes(["Thesis"], ZoteroContent(()))
 
 
@@ -67,5 +64,5 @@ def test_collections_below_count_and_a_cycle_ends() -> None:
 def test_a_group_by_name_or_id() -> None:
     groups = [ZoteroLibrary(1, "Weavers"), ZoteroLibrary(2, "Twins"), ZoteroLibrary(3, "Twins")]
     assert choose_library(groups, "weavers").group == choose_library(groups, "1").group == 1
-    with pytest.raises(InputError, match=r"several groups have this name\. Give its id: 2, 3"):
+    with pytest.raises(InputError, match="2, 3"):
         choose_library(groups, "Twins")

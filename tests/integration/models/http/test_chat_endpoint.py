@@ -252,7 +252,7 @@ async def test_nobody_listens(journal: Journal) -> None:
         port = free.getsockname()[1]
     given = Settings(chat_model="m", chat_base_url=f"http://127.0.0.1:{port}/v1")
     caller = ChatCaller(given, "reader", journal=journal, scope=RUN)
-    with pytest.raises(EndpointRefusedError, match=r"cannot be reached.*CITELOOM_CHAT_BASE_URL") as caught:
+    with pytest.raises(EndpointRefusedError, match="CITELOOM_CHAT_BASE_URL") as caught:
         await caller.call(ASKED)
     assert caught.value.exit_code == 2
 

@@ -45,8 +45,7 @@ def caller(
     timeout: float = 10.0,
 ) -> ChatCaller:
     given = Settings(chat_model="some-model", chat_base_url=server.base_url)
-    budget = budget or Budget(limits, PRICES, journal)
-    budget.cover(scope.run_id)
+    budget = budget or Budget(limits, PRICES, journal, scope.run_id)
     made = ChatCaller(given, "reader", journal=journal, scope=scope, budget=budget)
     made._limiter = Limiter(max_concurrency=20, max_retries=3, timeout=timeout, clock=clock or FakeClock(), seed=1)
     return made
@@ -108,7 +107,7 @@ async def test_a_cost_is_never_passed(journal: Journal) -> None:
 
 async def test_roles_of_one_run_share_its_budget(journal: Journal) -> None:
     with FakeOpenAI() as server:
-        budget = Budget(BudgetLimits(calls=15), PRICES, journal)
+        budget = Budget(BudgetLimits(calls=15), PRICES, journal, RUN.run_id)
         one, two = (caller(server, journal, BudgetLimits(), budget=budget) for _ in range(2))
         await asyncio.gather(ask_many(one, 20, "one"), ask_many(two, 20, "two"))
     assert server.calls() == 15

@@ -19,7 +19,7 @@ from citeloom.models.chat_caller import ChatCaller
 from citeloom.models.embeddings.remote import endpoint_embedding
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.journal_database import JournalFile
-from citeloom.models.journal.maintenance import Selection, prune
+from citeloom.models.journal.maintenance import prune
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope, Usage
 from citeloom.models.journal.single_flight import KeyLocks, SingleFlight
 from citeloom.settings.config import Settings
@@ -156,7 +156,7 @@ async def test_a_fresh_run_sees_its_answers_though_older_ones_were_pruned(tmp_pa
         for number in range(9):
             await once(journal, CallRecord(f"old {number}", "chat", "e", "m"), RUN, _answer)
         await once(journal, CallRecord("first", "chat", "e", "m"), fresh, _answer)
-    prune(JournalFile(path), Selection(older_than=0), keep_of_runs=[], now=clock.now + 10)
+    prune(JournalFile(path), keep_of_runs=[], older_than=0, now=clock.now + 10)
     with Journal(path, clock=clock) as journal:
         await once(journal, CallRecord("of others", "chat", "e", "m"), RunScope("other"), _answer)
         assert not (await once(journal, CallRecord("of others", "chat", "e", "m"), fresh, _answer)).paid

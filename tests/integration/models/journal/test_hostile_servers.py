@@ -451,7 +451,7 @@ async def test_an_embedder_does_not_follow_either(journal: Journal) -> None:
     with FakeOpenAI() as other:
         moved = response(b"", f"Location: {other.base_url}/embeddings", status="308 Permanent")
         with HostileServer(always(moved)) as server:
-            with pytest.raises(CiteloomError, match=r"redirects are not followed.*CITELOOM_EMBEDDING_BASE_URL"):
+            with pytest.raises(CiteloomError, match="CITELOOM_EMBEDDING_BASE_URL"):
                 await embedder(server.base_url, journal).embed_query("a text")
             assert server.calls() == 1
         assert other.calls() == 0

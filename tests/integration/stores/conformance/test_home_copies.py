@@ -117,12 +117,12 @@ def opened(source: Library, open_library: Callable[[], Library]) -> Iterator[tup
 
 async def test_nothing_is_lost_there_and_back(opened: tuple[Library, Library], tmp_path: Path) -> None:
     source, target = opened
-    report = await copy_home(source, target)
+    papers, rows = await copy_home(source, target)
     back = Library.open(FolderHome(tmp_path / "back"), WordEmbedding())
-    again = await copy_home(target, back)
-    assert report.papers.copied == again.papers.copied == 2
-    assert report.records == again.records and report.checkpoints == again.checkpoints == 3
-    empty = {name for name, count in report.records.items() if not count}
+    papers_again, rows_again = await copy_home(target, back)
+    assert papers.copied == papers_again.copied == 2
+    assert rows == rows_again and rows["checkpoints"] == 3
+    empty = {name for name, count in rows.items() if not count}
     assert empty <= {"contexts", "metadata_versions"}, "every other table has rows to compare"
     for copy in (target, back):
         await same_as_filled(copy)

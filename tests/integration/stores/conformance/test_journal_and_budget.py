@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
 from citeloom.models.journal.journal import Journal
-from citeloom.models.journal.maintenance import Selection, prune, survey
+from citeloom.models.journal.maintenance import prune, survey
 from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
 from citeloom.models.journal.spending_table import load_context_sizes, save_context_sizes
 from citeloom.stores.backends import Backend
@@ -153,13 +153,14 @@ async def test_pruned_answers_are_gone_but_not_their_count_and_not_those_of_unfi
         await once(journal, record("d"), OTHER, model.answer)
         await journal.reject("c", RUN)
         kept = survey(database)
-        assert (kept.answers, kept.rejected, kept.made, kept.oldest) == (4, 1, 4, 1_000_000.0)
-        assert kept.file_bytes > 0 and [(row.model, row.answers) for row in kept.models] == [("some-model", 4)]
-        dry = prune(database, Selection(rejected=True), keep_of_runs=[], dry_run=True)
-        assert (dry.answers, dry.kept_for_runs, survey(database).answers) == (1, 0, 4)
-        gone = prune(database, Selection(older_than=1), keep_of_runs=["other"], now=1_100_000.0)
-        assert (gone.answers, gone.kept_for_runs) == (3, 1)
-        assert prune(database, Selection(older_than=1, embeddings=True), keep_of_runs=[]).answers == 0
+        assert [kept[name] for name in ("answers", "rejected", "made", "oldest")] == [4, 1, 4, 1_000_000.0]
+        assert kept["file_bytes"] > 0
+        assert [(row["model"], row["answers"]) for row in kept["models"]] == [("some-model", 4)]
+        dry = prune(database, keep_of_runs=[], rejected=True, dry_run=True)
+        assert (dry["answers"], dry["kept_for_runs"], survey(database)["answers"]) == (1, 0, 4)
+        gone = prune(database, keep_of_runs=["other"], older_than=1, now=1_100_000.0)
+        assert (gone["answers"], gone["kept_for_runs"]) == (3, 1)
+        assert prune(database, keep_of_runs=[], older_than=1, embeddings=True)["answers"] == 0
         assert not (await once(journal, record("d"), RUN, model.answer)).paid
         fresh = RunScope("fresh", fresh=True)
         assert (await once(journal, record("a"), fresh, model.answer)).paid

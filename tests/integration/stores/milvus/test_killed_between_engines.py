@@ -50,12 +50,12 @@ def change(papers: Path, *, removed: bool = False) -> None:
 @pytest.mark.parametrize(
     ("step", "removed", "committed"),
     [
-        ("put_papers", False, False),
+        ("put papers", False, False),
         ("delete", False, True),
         *(
             pytest.param(*moment, marks=pytest.mark.long)
             for moment in [
-                ("put_chunks", False, False),
+                ("put chunks", False, False),
                 ("commit", False, False),
                 ("forget_outdated", False, True),
                 ("commit", True, False),

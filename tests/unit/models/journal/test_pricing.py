@@ -38,12 +38,10 @@ def test_what_is_held_counts_where_a_budget_asks_for_it() -> None:
     assert total_cost([row], PRICES, reserved=True) == pytest.approx(40.001)
 
 
-def test_prices_are_read_from_the_file_as_the_readme_shows_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prices_are_read_from_the_file_as_the_docs_show_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = '[prices."gpt-4.1-mini"]\ninput = 0.40\noutput = 1.60\n'
-    readme = (Path(__file__).resolve().parents[4] / "README.md").read_text(encoding="utf-8")
-    assert all(line in readme for line in text.splitlines())
+    page = (Path(__file__).resolve().parents[4] / "docs" / "models.md").read_text(encoding="utf-8")
+    assert all(line in page for line in text.splitlines())
     (tmp_path / "citeloom.toml").write_text(text, encoding="utf-8")
     assert load_settings().prices == {"gpt-4.1-mini": Price(input=0.40, output=1.60)}
     monkeypatch.setenv("CITELOOM_PRICES", '{"another": {"input": 3}}')

@@ -5,16 +5,20 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from citeloom.roles.chat.clean_output import AnswerFilter, extract_answer
+from citeloom.roles.chat.clean_output import CleanStream, extract_answer, prose_of
 from citeloom.roles.protocols import Draft
 from tests.support.listener import Heard
 
 TEXT = "Degree explains edges [E1].\n\n## Sources of error\n\nReferences to other work differ [E2]."
 
 
+def kept(text: str) -> str:
+    return extract_answer(Draft(prose_of(text))).text
+
+
 def heard(draft: str, length: int) -> Heard:
     listener = Heard()
-    stream = AnswerFilter(listener)
+    stream = CleanStream(listener, kept)
     for start in range(0, len(draft), length):
         stream.piece(draft[start : start + length])
     stream.finish()
@@ -38,7 +42,7 @@ def heard(draft: str, length: int) -> Heard:
     ],
 )
 def test_pieces_joined_are_the_answer_alone(draft: str, length: int) -> None:
-    assert heard(draft, length).text == extract_answer(Draft(draft)).text
+    assert heard(draft, length).text == kept(draft)
 
 
 PARTS = [
@@ -62,12 +66,12 @@ PARTS = [
 @given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join), st.integers(1, 9))
 def test_however_it_is_put_together(draft: str, length: int) -> None:
     draft = draft.strip()  # as `prose` leaves it
-    assert heard(draft, length).text == extract_answer(Draft(draft)).text
+    assert heard(draft, length).text == kept(draft)
 
 
 def test_references_of_the_model_are_never_streamed() -> None:
     listener = Heard()
-    stream = AnswerFilter(listener)
+    stream = CleanStream(listener, kept)
     for piece in ("Edges [E1]", ".", "\n\n", "## Ref", "erences", "\n", "- Smith", " 2020"):
         stream.piece(piece)
         assert "Ref" not in listener.text

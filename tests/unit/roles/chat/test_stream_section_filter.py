@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from langchain_core.messages import AIMessage
 
-from citeloom.roles.chat.clean_output import StreamedProse, prose
+from citeloom.roles.chat.clean_output import CleanStream, prose, prose_of
 from tests.support.listener import Heard
 
 TEXT = "Degree explains edges [E1].\n\nIt `is` strong, **very**."
@@ -37,7 +37,7 @@ ANSWERS = [
 
 def heard(answer: str, length: int) -> Heard:
     listener = Heard()
-    stream = StreamedProse(listener)
+    stream = CleanStream(listener, prose_of)
     for start in range(0, len(answer), length):
         stream.piece(answer[start : start + length])
     stream.finish()
@@ -74,7 +74,7 @@ def test_however_it_is_put_together(answer: str, length: int) -> None:
 
 def test_prose_comes_as_soon_as_it_has_begun() -> None:
     listener = Heard()
-    stream = StreamedProse(listener)
+    stream = CleanStream(listener, prose_of)
     for piece in ("The", " degree", " of", " a", " node", ". ", "It"):
         stream.piece(piece)
     assert listener.said == ["The", " degree", " of", " a", " node", ".", " It"]
@@ -82,7 +82,7 @@ def test_prose_comes_as_soon_as_it_has_begun() -> None:
 
 def test_a_restart_is_emitted_only_after_a_piece() -> None:
     listener = Heard()
-    stream = StreamedProse(listener)
+    stream = CleanStream(listener, prose_of)
     stream.piece("<think>so")
     stream.restart()
     assert listener.restarts == 0

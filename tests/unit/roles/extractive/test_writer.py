@@ -285,5 +285,13 @@ def test_a_question_gets_its_passages_by_need_and_no_log_of_searches() -> None:
     assert f"{NOTHING_NEAR}\n\n- “at what cost”" in text and "Searched" not in text
 
 
+def test_a_question_without_parts_gets_three_passages_of_the_paper_that_is_about_it() -> None:
+    given = tuple(source(number, f"{FITTING} {number}", key="varga2021") for number in range(1, 6))
+    whole = answer(near("whole", *given), sources=given)
+    assert len(re.findall(r"\[E\d\]", whole)) == 3
+    parts = answer(near("whole"), near("a part", *given), sources=given)
+    assert len(re.findall(r"\[E\d\]", parts)) == 2
+
+
 def test_a_question_that_nothing_is_near_to_has_no_text() -> None:
     assert answer(near("whole")) == ""

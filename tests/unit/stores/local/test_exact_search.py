@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.models.embeddings.protocol import Vector
 from citeloom.stores.local.vector_search import Reach
-from citeloom.stores.search_records import Scored, cosines, ordered
+from citeloom.stores.search_records import Scored, VectorStoreError, cosines, ordered
 
 RANDOM = np.random.default_rng(1)
 ROWS = RANDOM.standard_normal((200, 8)).astype(np.float32)
@@ -108,3 +108,15 @@ def test_a_graph_that_has_lost_much_is_not_asked_for_a_few(k: int) -> None:
     graph = Astray({nearest[0], nearest[100], nearest[150]})
     found = graph.reach().search(QUERY, k, WHOLE, k, "state", WHOLE)
     assert same(found, ordered(cosines(VECTORS, QUERY).items())[:k])
+
+
+@pytest.mark.parametrize("wrong", [VECTORS.keys(), {"p:00007"}], ids=["all", "one"])
+def test_stored_vectors_of_another_length_than_the_query_are_named(wrong: Collection[str]) -> None:
+    def stored(ids: Sequence[str]) -> dict[str, Vector]:
+        return {name: VECTORS[name][:3] if name in wrong else VECTORS[name] for name in ids}
+
+    reach = Reach(LossyGraph({"p:00007"}).near, stored)
+    with pytest.raises(VectorStoreError, match="table vectors, column size, row key='p': expected 8, not 3"):
+        reach.search(QUERY, 3, WHOLE, 3, "state", WHOLE)
+    with pytest.raises(VectorStoreError, match="expected 8, not 3"):
+        reach.cosines(QUERY, ["p:00007"], "state")

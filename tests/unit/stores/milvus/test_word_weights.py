@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from citeloom.documents import Category
-from citeloom.stores.milvus.milvus_rows import Found, fingerprint, row_id, split_row_id
+from citeloom.stores.milvus.milvus_rows import Found, fingerprint, row_id
 from citeloom.stores.milvus.milvus_search import Versions, best, scopes
 from citeloom.stores.milvus.word_weights import SECTION, TEXT, FieldSum, WordCounts, chunk_vector, query_vector
 from citeloom.stores.search_records import TextScope
@@ -51,7 +51,7 @@ def test_a_word_of_a_title_counts_half_and_a_chunk_without_words_matches_nothing
 
 
 def test_a_row_is_known_by_version_and_place() -> None:
-    assert split_row_id(row_id(17, 1234)) == (17, 1234)
+    assert divmod(row_id(17, 1234), 1 << 20) == (17, 1234)
     assert fingerprint("f" * 64) == -1
     assert fingerprint("0" * 15 + "1" + "f" * 48) == 1
 

@@ -1,21 +1,19 @@
-"""A cache of vectors shared between libraries, by model and text.
-
-A library already reuses its own vectors; this cache is for libraries that are created again and again from the same
-papers, as in tests and benchmarks.
-"""
+"""Vectors by model and text in a file, for libraries that are created again and again from the same papers."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ..models.embeddings.protocol import Vector
-from ..sqlite import naming_damage, write_ahead
+from citeloom.documents import text_hash
+from citeloom.models.embeddings.protocol import EmbeddingModel, Vector, Vectors
+from citeloom.sqlite import naming_damage, write_ahead
 
 
 class VectorCache:
@@ -54,3 +52,26 @@ class VectorCache:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
             self._db.execute("COMMIT")
+
+
+class CachedEmbedding:
+    """An embedding model that embeds only the documents that are not in the file at `path`."""
+
+    def __init__(self, model: EmbeddingModel, path: Path) -> None:
+        self._model = model
+        self._cache = VectorCache(path)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    async def embed_documents(self, texts: Sequence[str], on_done: Callable[[int], None] | None = None) -> Vectors:
+        by_hash = {text_hash(text): text for text in texts}
+        known = self._cache.get(self._model.name, list(by_hash))
+        if missing := [name for name in by_hash if name not in known]:
+            rows = await self._model.embed_documents([by_hash[name] for name in missing])
+            new = dict(zip(missing, rows, strict=True))
+            self._cache.put(self._model.name, new)
+            known |= new
+        if on_done is not None:
+            on_done(len(texts))
+        return np.stack([known[text_hash(text)] for text in texts])

@@ -1,0 +1,58 @@
+"""Which sentence of a passage stands for it, and how passages are ordered, without a chat model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from citeloom.documents import Category, Chunk, Paper
+from citeloom.documents.chunking import Window
+from citeloom.models.embeddings.bundled_models import Reranker
+from citeloom.roles.extractive.extractive_readers import QuestionReader
+from citeloom.roles.extractive.passage_scores import PassageScores
+from citeloom.roles.protocols import Need, Purpose
+from tests.support.word_embedding import WordEmbedding
+
+QUESTION = "Are smaller studies less likely to yield true findings?"
+ANSWER = "Smaller studies in a field are less likely to have findings that turn out to be true"
+BESIDE = "Findings of studies in a field are often discussed at the meetings of its societies"
+ELSEWHERE = "Soil moisture probes drift by several percent over one season in heavy clay"
+
+
+class Given(PassageScores):
+    """Scores as the test gives them, by the beginning of the text; keeps which sentences were scored."""
+
+    def __init__(self, odds: dict[str, float]) -> None:
+        super().__init__(WordEmbedding(), Reranker())
+        self.odds, self.scored = odds, list[str]()
+
+    async def passages(self, question: str, texts: Sequence[str], cosines: Sequence[float]) -> Any:
+        return np.array([self.odds["passage " + text.split()[0]] for text in texts])
+
+    async def sentences(self, question: str, texts: Sequence[str]) -> Any:
+        self.scored += texts
+        return np.array([self.odds[text.split()[0]] for text in texts])
+
+
+def read(scores: Given, *texts: str) -> list[str]:
+    purpose = Purpose(QUESTION, (Need("N1", QUESTION, (QUESTION,)),))
+    windows = []
+    for number, text in enumerate(texts):
+        chunk = Chunk(f"a:{number:05}", "a", number, text, "Results", "", Category.OTHER, 1, None, 0, len(text), 20)
+        windows.append(Window(Paper("a", "A title", (), 2020), (chunk,), (chunk.id,), (0.5,), ("N1",)))
+    found = asyncio.run(QuestionReader(scores).read(purpose, windows))
+    return [finding.statement for finding in found]
+
+
+def test_a_passage_that_holds_the_answer_comes_before_one_that_is_only_nearer_as_a_whole() -> None:
+    scores = Given({"passage Smaller": 2.0, "passage Findings": 3.0, "Smaller": 9.0, "Findings": -4.0})
+    assert read(scores, f"{BESIDE}.", f"{ANSWER}.") == [ANSWER, BESIDE]
+
+
+def test_sentences_of_passages_that_are_never_shown_are_not_scored() -> None:
+    scores = Given({"passage Soil": -11.0, "passage Smaller": 2.0, "Smaller": 9.0})
+    assert read(scores, f"{ELSEWHERE}.", f"{ANSWER}.") == [ANSWER, ELSEWHERE]
+    assert scores.scored == [ANSWER]
