@@ -250,7 +250,7 @@ def _load(session: Session, table_id: str) -> dict[str, Any]:
             removed.append(key)
             continue
         decision, paper = Decision.from_dict(stored.decision), known[key]
-        counts[decision.status] += key != OWN_STUDY
+        counts[decision.status] += key != OWN_STUDY and decision.status != "named"
         named = {"key": key, "title": inert(paper.title), "year": paper.year}
         if decision.status == "near":
             left_out.append({**named, "reason": inert(decision.reason)})

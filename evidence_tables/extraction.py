@@ -34,6 +34,7 @@ from .column_specs import split_columns
 OnProgress = Callable[[str], None]
 
 OWN_STUDY: Final = "this study"  # in place of a key
+_NAMED: Final = "named"  # the status of a paper that was screened and is still to be read
 _UNJUDGED: Final = "-unjudged"  # ends the version of a decision made without a chat model
 _FIRST: Final = WindowLimits(tokens=5_000, window_tokens=700, paper_share=1.0)
 _AGAIN: Final = WindowLimits(tokens=2_500, window_tokens=500, paper_share=1.0)
@@ -44,7 +45,7 @@ _AT_ONCE: Final = 16  # papers that are read concurrently
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a paper belongs into a table: "included", "near" (left out for a reason), or "screened out"."""
+    """Whether a paper belongs into a table: "included", "near" (left out for a reason), "screened out", or "named"."""
 
     status: str
     reason: str = ""
@@ -97,7 +98,8 @@ class TableFiller:
             for key, paper in papers.items()
             if key not in known or not self._holds(known[key].version, paper_version(paper))
         ]
-        candidates = await self._candidates(papers, undecided)
+        named = [key for key in papers if key not in undecided and known[key].decision["status"] == _NAMED]
+        candidates = [*named, *(await self._candidates(papers, undecided))]
         if self.own is not None:
             own = papers[OWN_STUDY] = self.own.paper
             if OWN_STUDY not in known or not self._holds(known[OWN_STUDY].version, paper_version(own)):
@@ -122,7 +124,8 @@ class TableFiller:
     async def _candidates(self, papers: Mapping[str, Paper], undecided: Sequence[str]) -> list[str]:
         """The undecided papers that may belong, by their cards, else by a passage near to the question.
 
-        Stores the decision on the others. Of more than `most` papers, those nearest to the question are decided on.
+        Stores the decision on all of them, so that a table that is continued does not screen them again. Of more than
+        `most` papers, those nearest to the question are decided on.
         """
         if not undecided:
             return []
@@ -139,21 +142,16 @@ class TableFiller:
             kept = {*screened.keys, *screened.unread}  # what could not be screened is read
             out = {key: screened.near.get(key, "") for key in undecided if key not in kept}
         decisions = {key: Decision("near" if why else "screened out", why) for key, why in out.items()}
-
-        def save_all() -> None:
-            for key, decision in decisions.items():
-                self._save(papers[key], decision, ())
-
-        await asyncio.to_thread(save_all)
+        rows = [self._stored(papers[key], decisions.get(key, Decision(_NAMED))) for key in undecided]
+        await asyncio.to_thread(self.register.save_decisions, self.table_id, rows)
         return [key for key in undecided if key not in out]
 
     async def _nearest(self, purpose: Purpose, key: str) -> float:
         windows = await propose_windows(self.library, purpose.needs, Scope((key,)), _NEAREST)
         return max([item.score for item in await self.reader.read(purpose, windows)], default=0.0)
 
-    def _save(self, paper: Paper, decision: Decision, cells: Sequence[StoredCell]) -> None:
-        row = StoredPaper(paper.key, self._marked(paper_version(paper)), decision.as_dict())
-        self.register.save_row(self.table_id, row, cells)
+    def _stored(self, paper: Paper, decision: Decision) -> StoredPaper:
+        return StoredPaper(paper.key, self._marked(paper_version(paper)), decision.as_dict())
 
     async def _fill_row(
         self, paper: Paper, known: StoredPaper | None, stored: Sequence[StoredCell], limit: asyncio.Semaphore
@@ -180,8 +178,8 @@ class TableFiller:
             for (study, name), cell in cells.items()
             if name == column.name
         ]
-        await asyncio.to_thread(self._save, paper, before or decision, rows)
         made = before or decision
+        await asyncio.to_thread(self.register.save_row, self.table_id, self._stored(paper, made), rows)
         filled = sum(cell.status not in ("not_reported", "unread") for cell in cells.values())
         told = f"{filled} of {counted(len(cells), 'cell')}"
         self.on_progress(f"{paper.key}: {told if made.status == 'included' else f'left out: {made.reason}'}")

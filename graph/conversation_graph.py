@@ -104,13 +104,6 @@ def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
     return next((turn for turn in reversed(past) if turn["cited"]), None)
 
 
-def recent_evidence(past: Sequence[PastTurn]) -> list[dict[str, Any]]:
-    """The most recently cited evidence, each chunk once, the latest turn first."""
-    by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest version of each
-    order = dict.fromkeys(record["id"] for turn in reversed(past) for record in turn["cited"])
-    return [by_id[identifier] for identifier in list(order)[:RECALLED]]
-
-
 def truncate_history(past: Sequence[PastTurn], tokens: int) -> list[TurnRecord]:
     """The turns that a prompt shows within `tokens`, in order; when they exceed it, the oldest are dropped.
 
@@ -167,7 +160,10 @@ def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
         question = " ".join(earlier[:_LONGEST_QUESTION].split())
         # By rules only: no model call is spent on past turns.
         alone = condense_question(question, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
-        past.append({"asked": question, "question": alone, "answer": plain_answer(text), "cited": []})
+        # Without its citations and list of sources: their numbers mean nothing in a new answer.
+        body = (text.rpartition(f"\n{SOURCES_HEADING}")[0] or text)[:_LONGEST_ANSWER]
+        answer = _CITATION.sub("", normalise_markers(body)).strip()
+        past.append({"asked": question, "question": alone, "answer": answer, "cited": []})
     return ChatQuestion(str(messages[-1].text), tuple(past))
 
 
@@ -177,12 +173,6 @@ def answer_with_sources(record: Mapping[str, Any]) -> str:
     if references := record["references"]:
         text = f"{text}\n\n{SOURCES_HEADING}\n\n{numbered_list(references)}"
     return inert(text)
-
-
-def plain_answer(text: str) -> str:
-    """An earlier answer without its citations and list of sources: their numbers mean nothing in a new answer."""
-    body = text.rpartition(f"\n{SOURCES_HEADING}")[0] or text
-    return _CITATION.sub("", normalise_markers(body[:_LONGEST_ANSWER])).strip()
 
 
 _SHORTER = re.compile(r"\b(?:short\w*|brief\w*|concise\w*|cut|trim|less)\b", re.IGNORECASE)
@@ -202,10 +192,12 @@ def build_conversation_graph(session_of: SessionProvider = shared_session) -> Bu
     async def answer(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
         """Run the research graph on the question, with the conversation's memory."""
         past = _past(state)
+        by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest version of each
+        latest_first = dict.fromkeys(record["id"] for turn in reversed(past) for record in turn["cited"])
         given: dict[str, Any] = {
             "question": state["question"],
             "turns": truncate_history(past, session.settings.conversation_tokens),
-            "recalled": recent_evidence(past),
+            "recalled": [by_id[identifier] for identifier in list(latest_first)[:RECALLED]],
             "evidence_ids": state.get("evidence_ids", {}),
             "numbering": state.get("numbering", []),
         }

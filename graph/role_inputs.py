@@ -8,9 +8,8 @@ from typing import Any, Final, cast
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from ..documents import Evidence, split_chunk_id
-from ..drafts.verdicts import relocate_verdicts, verdicts_from
-from ..drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, sources_for, with_chosen_quotes
+from ..documents import Evidence
+from ..drafts.written_draft import sources_for
 from ..experiment import parse_experiment
 from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
@@ -21,7 +20,7 @@ from ..tools.found_evidence import MEASURED_WEIGHT, STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
 from .session import Session
-from .state import ResearchState, RunState, SectionState, own_coverage, own_queries, searched_in_vain
+from .state import ResearchState, RunState, SectionState, own_coverage, own_queries
 
 SECTION_LENGTH: Final[Mapping[Depth, int]] = {"brief": 250, "standard": 500, "thorough": 900}  # words
 _FEW: Final = 2  # findings of a need that are shown even when they are weak
@@ -41,31 +40,6 @@ async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]
         return _make_brief(state, sources, session), lost
 
     return await asyncio.to_thread(make)
-
-
-async def written_draft(state: RunState, session: Session) -> WrittenDraft:
-    """The latest draft and everything the run found, as needed to finish the text."""
-    brief, lost = await brief_of(state, session)
-    draft = draft_from(state["draft"])
-    sources = with_chosen_quotes(brief.citable, draft)
-    search = None
-    if "question" in state:
-        given = cast(ResearchState, state)
-        read = {split_chunk_id(name)[0] for name in state.get("read_chunks", [])}
-        limited = bool(given.get("papers"))
-        search = QuestionSearch(given["route"], given.get("shortlist", []), limited, len(read))
-    return WrittenDraft(
-        brief,
-        draft,
-        sources,
-        relocate_verdicts(verdicts_from(state.get("verdicts", [])), sources),
-        evidence=visible_evidence(state),
-        queries=own_queries(state),
-        unmet=searched_in_vain(state),
-        warnings=state.get("warnings", []),
-        lost=lost,
-        search=search,
-    )
 
 
 def _make_brief(state: RunState, sources: Sequence[Source], session: Session) -> Brief:

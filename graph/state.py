@@ -5,7 +5,6 @@ Checkpoints contain the whole state, so a chunk's text would be written again at
 
 from __future__ import annotations
 
-import asyncio
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,15 +21,13 @@ from ..documents.chunking import Window
 from ..drafts.sentence_edits import Attempt
 from ..drafts.verdicts import VerdictRecord
 from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_query
-from ..experiment import Experiment, SectionKind, parse_experiment
-from ..plurals import counted
+from ..experiment import SectionKind, parse_experiment
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
 from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
 from ..tools.window_search import with_columns
 from .run_events import EvidenceEvent
-from .session import Session
 
 
 class NeedRecord(TypedDict):
@@ -240,9 +237,6 @@ def evidence_key(record: Mapping[str, Any]) -> str:
     return f"{record['chunk_id']} {record['chunk_hash'][:16]} {places}"
 
 
-NEAR_PAPERS = 10  # papers whose titles are shown to the planner of needs
-
-
 def needs_of(state: RunState) -> tuple[Need, ...]:
     """The planned needs; before planning, the question or the section's default queries."""
     if records := state.get("needs"):
@@ -255,22 +249,18 @@ def needs_of(state: RunState) -> tuple[Need, ...]:
 
 
 def purpose_of(state: RunState) -> Purpose:
-    """The purpose of reading: the question with the user's feedback, or the section and its subject."""
+    """What is read for: the question with the user's feedback, or the section and its subject without own results."""
     needs = needs_of(state)
     if "question" in state:
         given = cast(ResearchState, state)
         return Purpose(f"{given['question']} {given.get('feedback', '')}".strip(), needs)
     section = cast(SectionState, state)
-    return Purpose(section_purpose(section["section"], parse_experiment(section["experiment"])), needs)
-
-
-def section_purpose(kind: str, experiment: Experiment) -> str:
-    """One line on the subject of a section, without the experiment's numbers and verdict."""
+    experiment = parse_experiment(section["experiment"])
     concept = experiment.paper_concept
     about = filter(None, map(strip_own_results, (concept.title, concept.description)))
     supposed = strip_own_results(experiment.hypothesis.description)
     claim = [f"The claim that it examines: {supposed}"] if supposed else []
-    return " ".join([f"The {kind} of a paper.", *about, *claim])
+    return Purpose(" ".join([f"The {section['section']} of a paper.", *about, *claim]), needs)
 
 
 def own_queries(state: RunState) -> list[QueryRecord]:
@@ -292,28 +282,6 @@ def searched_in_vain(state: RunState) -> list[str] | None:
     return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
 
 
-async def near_titles(session: Session, text: str) -> list[str]:
-    """The titles of the papers with summaries nearest to a text, and the size of the library."""
-    vector = await session.library.embedding.embed_query(text)
-    near = await asyncio.to_thread(session.library.nearest_papers, vector, NEAR_PAPERS)
-    total = len(await asyncio.to_thread(session.library.papers))
-    titles = [f"{item.paper.title} ({item.paper.year or 'no year'})" for item in near]
-    return [*titles, f"({counted(total, 'paper')} in all)"]
-
-
-def window_records(windows: Sequence[Window]) -> list[WindowRecord]:
-    """Windows as state records, without their texts."""
-    return [
-        {
-            "chunks": [chunk.id for chunk in window.chunks],
-            "hits": list(window.hits),
-            "cosines": [round(cosine, 4) for cosine in window.cosines],
-            "needs": list(window.needs),
-        }
-        for window in windows
-    ]
-
-
 def windows_from(records: Sequence[WindowRecord], library: Library) -> list[Window]:
     """The windows of state records, without chunks that have left the library; blocks."""
     chunks = {chunk.id: chunk for chunk in library.chunks([name for record in records for name in record["chunks"]])}
@@ -333,16 +301,6 @@ class PlannedSearch:
 
     record: QueryRecord
     searched: SearchResult
-
-
-def further_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:
-    """One record for each need with another query that was searched again, with what only this found."""
-    again = [need for need in needs if need.id in searched.again]
-    own = [tuple(item for item in searched.found if item.query == need.search) for need in again]
-    return [
-        PlannedSearch(new_query(need.search, "need", [need.id], scope), SearchResult(found, ()))
-        for need, found in zip(again, own, strict=True)
-    ]
 
 
 def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[str, Any]) -> list[PlannedSearch]:

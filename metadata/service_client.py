@@ -144,18 +144,14 @@ async def fetch(http: httpx.AsyncClient, url: str, headers: Mapping[str, str], m
                 raise await read_refusal(response)
             if response.status_code < 300:
                 return await read_body(response, most)
-            url = same_host(url, str(response.headers.get("location", "")))
+        location = str(response.headers.get("location", ""))
+        try:
+            target = urljoin(url, location) if location else ""
+            there = urlsplit(target)
+            same = (parts.scheme, parts.hostname, parts.port) == (there.scheme, there.hostname, there.port)
+        except ValueError:
+            target, same = "", False
+        if not same:
+            raise RedirectedError(f"to {host_of(target)}" if target else "to nowhere")
+        url = target
     raise RedirectedError("too often")
-
-
-def same_host(url: str, location: str) -> str:
-    """The target of a redirect on the same host; raises `RedirectedError` for any other."""
-    try:
-        target = urljoin(url, location) if location else ""
-        here, there = urlsplit(url), urlsplit(target)
-        same = (here.scheme, here.hostname, here.port) == (there.scheme, there.hostname, there.port)
-    except ValueError:
-        target, same = "", False
-    if not same:
-        raise RedirectedError(f"to {host_of(target)}" if target else "to nowhere")
-    return target

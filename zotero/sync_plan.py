@@ -205,11 +205,7 @@ Child = TypeVar("Child", Attachment, ItemNote, Annotation)
 _BETWEEN: Final = "\x1f"
 
 
-def make_sync_plan(given: SyncInput) -> SyncPlan:
-    return _Planning(given).plan()
-
-
-class _Planning:
+class SyncPlanning:
     """One comparison of all items with the library."""
 
     def __init__(self, given: SyncInput) -> None:

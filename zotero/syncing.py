@@ -37,9 +37,9 @@ from .item_entry import FilePlaces
 from .sync_plan import (
     SyncInput,
     SyncPlan,
+    SyncPlanning,
     SyncState,
     WantedPaper,
-    make_sync_plan,
     read_state,
     recognize_papers,
     write_state,
@@ -84,7 +84,7 @@ async def sync_reading(
     async with backend_of(library.home).run_lock("sync-zotero", on_wait):
         state = await asyncio.to_thread(read_state, library.home)
         given = await asyncio.to_thread(_make_input, library, settings, reading, request, state, linked)
-        plan = await in_thread(make_sync_plan, given)
+        plan = await in_thread(lambda: SyncPlanning(given).plan())
         ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
     by_abstract = _by_abstract(library)
     renamed = {one.now for one in plan.removed}

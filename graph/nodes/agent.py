@@ -16,7 +16,7 @@ from ...drafts.written_draft import QueryRecord, new_query
 from ...models.concurrency import gather_all
 from ...plurals import counted
 from ...roles.chat.prompt_format import coverage_line, fence, first_words, show_passages
-from ...roles.protocols import Need, Purpose
+from ...roles.protocols import Need
 from ...tools.evidence_search import search_each
 from ...tools.found_evidence import SearchResult, coverage
 from ...tools.scope import Scope
@@ -28,7 +28,6 @@ from ...tools.tool_schemas import (
     SearchEvidence,
     SearchPapers,
     ToolAnswer,
-    ToolRequest,
     ToolRequestError,
     parse_request,
     read_introduction,
@@ -77,7 +76,8 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     message = state["messages"][-1]
     refused: list[ToolMessage] = []
     allowed: list[dict[str, Any]] = []
-    records = own_first(state)
+    # Those of a paper's earlier sections come after the section's own.
+    records = sorted(state.get("queries", []), key=lambda record: of_earlier_section(record, state))
     used = state.get("searches_used", 0)
     mistakes = 0
     if not isinstance(message, AIMessage):
@@ -95,7 +95,10 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
             mistakes += 1
             refused.append(tool_answer(call["id"], str(error)))
             continue
-        earlier = earlier_search(request, records, within)
+        earlier: QueryRecord | None = None
+        if isinstance(request, SearchEvidence):
+            scope = request.scope().narrowed(within).as_dict()
+            earlier = answered_before(request.query, scope, records)
         counted = call["name"] in COUNTED and earlier is None
         if counted and used >= session.settings.max_search_iterations:
             refused.append(tool_answer(call["id"], BUDGET_USED))
@@ -103,7 +106,8 @@ async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
         used += counted
         if isinstance(request, SearchEvidence) and earlier is None:
             records.append(query_record(request, within))
-        allowed.append({"name": call["name"], "args": call["args"], "id": call["id"], "counted": counted})
+        named = {"name": call["name"], "args": call["args"], "id": call["id"]}
+        allowed.append({**named, "counted": counted, "repeats": earlier})
     more: list[BaseMessage] = list(refused)
     if not message.tool_calls and not mistakes and (left := _reminder(state, session, used)):
         more.append(HumanMessage(left))
@@ -166,8 +170,10 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     calls = state["pending_calls"]
     requests = [parse_request(call["name"], call["args"]) for call in calls]
     within = await asyncio.to_thread(limits_of, state, session.library)
-    records, repeated = split_repeats(requests, own_first(state), within)
-    searched = await _search([requests[number] for number in records], state, runtime, session, within)
+    repeated: dict[int, QueryRecord] = {number: call["repeats"] for number, call in enumerate(calls) if call["repeats"]}
+    asked = {number: item for number, item in enumerate(requests) if isinstance(item, SearchEvidence)}
+    records = {number: query_record(item, within) for number, item in asked.items() if number not in repeated}
+    searched = await _search([asked[number] for number in records], state, runtime, session, within)
     reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
     texts = await gather_all(_read(item, session) for item in reading.values())
     passages = dict(zip(reading, texts, strict=True))
@@ -217,7 +223,7 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
 
 
 async def _search(
-    requests: Sequence[ToolRequest], state: RunState, runtime: Runtime[Any], session: Session, within: Scope
+    requests: Sequence[SearchEvidence], state: RunState, runtime: Runtime[Any], session: Session, within: Scope
 ) -> Sequence[SearchResult]:
     """The results of new searches, in their order."""
     roles = await session.roles(runtime)
@@ -225,11 +231,11 @@ async def _search(
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answering.reader if question else roles.reader
     limits = await search_limits(session, runtime, section=not question)
-    wanted = [
-        (need_of(request, purpose), request.scope().narrowed(within))
-        for request in requests
-        if isinstance(request, SearchEvidence)
-    ]
+    wanted = []
+    for request in requests:  # for its need with the planner's query, else for the query itself
+        named = purpose.named([request.need.strip().upper()])
+        need = named[0] if named else Need("", request.query, ())
+        wanted.append((replace(need, queries=(request.query,)), request.scope().narrowed(within)))
     known = state.get("read_chunks", [])
     return await search_each(session.library, reader, purpose, wanted, limits, known=known)
 
@@ -267,38 +273,6 @@ def _words(query: str) -> frozenset[str]:
     return found or frozenset(_WORD.findall(query.lower()))
 
 
-def earlier_search(request: ToolRequest, records: Sequence[QueryRecord], within: Scope) -> QueryRecord | None:
-    """The answered search that a request repeats, if any."""
-    if not isinstance(request, SearchEvidence):
-        return None
-    return answered_before(request.query, request.scope().narrowed(within).as_dict(), records)
-
-
-def split_repeats(
-    requests: Sequence[ToolRequest], known: Sequence[QueryRecord], within: Scope
-) -> tuple[dict[int, QueryRecord], dict[int, QueryRecord]]:
-    """Records of new searches, still without evidence, and the earlier records that repeated searches match.
-
-    Both are keyed by request index; a search may repeat another one of the same turn.
-    """
-    new: dict[int, QueryRecord] = {}
-    repeated: dict[int, QueryRecord] = {}
-    for number, request in enumerate(requests):
-        if not isinstance(request, SearchEvidence):
-            continue
-        earlier = earlier_search(request, [*known, *new.values()], within)
-        if earlier is None:
-            new[number] = query_record(request, within)
-        else:
-            repeated[number] = earlier
-    return new, repeated
-
-
-def own_first(state: RunState) -> list[QueryRecord]:
-    """All answered searches; those of a paper's earlier sections come after the section's own."""
-    return sorted(state.get("queries", []), key=lambda record: of_earlier_section(record, state))
-
-
 def of_earlier_section(record: QueryRecord, state: RunState) -> bool:
     """Whether another section of the same paper made the search."""
     section = cast(SectionState, state).get("section")
@@ -310,9 +284,3 @@ def query_record(request: SearchEvidence, within: Scope) -> QueryRecord:
     scope = request.scope().narrowed(within).as_dict()
     needs = [request.need.strip().upper()] if request.need else []
     return new_query(request.query, "custom", needs, scope)
-
-
-def need_of(request: SearchEvidence, purpose: Purpose) -> Need:
-    """The need that a search serves, with the planner's query; without a need the query itself is the need."""
-    named = purpose.named([request.need.strip().upper()])
-    return replace(named[0], queries=(request.query,)) if named else Need("", request.query, (request.query,))

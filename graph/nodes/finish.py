@@ -9,19 +9,31 @@ from typing import Any, Final, Literal, cast
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
+from ...documents import split_chunk_id
 from ...documents.sandbox import in_thread
 from ...drafts.finished_text import FinishedText, finish_text
 from ...drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
 from ...drafts.paper_record import paper_record
+from ...drafts.verdicts import relocate_verdicts, verdicts_from
+from ...drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, with_chosen_quotes
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment
 from ...models.journal.records import spent_since
 from ...plurals import counted
 from ...section_kinds import PAPER_ORDER, WRITING_ORDER
 from ..input_check import require_given
-from ..role_inputs import chunks_shown, written_draft
+from ..role_inputs import brief_of, chunks_shown, visible_evidence
 from ..run_events import progress
 from ..session import Session
-from ..state import PaperInput, ResearchState, RunState, SectionState, Update, WrittenSection
+from ..state import (
+    PaperInput,
+    ResearchState,
+    RunState,
+    SectionState,
+    Update,
+    WrittenSection,
+    own_queries,
+    searched_in_vain,
+)
 
 _OF_A_SECTION: Final = ("section", "draft", "findings", "verdicts", "warnings", "offered", "needs")
 
@@ -49,7 +61,27 @@ async def render_record(state: RunState, session: Session) -> dict[str, Any]:
 
 async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
     """The latest draft, cleaned for the reader; `earlier` are a paper's previous sections by name."""
-    written = await written_draft(state, session)
+    brief, lost = await brief_of(state, session)
+    draft = draft_from(state["draft"])
+    sources = with_chosen_quotes(brief.citable, draft)
+    search = None
+    if "question" in state:
+        given = cast(ResearchState, state)
+        read = {split_chunk_id(name)[0] for name in state.get("read_chunks", [])}
+        limited = bool(given.get("papers"))
+        search = QuestionSearch(given["route"], given.get("shortlist", []), limited, len(read))
+    written = WrittenDraft(
+        brief,
+        draft,
+        sources,
+        relocate_verdicts(verdicts_from(state.get("verdicts", [])), sources),
+        evidence=visible_evidence(state),
+        queries=own_queries(state),
+        unmet=searched_in_vain(state),
+        warnings=state.get("warnings", []),
+        lost=lost,
+        search=search,
+    )
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     strict, extractive = session.settings.strict, "writer" in session.extractive
     return await in_thread(finish_text, written, keys, strict=strict, extractive=extractive, earlier=earlier)

@@ -19,7 +19,7 @@ from ...roles.extractive.follow_ups import is_remark
 from ...roles.protocols import Draft, ScreenedPapers, Turn
 from ...text.question_subject import subject_words
 from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_each
-from ...tools.found_evidence import EvidenceLimits, coverage
+from ...tools.found_evidence import EvidenceLimits, SearchResult, coverage
 from ...tools.paper_cards import nearest_findings, screen_papers
 from ...tools.question_routing import Route, question_kind, route_in
 from ...tools.scope import Scope, plain_question
@@ -36,12 +36,10 @@ from ..state import (
     Update,
     evidence_key,
     first_searches,
-    further_searches,
     needs_of,
     nothing_done,
     purpose_of,
     recorded,
-    window_records,
     windows_from,
 )
 
@@ -182,7 +180,14 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     )
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
-    again = further_searches(further.needs if further else (), searched, within.as_dict())
+    again = [  # with what only they found
+        PlannedSearch(
+            new_query(need.search, "need", [need.id], within.as_dict()),
+            SearchResult(tuple(item for item in searched.found if item.query == need.search), ()),
+        )
+        for need in (further.needs if further else ())
+        if need.id in searched.again
+    ]
     later = {search.record["query"] for search in again}
     first = replace(searched, found=tuple(item for item in searched.found if item.query not in later))
     scope: dict[str, Any] = {"papers": state["shortlist"]} if state["shortlist"] else {}
@@ -293,5 +298,13 @@ def _windows_update(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:
     runtime.stream_writer(progress("found", f"{counted(len(windows), 'passage')} to read", total=len(windows)))
     return {
         "shortlist": list(dict.fromkeys(window.paper.key for window in windows)),
-        "found": window_records(windows),
+        "found": [
+            {
+                "chunks": [chunk.id for chunk in window.chunks],
+                "hits": list(window.hits),
+                "cosines": [round(cosine, 4) for cosine in window.cosines],
+                "needs": list(window.needs),
+            }
+            for window in windows
+        ],
     }

@@ -29,7 +29,6 @@ from ..state import (
     SectionState,
     Update,
     first_searches,
-    near_titles,
     nothing_done,
     purpose_of,
     recorded,
@@ -37,6 +36,7 @@ from ..state import (
 
 # Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
 OFFERED: Final = 12
+_NEAR_PAPERS: Final = 10  # papers by summary, whose titles are shown to the planner of needs
 
 
 async def default_queries(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
@@ -74,8 +74,12 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     roles = await session.roles(runtime)
     brief, _ = await brief_of(state, session)
     purpose = await asyncio.to_thread(purpose_of, state)
-    titles = await near_titles(session, purpose.text)
-    needs = await roles.needs.needs(brief, titles)
+    library = session.library
+    vector = await library.embedding.embed_query(purpose.text)
+    near = await asyncio.to_thread(library.nearest_papers, vector, _NEAR_PAPERS)
+    titles = [f"{item.paper.title} ({item.paper.year or 'no year'})" for item in near]
+    in_all = counted(len(await asyncio.to_thread(library.papers)), "paper")
+    needs = await roles.needs.needs(brief, [*titles, f"({in_all} in all)"])
     # Without a model each is named by the author's own paragraph.
     if "agent" not in session.extractive and not isinstance(brief, AnswerBrief):
         own = await asyncio.to_thread(without_own_results, needs, brief.experiment)

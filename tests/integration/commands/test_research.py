@@ -74,7 +74,7 @@ def test_a_question_of_another_field_is_not_answered_and_that_is_no_error(citelo
     assert "Next: rephrase the question" in done.err
     record = citeloom("research", ELSEWHERE, "--home", home, "--json").json
     assert record["answered"] is False and record["citations"] == record["references"] == []
-    assert f"- {record['coverage']['passages']['read']} passages of " in record["text"]
+    assert f"Looked at: {record['coverage']['passages']['read']} passages of " in record["text"]
 
 
 def test_a_question_in_a_language_that_no_model_knows_is_told_so(citeloom: Citeloom, home: Path) -> None:
