@@ -47,8 +47,8 @@ def claim_needs(claims: Sequence[str]) -> tuple[Need, ...]:
 
 
 def is_stance(column: Mapping[str, Any]) -> bool:
-    """Whether a column of a table's JSON holds stances."""
-    return tuple(column["options"]) == STANCES[::-1]
+    """Whether a column of a table's JSON holds stances on a claim, which is its query."""
+    return tuple(column["options"]) == STANCES[::-1] and bool(column["queries"])
 
 
 def stance_of(cell: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ import pytest
 from bench.evidence_inference import Prompt, overlaps, score_stances
 from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.stances import agreement_record, disagreements, stance_column, stance_of
+from citeloom.evidence_tables.table_plots import draw_table
 
 CLAIM = "Aspirin relieves migraine better than placebo in adults"
 
@@ -51,6 +52,12 @@ def table(*stances: tuple[str, dict[str, Any]]) -> dict[str, Any]:
 )
 def test_the_stance_of_a_cell(given: dict[str, Any], stance: str) -> None:
     assert stance_of(given) == stance
+
+
+def test_a_column_that_a_user_words_alike_but_without_a_claim_is_none_of_stances() -> None:
+    made = table(("a", cell("for")), ("b", cell("against")))
+    made["columns"][0]["queries"] = []
+    assert disagreements(made) == [] and draw_table(made) is None
 
 
 def test_papers_are_counted_by_stance_and_silent_ones_named() -> None:
