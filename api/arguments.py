@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_args
 
 from ..errors import InputError
 from ..graph.session import Session
-from ..section_kinds import SECTION_KINDS, SectionKind
 
 if TYPE_CHECKING:
     from ..citations.export.pandoc_formats import Format
@@ -63,11 +62,6 @@ def require_writable(session: Session) -> None:
         raise ReadOnlyLibraryError(f"{session.home.name}: the library cannot be written.")
 
 
-def section_kind(kind: object) -> SectionKind:
-    """Validate a section kind; the `ArgumentError` lists all kinds."""
-    return next((known for known in SECTION_KINDS if known == kind), None) or _raise("section", kind, SECTION_KINDS)
-
-
 def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[Format, ...]:
     """The formats to write besides Markdown.
 
@@ -76,10 +70,7 @@ def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[F
     from ..citations.export.pandoc_formats import FORMATS
 
     names = [name for name in ((given,) if isinstance(given, str) else given) if name != "md"]
-    wanted = tuple(
-        next((known for known in FORMATS if known == name), None) or _raise("format", name, ("md", *FORMATS))
-        for name in names
-    )
+    wanted = tuple(one_of("format", name, FORMATS, "md") for name in names)
     if out is None and given:
         raise ArgumentError(
             "formats: no file can be written without out.",
@@ -90,8 +81,7 @@ def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[F
 
 def require_choice(what: str, given: object, literal: Any) -> None:
     """Raise `ArgumentError` unless `given` is one of the values of a `Literal`."""
-    if given not in get_args(literal):
-        _raise(what, given, get_args(literal))
+    one_of(what, given, get_args(literal))
 
 
 def one_or_more(given: Sequence[Item] | Item | None) -> tuple[Item, ...]:
@@ -108,7 +98,12 @@ def at_least_one(what: str, given: int) -> None:
         raise ArgumentError(f"{what}: expected an integer of at least 1, got {given!r:.60}.")
 
 
-def _raise(what: str, given: object, known: Sequence[str]) -> Any:
+def one_of(what: str, given: object, values: Sequence[Item], *others: str) -> Item:
+    """The value that was given; the `ArgumentError` for any other lists them all, with `others` that may be given."""
+    for value in values:
+        if value == given:
+            return value
+    known = [*others, *map(str, values)]
     near = difflib.get_close_matches(given, known, n=1) if isinstance(given, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ArgumentError(f"There is no {what} {given!r:.60}; there are {', '.join(known)}.{hint}")

@@ -6,17 +6,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from ..claims.check_files import (
     CHECK_FORMATS,
     CheckFormat,
     check_formats,
     comment_in_place,
-    without_copy,
     write_check,
 )
 from ..claims.check_report import (
@@ -40,7 +38,7 @@ from ..claims.claim_records import (
 from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
 from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
-from ..claims.reference_entries import ReferenceList, entries_elsewhere, load_references
+from ..claims.reference_entries import entries_elsewhere, load_references
 from ..claims.text_check import (
     CHECK_PARTS,
     MOST_PASSAGES,
@@ -183,90 +181,78 @@ async def acheck_text(
     """
     path, wanted = Path(file), check_formats(formats, out, Path(file))
     given = None if experiment is None else await asyncio.to_thread(load_experiment, Path(experiment))
-    request = _CheckRequest(path, None if bib is None else Path(bib), _parts(only), given, fresh, look_up)
-    found = await _check(session, request, max_calls, on_notice)
+    found = None if bib is None else Path(bib)
+    result, manuscript = await _check(session, path, found, given, only, max_calls, fresh, look_up, on_notice)
     if out is not None and wanted:
-        written = await in_thread(write_check, found.result, found.manuscript, path, Path(out), wanted, force)
-        found.result["files"] = written
-    found.result["warnings"] += without_copy(formats, path)
+        result["files"] = await in_thread(write_check, result, manuscript, path, Path(out), wanted, force)
     if in_place_comments:
-        found.result["kept"] = await in_thread(comment_in_place, found.result, found.manuscript, path)
-    return found.result
-
-
-@dataclass(frozen=True, slots=True)
-class _CheckRequest:
-    """A text to check; `name` is shown instead of the path of a temporary file."""
-
-    file: Path
-    bib: Path | None
-    parts: frozenset[CheckPart]
-    experiment: Experiment | None
-    fresh: bool
-    look_up: bool = False
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _CheckedText:
-    """The result of a check, and the text as it was read."""
-
-    result: CheckResult
-    manuscript: Manuscript
+        result["kept"] = await in_thread(comment_in_place, result, manuscript, path)
+    return result
 
 
 async def _check(
     session: Session,
-    request: _CheckRequest,
+    file: Path,
+    bib: Path | None,
+    experiment: Experiment | None,
+    only: Sequence[CheckPart] | CheckPart,
     max_calls: int | None,
-    on_notice: Callable[[str], None] = lambda _: None,
-) -> _CheckedText:
+    fresh: bool,
+    look_up: bool,
+    on_notice: Callable[[str], None],
+    name: str = "",
+) -> tuple[CheckResult, Manuscript]:
+    """The result, and the text as it was read; `name` is shown instead of the path of a temporary file."""
+    parts = frozenset((only,) if isinstance(only, str) else only)
+    for part in parts.difference(CHECK_PARTS):
+        raise ArgumentError(f"only: unknown part {part!r}.", help=f"Choose from {', '.join(CHECK_PARTS)}.")
+    parts = parts or frozenset(CHECK_PARTS)
     require_writable(session)
     if max_calls is not None:
         at_least_one("max_calls", max_calls)
         session = session.with_settings(max_calls=max_calls)
-    manuscript = await in_thread(read_manuscript, request.file)
+    manuscript = await in_thread(read_manuscript, file)
     library = await asyncio.to_thread(session.library.papers)
-    references = await in_thread(load_references, manuscript, request.file, request.bib, library)
-    shown = request.name or str(request.file)
-    run = f"check-{hash_key([shown, manuscript.text, sorted(request.parts)])[:12]}"
+    references = await in_thread(load_references, manuscript, file, bib, library)
+    shown = name or str(file)
+    run = f"check-{hash_key([shown, manuscript.text, sorted(parts)])[:12]}"
     progress = Progress(on_notice)
 
     async def work() -> CheckResult:
         checker = await _checker(session, run, progress, MOST_PASSAGES)
-        experiment, parts = request.experiment, request.parts
         async with AsyncExitStack() as opened:
             services = None
-            if request.look_up and "references" in parts:
+            if look_up and "references" in parts:
                 progress.on_notice(f"Asking {service_hosts(session.settings)} for the reference list.")
                 services = await opened.enter_async_context(open_services(session.settings, session.metadata))
-            store = session.metadata
-            check = ManuscriptCheck(manuscript, references, checker, parts, experiment, store, services)
+            check = ManuscriptCheck(manuscript, references, checker, parts, experiment, session.metadata, services)
             sentences, entries = await check.run()
-        model = session.settings.address_of("judge")[0] if checker.judge is not None else ""
+        unknown = len(entries_elsewhere(references)) if "references" in parts and not look_up else 0
+        exist = f"not checked whether {'it exists' if unknown == 1 else 'they exist'} (--look-up asks)"
+        noted = [f"{counted(unknown, 'entry', 'entries')} not in the library: {exist}."] if unknown else []
+        faults = [found["rule"] for item in (*sentences, *entries) for found in item["faults"]]
         return {
             "file": shown,
             "format": manuscript.format,
             "words": len(manuscript.text.split()),
-            "model": model,
+            "model": session.settings.address_of("judge")[0] if checker.judge is not None else "",
             "complete": not progress.stopped,
             "sentences": sentences,
             "references": entries,
-            "counts": _counts(sentences, entries),
+            "counts": {
+                "labels": dict(Counter(item["label"] for item in sentences if item["kind"] == "cited")),
+                "kinds": dict(Counter(item["kind"] for item in sentences)),
+                "rules": dict(Counter(faults)),
+            },
             "run": run,
             "usage": {},
-            "warnings": [
-                *manuscript.notices,
-                *references.notices,
-                *_not_looked_up(references, request),
-                *_budget_warning(progress),
-            ],
+            "warnings": [*manuscript.notices, *references.notices, *noted, *_budget_warning(progress)],
         }
 
-    with session.run(run, fresh=request.fresh):
+    with session.run(run, fresh=fresh):
         result = await fitted(session, run, work)
     result["usage"] = await session.usage(run)
-    return _CheckedText(result, manuscript)
+    return result, manuscript
 
 
 @requires_open
@@ -293,9 +279,9 @@ async def acheck_prose(
         entries = Path(folder) / "references.bib"
         if bib.strip():
             await asyncio.to_thread(entries.write_text, bib, encoding="utf-8", errors="replace")
-        own = entries if bib.strip() else None
-        request = _CheckRequest(file, own, _parts(only), experiment, fresh, look_up, name=file.name)
-        return (await _check(session, request, max_calls, on_notice)).result
+        given = (experiment, only, max_calls, fresh, look_up, on_notice)
+        result, _ = await _check(session, file, entries if bib.strip() else None, *given, name=file.name)
+        return result
 
 
 check_claims = requires_open(blocking(acheck_claims))
@@ -341,29 +327,6 @@ def _claim_record(item: ClaimInput, claim: JudgedClaim) -> ClaimRecord:
         "sources": sources,
         "elsewhere": [] if named else elsewhere_records(claim),
     }
-
-
-def _parts(only: Sequence[CheckPart] | CheckPart) -> frozenset[CheckPart]:
-    names = (only,) if isinstance(only, str) else only
-    for name in names:
-        if name not in CHECK_PARTS:
-            raise ArgumentError(f"only: unknown part {name!r}.", help=f"Choose from {', '.join(CHECK_PARTS)}.")
-    return frozenset(names) or frozenset(CHECK_PARTS)
-
-
-def _counts(sentences: Sequence[Any], references: Sequence[Any]) -> dict[str, dict[str, int]]:
-    labels = Counter(item["label"] for item in sentences if item["kind"] == "cited")
-    kinds = Counter(item["kind"] for item in sentences)
-    rules = Counter(found["rule"] for item in (*sentences, *references) for found in item["faults"])
-    return {"labels": dict(labels), "kinds": dict(kinds), "rules": dict(rules)}
-
-
-def _not_looked_up(references: ReferenceList, request: _CheckRequest) -> list[str]:
-    unknown = len(entries_elsewhere(references)) if "references" in request.parts and not request.look_up else 0
-    if not unknown:
-        return []
-    exist = "it exists" if unknown == 1 else "they exist"
-    return [f"{counted(unknown, 'entry', 'entries')} not in the library: not checked whether {exist} (--look-up asks)."]
 
 
 def _budget_warning(progress: Progress) -> list[str]:

@@ -154,9 +154,8 @@ async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequ
 
 def refused_record(sources: Sources) -> dict[str, Any]:
     """The JSON of `ingest --json` if no paper was readable."""
-    from ..ingestion.ingest import refused_report
-
-    return refused_report(sources).as_dict()
+    refused = (*sources.refused, *sources.refused_entries)
+    return IngestReport(refused=refused, warnings=sources.warnings).as_dict()
 
 
 async def aingest_papers(

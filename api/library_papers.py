@@ -94,11 +94,8 @@ async def aselect_papers(
     """
     folded = [word.casefold() for word in words]
 
-    def in_years(paper: PaperSummary) -> bool:
-        year = paper["year"]
-        if from_year is None and to_year is None:
-            return True
-        return year is not None and (from_year or 0) <= year and (to_year is None or year <= to_year)
+    limited = from_year is not None or to_year is not None
+    first, last = from_year or 0, 9999 if to_year is None else to_year
 
     def has_words(paper: PaperSummary) -> bool:
         fields = (paper["key"], paper["title"], *paper["authors"], paper["venue"], str(paper["year"] or ""))
@@ -112,7 +109,11 @@ async def aselect_papers(
         text = " ".join(value) if isinstance(value, list) else value or ""
         return (0 if order in ("year", "chunks") else text.casefold(), paper["key"])
 
-    papers = [paper for paper in await alist_papers(session) if in_years(paper)]
+    papers = [
+        paper
+        for paper in await alist_papers(session)
+        if not limited or (paper["year"] is not None and first <= paper["year"] <= last)
+    ]
     found = [paper for paper in papers if has_words(paper)]
     in_text = bool(folded) and not found
     if in_text:

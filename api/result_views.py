@@ -3,9 +3,13 @@
 from ..citations.checks.support_findings import DOUBTFUL as DOUBTFUL
 from ..citations.export.evidence_report import (
     VERDICTS as VERDICTS,
+    Card as Card,
+    ReportView as ReportView,
+    SearchHit as SearchHit,
     commonness as commonness,
     links_of as links_of,
     packaged_template as packaged_template,
+    report_view as report_view,
 )
 from ..citations.export.report_html import (
     Link as Link,
@@ -15,12 +19,6 @@ from ..citations.export.report_html import (
     shown_text as shown_text,
     standing_apart as standing_apart,
     zotero_html as zotero_html,
-)
-from ..citations.export.report_model import (
-    Card as Card,
-    ReportView as ReportView,
-    SearchHit as SearchHit,
-    report_view as report_view,
 )
 from ..citations.export.section_files import section_title as section_title
 from ..citations.html_escaping import inert as inert

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..citations.export.evidence_report import ReportImages
+from ..citations.export.section_files import slug as slug
 from ..documents.sandbox import in_thread
 from ..graph.session import Session
 from ..runs.edited_text import EditableText as EditableText, edited_record as edited_record

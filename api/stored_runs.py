@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast
 
@@ -62,12 +62,6 @@ def count_runs(home: Home) -> int:
 def find_run(home: Home, run_id: str) -> RunRecord:
     """Find a run by id or unique prefix; blocks. Raises `UnknownRunError`."""
     return backend_of(home).runs().get(run_id)
-
-
-def find_runs(home: Home, run_ids: Iterable[str]) -> list[RunRecord]:
-    """The runs with these ids or prefixes; blocks. Raises `UnknownRunError` if one is unknown."""
-    register = backend_of(home).runs()
-    return [register.get(run_id) for run_id in run_ids]
 
 
 def is_under_way(home: Home, run_id: str) -> bool:

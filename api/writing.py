@@ -31,11 +31,12 @@ from ..runs.experiment_check import (
 )
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import RunKind, SectionRequest, required_kinds as required_kinds
+from ..section_kinds import SECTION_KINDS
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
 from ..stores.uploads import Uploads
-from .arguments import ArgumentError, require_writable, requires_open, section_kind
+from .arguments import ArgumentError, one_of, require_writable, requires_open
 from .blocking import blocking
 from .running import RunOptions, run, stream_events
 
@@ -62,7 +63,7 @@ async def awrite_section(
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
-    return await _write(session, section_kind(kind), experiment, on_event, options)
+    return await _write(session, one_of("section", kind, SECTION_KINDS), experiment, on_event, options)
 
 
 @requires_open

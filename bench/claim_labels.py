@@ -128,24 +128,25 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="the folder with the data")
     parser.add_argument("--only", choices=sorted(_DATA), action="append", help="one data set; again for more")
     parser.add_argument("--claims", type=int, default=200, help="claims drawn of each")
+    parser.add_argument("--half", choices=["even", "odd", "all"], default="all", help="of the drawn claims")
     parser.add_argument("--seed", type=int, default=26)
     given = parser.parse_args()
     if not os.environ.get("CITELOOM_CHAT_MODEL"):
         parser.error("no model: set CITELOOM_CHAT_MODEL, and its endpoint, as for the program.")
     for name in given.only or _DATA:
         if (given.data / name).exists():
-            _measure(name, given.data, given.claims, given.seed)
+            _measure(name, given.data, given.claims, given.half, given.seed)
         else:
             print(f"{given.data / name}: missing, so {name} is left out.", file=sys.stderr)
 
 
-def _measure(name: str, data: Path, most: int, seed: int) -> None:
+def _measure(name: str, data: Path, most: int, half: str, seed: int) -> None:
     kind, settings = _DATA[name], load_settings()
     bodies = [PromptLibrary()[prompt].body for prompt in _PROMPTS]
     with open_library(data / "homes" / name, settings=settings) as library:
         claims = kind.read(data / name, library)
         random.Random(seed).shuffle(claims)
-        drawn = claims[:most]
+        drawn = {"even": claims[:most:2], "odd": claims[1:most:2], "all": claims[:most]}[half]
         found = check_claims(library, [dict(claim.asked) for claim in drawn])
     head = git_text(data / name, "rev-parse", "--short", "HEAD").strip()
     print(f"## {name} {head}, {len(drawn)} of {len(claims)} claims, seed {seed}")
@@ -153,18 +154,29 @@ def _measure(name: str, data: Path, most: int, seed: int) -> None:
     print(f"usage: {json.dumps(found['usage'])}; warnings: {found['warnings']}\n")
     said = [kind.labels.get(record["label"], kind.other) for record in found["claims"]]
     records = [
-        {"said": label, "half": "odd" if place % 2 else "even", **asdict(claim), "record": record}
+        {
+            "said": label,
+            "half": ("even", "odd")[place % 2] if half == "all" else half,
+            **asdict(claim),
+            "record": record,
+        }
         for place, (label, claim, record) in enumerate(zip(said, drawn, found["claims"], strict=True))
     ]
     kept = data / "labels" / f"{name}.jsonl"
     kept.parent.mkdir(exist_ok=True)
     kept.write_text("".join(json.dumps(record, default=dict) + "\n" for record in records), encoding="utf-8")
-    pairs = [(claim.gold, label) for claim, label in zip(drawn, said, strict=True)]
+    judged = [place for place, record in enumerate(found["claims"]) if record["label"] != "unjudged"]
+    halves = {
+        part: [(drawn[place].gold, said[place]) for place in judged if part in ("all", records[place]["half"])]
+        for part in ("all", "even", "odd")
+    }
+    if len(judged) < len(drawn):
+        print(f"{len(drawn) - len(judged)} claims were not judged and are left out.\n")
     print(f"| claims | n | {kind.score} | 95% of resamples | accuracy |\n|---|---|---|---|---|")
-    for half, some in (("all", pairs), ("even", pairs[::2]), ("odd", pairs[1::2])):
+    for part, some in halves.items() if half == "all" else [(half, halves[half])]:
         low, high = _interval(some, kind.score, seed)
         right = mean(gold == label for gold, label in some)
-        print(f"| {half} | {len(some)} | {_score(some, kind.score):.3f} | {low:.3f} to {high:.3f} | {right:.3f} |")
+        print(f"| {part} | {len(some)} | {_score(some, kind.score):.3f} | {low:.3f} to {high:.3f} | {right:.3f} |")
     ours = list(dict.fromkeys(record["label"] for record in found["claims"]))
     counted = Counter((claim.gold, record["label"]) for claim, record in zip(drawn, found["claims"], strict=True))
     print(f"\n| people say | {' | '.join(ours)} |\n|---{'|---' * len(ours)}|")

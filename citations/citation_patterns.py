@@ -15,6 +15,7 @@ from typing import Literal
 
 from ..documents import Paper
 from ..documents.paper_names import family_name
+from ..text.words import one_line, without_accents
 from .checks.unicode_folding import Folded
 from .markers import SpanSet
 
@@ -87,15 +88,13 @@ class NamedSource:
 
     def is_named(self, authors: Sequence[str], others: bool, year: str) -> bool:
         """Whether "Lee and Gitter (2022)" names this source: its first author comes first, with its year or none."""
-        if not authors or not self.family_names:
+        if not authors or not self.family_names or not _same(authors[0], self.family_names[0]):
             return False
         if year[:4].isdigit() and self.year is not None and int(year[:4]) != self.year:
             return False
-        if not _same(authors[0], self.family_names[0]):
-            return False
         if any(not any(_same(author, name) for name in self.family_names[1:]) for author in authors[1:]):
             return False
-        return others or len(authors) == min(len(self.family_names), len(authors))
+        return others or len(authors) <= len(self.family_names)
 
 
 NamesAt = Callable[[int], Sequence[NamedSource]]
@@ -122,7 +121,16 @@ def name_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
     Built on first use: collecting the letters that can begin a name takes some milliseconds.
     """
-    capital = f"[{_letters_that_begin_names()}]"
+    # Letters that are not lower case: capitals, and scripts without case.
+    ranges: list[list[int]] = []
+    for point in range(0x41, 0xFFDD):
+        character = chr(point)
+        if character.isalpha() and not character.islower() and unicodedata.category(character) != "Lm":
+            if ranges and ranges[-1][1] == point - 1:
+                ranges[-1][1] = point
+            else:
+                ranges.append([point, point])
+    capital = f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in ranges)}]"
     leading = "|".join(sorted(re.escape(word.capitalize()) for word in _LEADING))
     word = rf"(?!(?:{leading})\b){capital}(?:[^\W\d_]|['-](?=[^\W\d_]))*"
     initials = rf"(?:{capital}\.[\s-]?){{1,4}}"
@@ -162,25 +170,7 @@ def _same(written: str, name: str) -> bool:
 
 
 def _comparable(name: str) -> str:
-    """A name without case, accents and punctuation."""
-    spread = unicodedata.normalize("NFKD", name.casefold())
-    letters = "".join(
-        " " if character in "-'’.{}~" else character for character in spread if not unicodedata.combining(character)
-    )
-    return " ".join(letters.split())
-
-
-def _letters_that_begin_names() -> str:
-    """Letters that are not lower case, as ranges of a character class: capitals and scripts without case."""
-    ranges: list[list[int]] = []
-    for point in range(0x41, 0xFFDD):
-        character = chr(point)
-        if character.isalpha() and not character.islower() and unicodedata.category(character) != "Lm":
-            if ranges and ranges[-1][1] == point - 1:
-                ranges[-1][1] = point
-            else:
-                ranges.append([point, point])
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+    return one_line(re.sub(r"[-'’.{}~]", " ", without_accents(name.casefold())))
 
 
 _KEY_CHARACTERS = r"(?:\{[^{}\s]*\}|[^\W][\w:.#$%&+?<>~/-]*)"
@@ -256,19 +246,6 @@ def citation_forms(
         yield "pandoc", match.start(), match.start() + len(match[0].rstrip(".,:;?"))
     for match in _LATEX.finditer(seen):
         yield "latex", *match.span()
-    yield from _numbers(view)
-    for match in _FOOTNOTE.finditer(seen):
-        if not view.in_code(view.starts[match.start()]):
-            yield "footnote", *match.span()
-    for match in _IDENTIFIER.finditer(seen):
-        yield "identifier", match.start(), match.start() + len(match[0].rstrip(".,:;?!'*_"))
-    yield from _keys(seen, known_keys)
-    yield from _authors(view, names_at)
-
-
-def _numbers(view: Folded) -> Iterator[tuple[CitationForm, int, int]]:
-    """`[12]` and superscripts, except intervals, indices and exponents."""
-    seen = view.text
     for match in _NUMERIC.finditer(seen):
         if not _is_interval_or_index(view, match):
             yield "numeric", *match.span()
@@ -279,6 +256,13 @@ def _numbers(view: Folded) -> Iterator[tuple[CitationForm, int, int]]:
         isotope = seen[match.end() : match.end() + 1].isalpha()  # ^125^I
         if not (exponent or isotope or seen.endswith("⁻", 0, match.start())):
             yield "superscript", *match.span()
+    for match in _FOOTNOTE.finditer(seen):
+        if not view.in_code(view.starts[match.start()]):
+            yield "footnote", *match.span()
+    for match in _IDENTIFIER.finditer(seen):
+        yield "identifier", match.start(), match.start() + len(match[0].rstrip(".,:;?!'*_"))
+    yield from _keys(seen, known_keys)
+    yield from _authors(view, names_at)
 
 
 def _is_interval_or_index(view: Folded, match: re.Match[str]) -> bool:
@@ -297,31 +281,25 @@ def _is_interval_or_index(view: Folded, match: re.Match[str]) -> bool:
 
 
 def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[CitationForm, int, int]]:
-    """Keys of the library, and words in the form of a key."""
-    for match in _KEY_SHAPE.finditer(seen):
-        yield "key", *match.span()
-    for match in _ALPHA_LABEL.finditer(seen):
-        yield "key", *match.span()
-    yield from (("key", start, end) for start, end in _known_keys(seen, known_keys))
+    for pattern in (_KEY_SHAPE, _ALPHA_LABEL):
+        for match in pattern.finditer(seen):
+            yield "key", *match.span()
     known = set(known_keys)
     for group in _GROUP.finditer(seen):
         items = [item.strip() for item in re.split(r"[;,]", group[0][1:-1])]
         if any(item in known or _KEY_SHAPE.fullmatch(item) or _BRACKETED_SHAPE.fullmatch(item) for item in items):
             yield "key", *group.span()
-
-
-def _known_keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Occurrences of library keys, also as part of a longer word, extended to the ends of that word."""
+    # Keys of the library also as part of a longer word, extended to the ends of that word.
     lowered = _lowered(seen)
     for literal in _literal_keys(tuple(known_keys)):
         start = lowered.find(literal)
         while start >= 0:
             end = start + len(literal)
-            while start > 0 and _in_word(seen[start - 1]):
+            while start > 0 and (seen[start - 1].isalnum() or seen[start - 1] in "_-"):
                 start -= 1
-            while end < len(seen) and _in_word(seen[end]):
+            while end < len(seen) and (seen[end].isalnum() or seen[end] in "_-"):
                 end += 1
-            yield start, end
+            yield "key", start, end
             start = lowered.find(literal, end)
 
 
@@ -333,19 +311,13 @@ def _literal_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _lowered(text: str) -> str:
-    """The text in lower case, with all positions unchanged."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
     return "".join(one if len(one.lower()) > 1 else one.lower() for one in text)
 
 
-def _in_word(character: str) -> bool:
-    return character.isalnum() or character in "_-"
-
-
 def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationForm, int, int]]:
-    """Citations by author and year, in brackets or in the sentence."""
     seen = view.text
     enclosed, narrative = name_patterns()
     passed: list[tuple[int, int]] = []

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from ..documents import Evidence
@@ -114,7 +115,7 @@ class Rendered:
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Map a span of the draft to the rendered text, without a mark directly after it."""
-        before = bisect_right(self.moves, end, key=_end_of)
+        before = bisect_right(self.moves, end, key=attrgetter("end"))
         while before and self.moves[before - 1].end == end and self.moves[before - 1].mark:
             before -= 1
         return self.moved(start), end + (self.moves[before - 1].shift if before else 0)
@@ -206,45 +207,28 @@ def show_group(
     ids: Sequence[str], evidence: Mapping[str, Evidence], style: CitationStyle, numbers: Mapping[str, int]
 ) -> str:
     """Render a group of markers in a style; `numbers` are the papers' numbers; unknown ids need a citation."""
-    cited = [evidence[identifier] for identifier in ids if identifier in evidence]
-    shown = _cite(cited, style, numbers) if cited else ""
-    return shown if len(cited) == len(ids) else f"{shown} {NEEDED}".strip()
+    by_key: dict[str, list[Evidence]] = {}  # each key is named once, with all its locations
+    for identifier in ids:
+        if item := evidence.get(identifier):
+            by_key.setdefault(item.key, []).append(item)
+    shown = _cite(by_key, style, numbers) if by_key else ""
+    return shown if evidence.keys() >= set(ids) else f"{shown} {NEEDED}".strip()
 
 
 def _moved(moves: Sequence[_Move], position: int) -> int:
-    before = bisect_right(moves, position, key=_end_of)
+    before = bisect_right(moves, position, key=attrgetter("end"))
     return position + (moves[before - 1].shift if before else 0)
-
-
-def _end_of(move: _Move) -> int:
-    return move.end
 
 
 def citation_of(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
     """The record of a citation."""
-    return Citation(
-        key=evidence.key,
-        page=evidence.page,
-        section=evidence.section,
-        evidence_id=evidence.id,
-        chunk_id=evidence.chunk_id,
-        quote=evidence.quote,
-        start=evidence.start,
-        end=evidence.end,
-        sentence=sentence,
-        verdict=verdict.label,
-        reason=verdict.reason,
-        decided_by=None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end),
-        number=number,
-        decided_by_spans=verdict.spans,
-    )
+    place = (evidence.key, evidence.page, evidence.section, evidence.id, evidence.chunk_id)
+    words = (evidence.quote, evidence.start, evidence.end, sentence)
+    decided = None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end)
+    return Citation(*place, *words, verdict.label, verdict.reason, decided, number, verdict.spans)
 
 
-def _cite(cited: Sequence[Evidence], style: CitationStyle, numbers: Mapping[str, int]) -> str:
-    """Render one group of adjacent markers; each key is named once, with all its locations."""
-    by_key: dict[str, list[Evidence]] = {}
-    for item in cited:
-        by_key.setdefault(item.key, []).append(item)
+def _cite(by_key: Mapping[str, Sequence[Evidence]], style: CitationStyle, numbers: Mapping[str, int]) -> str:
     if style == "key":
         return f"({'; '.join(by_key)})"
     if style == "numeric":  # `[1, p. 4; 3, pp. 2, 7]`, or `[1, 3]` where no source has pages
@@ -260,23 +244,19 @@ def _cite(cited: Sequence[Evidence], style: CitationStyle, numbers: Mapping[str,
             else:
                 commands[-1][1].append(key)
         return " ".join(rf"\cite{f'[{page}]' if page else ''}{{{','.join(keys)}}}" for page, keys in commands)
-    named = [_named(key, items, style) for key, items in by_key.items()]
+    named: list[str] = []
+    for key, items in by_key.items():  # `@key, p. 4` or `key, page 4`; the section if the source has no pages
+        quoted = (quoted_section(item.section) for item in items if item.page is None)
+        titles = list(dict.fromkeys(filter(None, quoted)))
+        if style == "pandoc":
+            # pandoc treats "in section" as plain text; with "sec." it would number and pluralise the title.
+            name, page, section = pandoc_key(key), _pages(items, "p. ", "pp. "), "in section "
+        else:
+            name, page = key, _pages(items, "page ", "pages ")
+            section = "section " if len(titles) < 2 else "sections "
+        place = page or (f"{section}{', '.join(titles)}" if titles else "")
+        named.append(f"{name}, {place}" if place else name)
     return f"[{'; '.join(named)}]"
-
-
-def _named(key: str, items: Sequence[Evidence], style: CitationStyle) -> str:
-    """`@key, p. 4` or `key, page 4`; the section if the source has no pages."""
-    titles = list(
-        dict.fromkeys(title for item in items if item.page is None and (title := quoted_section(item.section)))
-    )
-    if style == "pandoc":
-        # pandoc treats "in section" as plain text; with "sec." it would number and pluralise the title.
-        name, page, section = pandoc_key(key), _pages(items, "p. ", "pp. "), "in section "
-    else:
-        name, page = key, _pages(items, "page ", "pages ")
-        section = "section " if len(titles) < 2 else "sections "
-    place = page or (f"{section}{', '.join(titles)}" if titles else "")
-    return f"{name}, {place}" if place else name
 
 
 def pandoc_key(key: str) -> str:
@@ -285,7 +265,6 @@ def pandoc_key(key: str) -> str:
 
 
 def _pages(items: Sequence[Evidence], one: str, several: str) -> str:
-    """The pages of the items after the word for `one` or `several`; empty without pages."""
     pages = sorted({item.page for item in items if item.page is not None})
     return f"{one if len(pages) == 1 else several}{', '.join(map(str, pages))}" if pages else ""
 

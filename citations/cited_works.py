@@ -7,7 +7,7 @@ experiment and the texts that are checked are all read here.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -20,6 +20,7 @@ LATEX_CITATION: Final = (
     r"\\[A-Za-z]*cite[A-Za-z]*\*?(?:\[(?P<place>[^\[\]]{0,200})\])?(?:\[[^\[\]]{0,200}\])?\{(?P<keys>[^{}]{1,400})\}"
 )
 _LATEX_KEYS: Final = re.compile(r"\{([^{}]{1,400})\}")
+_LATEX_NARRATIVE: Final = re.compile(r"\\(?:[Tt]extcite|[Cc]itet|[Cc]iteauthor)")
 _NUMBERS: Final = re.compile(r"\s*\d{1,4}[a-d]?(?:\s*(?:[,;\u2013-]|and|to|&)+\s*\d{1,4}[a-d]?)*\s*")
 _LOCATOR: Final = re.compile(
     r"(?:pp?\.?|pages?|sec(?:tions?)?\.?|in section|ch(?:ap(?:ter)?)?\.?|fig(?:ure)?\.?|tab(?:le)?\.?)\b.*"
@@ -82,9 +83,11 @@ def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark
             continue
         words = view.text[start:end]
         works, narrative = _parse(form, words, known)
+        if form == "pandoc" and narrative:  # `@key`, perhaps with a locator in brackets behind it
+            if behind := _NARRATIVE_LOCATOR.match(view.text, end, end + 80):
+                works = tuple(replace(work, pages=pages_in(behind["place"])) for work in works)
+            end = behind.end() if behind else start + len(words.rstrip(".,:;?!"))
         if works:
-            if form == "pandoc" and not words.startswith(("[", "(")):
-                works, end = _with_locator(view.text, works, end)
             found.append(CitationMark(form, *view.span(start, end), works, narrative))
     apart: list[CitationMark] = []
     for mark in found:  # of two that overlap, the longer one
@@ -100,27 +103,18 @@ def _parse(form: CitationForm, words: str, known: Collection[str]) -> tuple[tupl
     bracketed = words[:1] in ("[", "(")
     inside = words.strip("[]()") if bracketed else words
     if form == "pandoc":
-        return tuple(_pandoc_works(inside)), not bracketed
+        found = [(part, match) for part in inside.split(";") for match in _AT_KEY.finditer(part)]
+        keys = [(match[1] or match[2].rstrip(".,:;?!"), pages_in(part[match.end() :])) for part, match in found]
+        return tuple(CitedWork(key, pages=at) for key, at in keys if not _CROSS_REFERENCE.match(key)), not bracketed
     if form == "latex":
-        keys = (key.strip() for match in _LATEX_KEYS.finditer(words) for key in match[1].split(","))
-        return tuple(CitedWork(key) for key in keys if key), bool(
-            re.match(r"\\(?:[Tt]extcite|[Cc]itet|[Cc]iteauthor)", words)
-        )
+        named = (key.strip() for match in _LATEX_KEYS.finditer(words) for key in match[1].split(","))
+        return tuple(CitedWork(key) for key in named if key), _LATEX_NARRATIVE.match(words) is not None
     if form in ("numeric", "superscript"):
         digits = re.sub(r"[^\d,;\s\u2013-]|textsuperscript", "", inside.translate(_SMALL_DIGITS))
         return tuple(CitedWork(number=number) for number in expand_numbers(digits)), False
     if form == "key":
         return tuple(parse_keys(inside, known)) if bracketed else (), False
-    named = parse_keys(inside, known) if bracketed else []
-    return tuple(named or find_author_year_works(words)), not bracketed
-
-
-def _pandoc_works(inside: str) -> Iterator[CitedWork]:
-    for part in inside.split(";"):
-        for match in _AT_KEY.finditer(part):
-            key = match[1] or match[2].rstrip(".,:;?!")
-            if not _CROSS_REFERENCE.match(key):
-                yield CitedWork(key, pages=pages_in(part[match.end() :]))
+    return tuple((bracketed and parse_keys(inside, known)) or find_author_year_works(words)), not bracketed
 
 
 def find_author_year_works(words: str) -> list[CitedWork]:
@@ -167,14 +161,6 @@ def pages_in(locator: str) -> frozenset[int]:
     """The pages that a locator names; empty if it names none."""
     found = _PAGE.search(locator[:200])
     return frozenset(expand_numbers(found[1].strip(" ,\u2013-"))) if found else frozenset()
-
-
-def _with_locator(seen: str, works: tuple[CitedWork, ...], end: int) -> tuple[tuple[CitedWork, ...], int]:
-    """Extend `@key` by the locator that follows it in brackets."""
-    behind = _NARRATIVE_LOCATOR.match(seen, end, end + 80)
-    if behind is None:
-        return works, end - (len(seen[:end]) - len(seen[:end].rstrip(".,:;?!")))
-    return tuple(replace(work, pages=pages_in(behind["place"])) for work in works), behind.end()
 
 
 def _joined(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:

@@ -8,7 +8,6 @@ taken from the extra, and pandoc always receives an independent style.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -109,9 +108,7 @@ def _read(path: Path) -> tuple[str, Element]:
     try:
         # As pandoc will read it, whatever encoding the file declares.
         text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
-        parser: ElementTree.XMLParser = ElementTree.XMLParser(target=_Builder())
-        parser.feed(text)
-        root: Element = parser.close()
+        root: Element = ElementTree.XML(text, ElementTree.XMLParser(target=_Builder()))
         _check(root)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or type(error).__name__}).") from error
@@ -154,7 +151,6 @@ class _Builder(ElementTree.TreeBuilder):
 
 
 def _parent(root: Element) -> str | None:
-    """The URL of a dependent style's parent."""
     links = (link.get("href", "") for link in root.iter() if link.get("rel") == "independent-parent")
     return next(links, None)
 
@@ -169,33 +165,27 @@ def _check(root: Element) -> None:
     for element in root.iter(f"{_CSL}macro"):
         if macros.setdefault(name := element.get("name", ""), element) is not element:
             raise _StyleRefusedError(f"has two macros named {name!r}")
-    sizes = _Sizes(macros)
-    for name in macros:
-        sizes.of_macro(name, 0)
-    if sum(sizes.of(element, 0) for element in root if element.tag != f"{_CSL}macro") > _MOST_PARTS:
-        raise _StyleRefusedError(f"expands to more than {_MOST_PARTS:,} parts for one reference")
+    known: dict[str, int] = {}  # the size of each macro
+    inside: list[str] = []
 
-
-class _Sizes:
-    """Counts the parts that an element expands to for one reference, with macros, taking one branch of each choice."""
-
-    def __init__(self, macros: Mapping[str, Element]) -> None:
-        self._macros = macros
-        self._known: dict[str, int] = {}
-        self._inside: list[str] = []
-
-    def of(self, element: Element, level: int) -> int:
+    def size(element: Element, level: int) -> int:
+        """How many parts an element expands to for one reference, taking one branch of each choice."""
         if level > _MOST_LEVELS:
             raise _StyleRefusedError(f"expands to more than {_MOST_LEVELS} levels")
-        parts = [self.of(child, level + 1) for child in element]
+        parts = [size(child, level + 1) for child in element]
         own = max(parts, default=0) if element.tag == f"{_CSL}choose" else sum(parts)
-        return 1 + own + self.of_macro(element.get("macro", ""), level + 1)
+        return 1 + own + size_of_macro(element.get("macro", ""), level + 1)
 
-    def of_macro(self, name: str, level: int) -> int:
-        if name in self._inside:
+    def size_of_macro(name: str, level: int) -> int:
+        if name in inside:
             raise _StyleRefusedError(f"has a macro that calls itself, {name!r}")
-        if name not in self._known and name in self._macros:
-            self._inside.append(name)
-            self._known[name] = self.of(self._macros[name], level)
-            self._inside.pop()
-        return self._known.get(name, 0)
+        if name not in known and name in macros:
+            inside.append(name)
+            known[name] = size(macros[name], level)
+            inside.pop()
+        return known.get(name, 0)
+
+    for name in macros:
+        size_of_macro(name, 0)
+    if sum(size(element, 0) for element in root if element.tag != f"{_CSL}macro") > _MOST_PARTS:
+        raise _StyleRefusedError(f"expands to more than {_MOST_PARTS:,} parts for one reference")

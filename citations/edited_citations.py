@@ -100,7 +100,14 @@ class CitableEvidence:
             keys = [key.strip() for key in match["keys"].split(",")]
             return [(key, pages) for key in keys] if all(key in self._held for key in keys) else []
         inside = match["square"] or match["round"]
-        if match["square"] and self.style == "numeric" and (cited := _numbered(inside)):
+        located = [(part, _LOCATED.fullmatch(part)) for part in inside.split(";")]
+        if match["square"] and self.style == "numeric" and all(at or is_number_list(part) for part, at in located):
+            # "1, p. 4; 3": numbers, each with its pages
+            cited = [
+                (number, pages_in(part) if at else frozenset[int]())
+                for part, at in located
+                for number in ([int(at[1])] if at else expand_numbers(part))
+            ]
             valid = all(1 <= number <= len(self.numbering) for number, _ in cited)
             return [(self.numbering[number - 1], pages) for number, pages in cited] if valid else []
         return [(work.key, work.pages) for work in parse_keys(inside, self._held)]
@@ -125,15 +132,3 @@ class CitableEvidence:
             return len(said.intersection(_WORD.findall(f"{item.quote} {item.summary}".casefold())))
 
         return [item.id for item in sorted(own, key=lambda item: (-shared(item), item.id))[:_MOST]]
-
-
-def _numbered(inside: str) -> list[tuple[int, frozenset[int]]]:
-    """The numbers in "1, p. 4; 3", each with its pages; empty if these are not numbers of references."""
-    cited: list[tuple[int, frozenset[int]]] = []
-    for part in inside.split(";"):
-        located = _LOCATED.fullmatch(part)
-        if not located and not is_number_list(part):
-            return []
-        numbers = [int(located[1])] if located else expand_numbers(part)
-        cited += [(number, pages_in(part) if located else frozenset()) for number in numbers]
-    return cited

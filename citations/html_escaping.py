@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 # The start of a CommonMark tag, comment, processing instruction or declaration, or of a non-web autolink. `a<b` does
@@ -39,39 +38,25 @@ def inert_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
     Words of sources and identifiers stay exact; records that are already escaped stay unchanged.
     """
-    moves = _Moves.of(str(record.get("text", "")))
-    placed = {name: [_inert(_moved(item, moves)) for item in record[name]] for name in _WITH_SPANS if name in record}
-    return {name: value if name in _PARTS else _inert_field(name, value) for name, value in record.items()} | placed
+    text = str(record.get("text", ""))
+    after, without_tags = inert(text), _LIVE.sub(_ENTITY, text)
+    tags = [match.start() for match in _LIVE.finditer(text)]
+    links = [match.start() for match in _SCRIPT.finditer(without_tags)]
 
+    def moved(position: int) -> int:
+        behind_tags = position + (len(_ENTITY) - 1) * bisect_left(tags, position)
+        return behind_tags + bisect_left(links, behind_tags)
 
-@dataclass(frozen=True, slots=True)
-class _Moves:
-    """A text before and after escaping, with the positions where it grew."""
+    def placed(item: Mapping[str, Any]) -> dict[str, Any]:
+        start, end = item["start"], item["end"]
+        if start is None:
+            return dict(item)
+        here = slice(moved(start), moved(end))
+        words = {name: after[here] for name in ("text", "citation") if item.get(name) == text[start:end]}
+        return {**item, **words, "start": here.start, "end": here.stop}
 
-    before: str
-    after: str
-    tags: tuple[int, ...]
-    links: tuple[int, ...]  # positions of tags in the text that are already escaped
-
-    @classmethod
-    def of(cls, text: str) -> _Moves:
-        without_tags = _LIVE.sub(_ENTITY, text)
-        tags = tuple(match.start() for match in _LIVE.finditer(text))
-        return cls(text, inert(text), tags, tuple(match.start() for match in _SCRIPT.finditer(without_tags)))
-
-    def __call__(self, position: int) -> int:
-        moved = position + (len(_ENTITY) - 1) * bisect_left(self.tags, position)
-        return moved + bisect_left(self.links, moved)
-
-
-def _moved(item: Mapping[str, Any], moves: _Moves) -> dict[str, Any]:
-    """A record with its span and quoted words adjusted to the new text."""
-    start, end = item["start"], item["end"]
-    if start is None:
-        return dict(item)
-    here = slice(moves(start), moves(end))
-    words = {name: moves.after[here] for name in ("text", "citation") if item.get(name) == moves.before[start:end]}
-    return {**item, **words, "start": here.start, "end": here.stop}
+    lists = {name: [_inert(placed(item)) for item in record[name]] for name in _WITH_SPANS if name in record}
+    return {name: value if name in _PARTS else _inert_field(name, value) for name, value in record.items()} | lists
 
 
 def _inert(value: Any) -> Any:

@@ -44,8 +44,9 @@ _BEHIND_STOP = re.compile(
 )
 _CLOSES = re.compile("[\"'\u201d\u2019]")
 _ABBREVIATED = re.compile(r"(?:\b(?:al|e\.g|i\.e|cf|vs|etc|approx|ca|Fig|Figs|Eq|Eqs|Dr|St|Jr)|\b[A-Z])$")
-_QUOTE = re.compile(r"(?P<opens>(?<![^\s(\[\u2014-])\"(?=\S))|\"")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_PAIRS = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»")
+_STRAIGHT = re.compile(r"(?<![^\s(\[\u2014\u2013-])\"(?=\S)[^\"]*\"")  # directional: the inch mark in 5" opens nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,19 @@ def normalise_markers(text: str) -> str:
     """Rewrite every marker as `[E3]`, side by side, inside its sentence. Idempotent."""
     text = _SURROGATE.sub("\ufffd", text)  # a lone surrogate from a model's JSON, which no file could store
     for _ in range(8):  # nested brackets settle in two or three rounds
-        normal = _move_before_stops(_fix_spacing(_DRESSED.sub(r"\2", _rewrite(text))))
+        view = fold(text)
+        edits: list[tuple[int, int, str]] = []
+        for match in _WRITTEN.finditer(view.text):
+            start, end = view.span(match.start(), match.end())
+            ids: list[int] = []
+            for item in _ITEM.finditer(_LOCATED.sub("", match[0].partition("(#")[0])):
+                number = int(item["number"])
+                if item["to"] and ids and 0 < number - ids[-1] <= _LONGEST_RANGE:  # `E1-E3` names three
+                    ids.extend(range(ids[-1] + 1, number))
+                ids.append(number)
+            if ids and not (edits and start < edits[-1][1]) and not MARKER.fullmatch(text[start:end]):
+                edits.append((start, end, "".join(f"[E{number}]" for number in dict.fromkeys(ids))))
+        normal = _move_before_stops(_fix_spacing(_DRESSED.sub(r"\2", replace_spans(text, edits))))
         if normal == text:
             break
         text = normal
@@ -78,20 +91,31 @@ def marker_ids(text: str) -> tuple[str, ...]:
 def sentences(text: str) -> Sequence[CitedSentence]:
     """All sentences of a normalised draft; a full stop inside a quotation does not end a sentence."""
     joined: list[tuple[int, int]] = []
-    quotation = _Quotation(text)
+    quoted = SpanSet(quotation_spans(text))
     for start, end in sentence_spans(text):
-        if joined and quotation.goes_on(joined[-1][1], start):
+        if joined and joined[-1][1] < start and quoted.holds(joined[-1][1]):
             joined[-1] = (joined[-1][0], end)
         else:
             joined.append((start, end))
-            quotation.forget()
-        quotation.read(start if joined[-1][0] == start else quotation.read_to, end)
     return tuple(CitedSentence(text[start:end], start, end, marker_ids(text[start:end])) for start, end in joined)
 
 
-def sentences_with_markers(text: str) -> list[CitedSentence]:
-    """The sentences of a normalised draft that cite evidence."""
-    return [sentence for sentence in sentences(text) if sentence.ids]
+def sentence_at(text: str, position: int) -> CitedSentence | None:
+    """The last sentence of a normalised draft that begins at or before a position."""
+    placed = sentences(text)
+    index = bisect_right(placed, position, key=lambda sentence: sentence.start) - 1
+    return placed[index] if index >= 0 else None
+
+
+def quotation_spans(text: str) -> list[tuple[int, int]]:
+    """Spans of the quotations within a paragraph, with their marks; unclosed marks are ignored."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for blank in [*_BLANK_LINE.finditer(text), None]:
+        end = blank.start() if blank else len(text)
+        spans += [match.span() for pattern in (_PAIRS, _STRAIGHT) for match in pattern.finditer(text, start, end)]
+        start = blank.end() if blank else end
+    return spans
 
 
 def marker_groups(text: str) -> list[tuple[int, int, tuple[str, ...]]]:
@@ -159,31 +183,7 @@ def papers_at_end(sentence: CitedSentence, keys: Mapping[str, str]) -> frozenset
     return papers if len(papers) == 1 or len(groups) == 1 else None
 
 
-def _rewrite(text: str) -> str:
-    """Rewrite all forms of markers as `[E3][E5]`."""
-    view = fold(text)
-    edits: list[tuple[int, int, str]] = []
-    for match in _WRITTEN.finditer(view.text):
-        start, end = view.span(match.start(), match.end())
-        ids = _ids(match[0])
-        if ids and not (edits and start < edits[-1][1]) and not MARKER.fullmatch(text[start:end]):
-            edits.append((start, end, "".join(f"[{identifier}]" for identifier in ids)))
-    return replace_spans(text, edits)
-
-
-def _ids(written: str) -> list[str]:
-    """The ids named by a group; `E1-E3` names three."""
-    ids: list[int] = []
-    for item in _ITEM.finditer(_LOCATED.sub("", written.partition("(#")[0])):
-        number = int(item["number"])
-        if item["to"] and ids and 0 < number - ids[-1] <= _LONGEST_RANGE:
-            ids.extend(range(ids[-1] + 1, number))
-        ids.append(number)
-    return [f"E{number}" for number in dict.fromkeys(ids)]
-
-
 def _fix_spacing(text: str) -> str:
-    """Put markers side by side, with one blank before them."""
 
     def space(match: re.Match[str]) -> str:
         ids = "".join(f"[{identifier}]" for identifier in marker_ids(match[1]))
@@ -211,47 +211,6 @@ def _move_before_stops(text: str) -> str:
         return f"{close} {group}{stop}"
 
     return _BEHIND_STOP.sub(move, text)
-
-
-class _Quotation:
-    """Tracks whether a quotation opened in a sentence is still open at its end and closes within the paragraph.
-
-    Each character is read once, however many full stops a quotation contains.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._blanks = [match.start() for match in _BLANK_LINE.finditer(text)]
-        self._ends: dict[int, tuple[int, int]] = {}  # by end of paragraph, its last marks that can close a quotation
-        self.read_to = 0
-        self.forget()
-
-    def forget(self) -> None:
-        """Start a new sentence."""
-        self._straight = False
-        self._curly = 0
-
-    def read(self, start: int, end: int) -> None:
-        """Read the next part of the sentence."""
-        for match in _QUOTE.finditer(self._text, start, end):
-            # By direction, not by count: the inch mark in 5" does not open a quotation.
-            self._straight = match["opens"] is not None
-        self._curly += self._text.count("\u201c", start, end) - self._text.count("\u201d", start, end)
-        self.read_to = end
-
-    def goes_on(self, end: int, start: int) -> bool:
-        """Whether the text at `start` continues the sentence that ended at `end`."""
-        if not self._straight and self._curly <= 0:
-            return False
-        index = bisect_left(self._blanks, end)
-        paragraph = self._blanks[index] if index < len(self._blanks) else len(self._text)
-        if paragraph < start:
-            return False
-        if paragraph not in self._ends:
-            ends = (self._text.rfind(mark, start, paragraph) for mark in '"\u201d')
-            self._ends[paragraph] = (next(ends), next(ends))
-        straight, curly = self._ends[paragraph]
-        return (self._straight and straight >= start) or (self._curly > 0 and curly >= start)
 
 
 _LONGEST_LINE: Final = 10_000  # characters; a heading or list item is not looked for further back

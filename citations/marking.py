@@ -57,7 +57,16 @@ class MarkedSentence:
 def marked_sentences(text: str, findings: Sequence[Finding]) -> list[MarkedSentence]:
     """The failing sentences of a normalised text, including those that already contain a mark, in order."""
     found = sentences(text)
-    failing = _by_sentence(text, found, findings)
+    starts = [sentence.start for sentence in found]
+    failing: dict[int, list[Finding]] = {}  # by index of their sentence
+    for finding in findings:
+        if finding.rule not in MARKS or not finding.span:
+            continue
+        start, end = finding.span
+        for index in range(max(0, bisect_right(starts, start) - 1), bisect_left(starts, end)):
+            shared = text[max(start, found[index].start) : min(end, found[index].end)]
+            if any(map(str.isalnum, shared)):
+                failing.setdefault(index, []).append(finding)
     marked = []
     for index, sentence in enumerate(found):
         here = failing.get(index, [])
@@ -91,23 +100,17 @@ def leave_out(text: str, marked: Sequence[MarkedSentence]) -> str:
 
 def without_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """The text without these spans and the blocks that they leave empty."""
-    text = _without_empty_headings(_TABLE.sub(_rows_of_table, "".join(_lines_without(text, spans))))
-    return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", text).strip()
-
-
-def _by_sentence(text: str, found: Sequence[CitedSentence], findings: Sequence[Finding]) -> Mapping[int, list[Finding]]:
-    """The findings to mark, by index of their sentence."""
-    starts = [sentence.start for sentence in found]
-    failing: dict[int, list[Finding]] = {}
-    for finding in findings:
-        if finding.rule not in MARKS or not finding.span:
+    kept: list[str] = []
+    below = 0  # the level of the next heading, 7 for text; a heading stays only if its level is lower
+    for line in reversed(_TABLE.sub(_rows_of_table, "".join(_lines_without(text, spans))).splitlines()):
+        heading = _HEADING.match(line)
+        if heading and below <= len(heading[1]):
             continue
-        start, end = finding.span
-        for index in range(max(0, bisect_right(starts, start) - 1), bisect_left(starts, end)):
-            shared = text[max(start, found[index].start) : min(end, found[index].end)]
-            if any(map(str.isalnum, shared)):
-                failing.setdefault(index, []).append(finding)
-    return failing
+        if heading or line.strip():
+            below = len(heading[1]) if heading else 7
+        kept.append(line)
+    text = "\n".join(reversed(kept))
+    return re.sub(r"\n[ \t]*(?:\n[ \t]*)+\n", "\n\n", text).strip()
 
 
 def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
@@ -135,17 +138,3 @@ def _rows_of_table(block: re.Match[str]) -> str:
     rows = block[0].strip().splitlines()
     rule = next((place for place, row in enumerate(rows) if _RULE_OF_TABLE.fullmatch(row)), None)
     return block[0] if rule is None or (rule == 1 and len(rows) > 2) else ""
-
-
-def _without_empty_headings(text: str) -> str:
-    """The text without headings of empty sections."""
-    kept: list[str] = []
-    below = 0  # the level of the next heading, 7 for text; a heading stays only if its level is lower
-    for line in reversed(text.splitlines()):
-        heading = _HEADING.match(line)
-        if heading and below <= len(heading[1]):
-            continue
-        if heading or line.strip():
-            below = len(heading[1]) if heading else 7
-        kept.append(line)
-    return "\n".join(reversed(kept))

@@ -14,13 +14,9 @@ from typing import Final
 from ..documents.marker_escaping import as_written
 from ..documents.plain_text import REFERENCES
 from .checks.unicode_folding import fold
-from .markers import MARKER
+from .markers import MARKER, quotation_spans
 
 _FEWEST_WORDS: Final = 5  # of a quotation; fewer may be a name, or a citation alone
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
-_PAIRS = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»")
-# Directional, so that the inch mark in 5" does not open a quotation.
-_STRAIGHT = re.compile(r"(?<![^\s(\[\u2014\u2013-])\"(?=\S)[^\"]*\"")
 _BLOCK = re.compile(r"(?m)^[ \t]*>.*$")
 _OMITTED = re.compile(r"\[?(?:…|\.\.\.|\. \. \.)\]?")
 _WORD = re.compile(r"[^\W_]+")
@@ -30,14 +26,7 @@ _EDGES: Final = ".,;:!?-()[]"
 
 def quoted_spans(text: str) -> list[tuple[int, int]]:
     """Spans of quotations including their marks, and of quoted lines (`> ...`); unclosed marks are ignored."""
-    spans: list[tuple[int, int]] = []
-    start = 0
-    for blank in [*_BLANK_LINE.finditer(text), None]:
-        end = blank.start() if blank else len(text)
-        for pattern in (_PAIRS, _STRAIGHT, _BLOCK):
-            spans += [match.span() for match in pattern.finditer(text, start, end)]
-        start = blank.end() if blank else end
-    return sorted(spans)
+    return sorted([*quotation_spans(text), *(match.span() for match in _BLOCK.finditer(text))])
 
 
 def verbatim_spans(text: str, passages: Iterable[str]) -> list[tuple[int, int]]:
@@ -71,7 +60,6 @@ def _in_order(parts: Sequence[str], said: str) -> bool:
 
 
 def _cuts_number(said: str, at: int) -> bool:
-    """Whether the position lies inside a number such as 0.41."""
     before, after = said[max(0, at - 2) : at], said[at : at + 1]
     return after.isdigit() and (before[-1:].isdigit() or (before[-1:] in (".", ",") and before[:1].isdigit()))
 
@@ -89,5 +77,4 @@ def _wordings(passage: str) -> tuple[str, str]:
 
 
 def _bare(words: str) -> str:
-    """The words without white space and typographic marks."""
     return _SET.sub("", fold(words).text).casefold()

@@ -203,7 +203,6 @@ def _corrected(bibtex: str) -> str:
 
 
 def _readable(body: str) -> str:
-    """An entry of pandoc's list as one line of markdown."""
     return _LABEL.sub("", one_line(unescape_html(_SPAN.sub("", _DIV.sub(" ", body)))))
 
 
@@ -228,17 +227,12 @@ def numbered_list(references: Iterable[Mapping[str, Any]]) -> str:
     lines: list[str] = []
     for reference in references:
         title = shorten(str(reference["title"]), _TITLE) or reference["key"]
-        byline = escaped(_byline(reference)).rstrip(".")
+        names = [family_name(author) for author in reference["authors"]]
+        if names and reference["authors"][0] in reference.get("text", ""):
+            names[0] = reference["authors"][0]  # a group, which is named in full as in the reference
+        who = names[0] + " et al." if len(names) > 2 else " and ".join(names)
+        byline = escaped(f"{who} {reference['year'] or 'n.d.'}".strip()).rstrip(".")
         lines.append(f"- **[{reference['label']}]** {byline}. {escaped(title)} ({escaped(reference['key'])})")
         if places := places_line(reference.get("places", ())):
             lines.append(f"  - {places}")
     return "\n".join(lines)
-
-
-def _byline(reference: Mapping[str, Any]) -> str:
-    """`Smith et al. 2024`; a group author is named in full, as in the reference."""
-    names = [family_name(author) for author in reference["authors"]]
-    if names and reference["authors"][0] in reference.get("text", ""):
-        names[0] = reference["authors"][0]
-    who = names[0] + " et al." if len(names) > 2 else " and ".join(names)
-    return f"{who} {reference['year'] or 'n.d.'}".strip()

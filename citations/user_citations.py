@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -33,6 +33,7 @@ _IN_SHORT: Final = frozenset(
 ) | {"paper_concept.description", "hypothesis.description"}
 # A URL that identifies a work rather than a repository or home page.
 _WORK = re.compile(r"\b10\.\d{4,9}/|arxiv|pmc?i?d|PMC\d|ISBN", re.IGNORECASE)
+_TEXT_FIELDS: Final = ("experimental_plan", "results", "reasoning", "verdict", "summary")
 _WORDS_MOST: Final = 4_000  # characters of a statement to search for in a text
 
 
@@ -64,8 +65,16 @@ class UserCitation:
 
 def citing_statements(experiment: Experiment, known_keys: Sequence[str] = ()) -> list[CitingStatement]:
     """The statements of the experiment's prose that contain a citation, in the order of its fields."""
-    keys = frozenset(known_keys)
-    return [item for field, text in _prose(experiment) for item in _citing(field, text, keys)]
+    keys, concept, hypothesis = frozenset(known_keys), experiment.paper_concept, experiment.hypothesis
+    prose = [
+        ("paper_concept.description", concept.description),
+        *((f"paper_concept.open_questions[{place}]", text) for place, text in enumerate(concept.open_questions)),
+        ("hypothesis.description", hypothesis.description),
+        ("hypothesis.method_combination", hypothesis.method_combination),
+        *((name, getattr(experiment, name)) for name in _TEXT_FIELDS),
+        *((f"plots[{place}].caption", plot.caption) for place, plot in experiment.found_plots()),
+    ]
+    return [item for field, text in prose for item in _citing(field, text, keys)]
 
 
 def insert_user_statements(
@@ -82,8 +91,17 @@ def insert_user_statements(
     existing = plain_wording(as_written("\n\n".join([text, *earlier])))
     for item in citing_statements(experiment, known_keys):
         here = any(item.field == field or item.field.startswith(f"{field}[") for field in SECTIONS[kind].stated)
-        if here and plain_wording(as_written(item.text)) not in existing:
-            text = _insert(text, item)
+        if not here or plain_wording(as_written(item.text)) in existing:
+            continue
+        paragraphs, wanted = text.split("\n\n"), set(plain_wording(item.text).split())
+        shared = [len(wanted & set(plain_wording(paragraph).split())) for paragraph in paragraphs]
+        place = shared.index(max(shared))
+        words = item.text if item.block or item.text[-1:] in ".?!" else f"{item.text.rstrip(';:,')}."
+        if item.block or paragraphs[place].lstrip()[:1] in ("|", "#", "-", "*", ">", "`"):
+            paragraphs.insert(place + 1, words)
+        else:
+            paragraphs[place] = f"{paragraphs[place].rstrip()} {words}"
+        text = "\n\n".join(paragraphs)
     failed = failed_statement(kind, experiment)
     return text if not failed or plain_wording(failed) in existing else f"{failed}\n\n{text}"
 
@@ -156,20 +174,6 @@ def find_user_citations(text: str, experiment: Experiment, papers: Sequence[Pape
     return [found[at] for at in sorted(found)]
 
 
-def _prose(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """The prose fields, with their paths."""
-    concept, hypothesis = experiment.paper_concept, experiment.hypothesis
-    yield "paper_concept.description", concept.description
-    for number, question in enumerate(concept.open_questions):
-        yield f"paper_concept.open_questions[{number}]", question
-    yield "hypothesis.description", hypothesis.description
-    yield "hypothesis.method_combination", hypothesis.method_combination
-    for name in ("experimental_plan", "results", "reasoning", "verdict", "summary"):
-        yield name, getattr(experiment, name)
-    for place, plot in experiment.found_plots():
-        yield f"plots[{place}].caption", plot.caption
-
-
 @lru_cache(maxsize=256)
 def _citing(field: str, text: str, known_keys: frozenset[str]) -> tuple[CitingStatement, ...]:
     found: list[CitingStatement] = []
@@ -186,21 +190,6 @@ def _citing(field: str, text: str, known_keys: frozenset[str]) -> tuple[CitingSt
             if here:
                 found.append(CitingStatement(field, as_text(block.text[start:end]), here, not flowing))
     return tuple(found)
-
-
-def _insert(text: str, item: CitingStatement) -> str:
-    paragraphs = text.split("\n\n") if text else []
-    wanted = set(plain_wording(item.text).split())
-    shared = [len(wanted & set(plain_wording(paragraph).split())) for paragraph in paragraphs]
-    place = max(range(len(shared)), key=lambda n: shared[n], default=None)
-    words = item.text if item.block or item.text[-1:] in ".?!" else f"{item.text.rstrip(';:,')}."
-    if place is None:
-        return words
-    if item.block or paragraphs[place].lstrip()[:1] in ("|", "#", "-", "*", ">", "`"):
-        paragraphs.insert(place + 1, words)
-    else:
-        paragraphs[place] = f"{paragraphs[place].rstrip()} {words}"
-    return "\n\n".join(paragraphs)
 
 
 def _keys(citation: str, papers: Sequence[Paper]) -> tuple[str, ...]:

@@ -37,21 +37,15 @@ _BETWEEN_NAMES = frozenset({"and", "und", "et", "al", "others"})
 class LibraryReader(Protocol):
     """The part of a library needed for verification."""
 
-    def paper(self, key: str) -> Paper | None:
-        """The paper with this key, if the library has it."""
-        ...
+    def paper(self, key: str) -> Paper | None: ...
 
-    def keys(self) -> Collection[str]:
-        """The keys of all papers."""
-        ...
+    def keys(self) -> Collection[str]: ...
 
     def passages(self, key: str) -> Sequence[str]:
         """The texts of a paper's chunks; empty if the library does not have it."""
-        ...
 
     def chunk(self, chunk_id: str) -> tuple[str, str] | None:
         """The key and text of a chunk; None if no chunk has this id."""
-        ...
 
 
 class TextCheck:
@@ -61,16 +55,9 @@ class TextCheck:
     """
 
     def __init__(
-        self,
-        part: Mapping[str, Any],
-        shelf: LibraryReader,
-        wrong: Callable[[str], None],
-        experiment: Experiment | None = None,
+        self, part: Mapping[str, Any], shelf: LibraryReader, wrong: Callable[[str], None], experiment: Experiment
     ) -> None:
-        self._part = part
-        self._shelf = shelf
-        self._wrong = wrong
-        self._experiment = experiment or Experiment()
+        self._part, self._shelf, self._wrong, self._experiment = part, shelf, wrong, experiment
         self._citable = CitableEvidence.of_record(part)
         self._key_of = {item.id: item.key for item in self._citable.evidence}
         self._details = find_details(self._citable.marked_text(part["text"]))
@@ -109,11 +96,17 @@ class TextCheck:
         self._check_foreign(changed)
         self._check_quotes(found)
         self._check_numbers(self._marked(text))
-        self._check_labels(labels)
+        for label, key in dict.fromkeys(labels):
+            # The visible citation names the cited paper's authors and year, not only its link target.
+            entry = next((item for item in self._part["references"] if item["key"] == key), None)
+            said = " ".join([entry["text"], *entry.get("authors", ())]).casefold() if entry else ""
+            names = set(_NAME_WORD.findall(label.casefold())) - _BETWEEN_NAMES
+            strange = sorted(name for name in names if name not in said)
+            if strange:
+                self._wrong(f"{_named(label)} links to {key}, whose reference does not contain {', '.join(strange)}")
 
     @cached_property
     def _cited_words(self) -> dict[str, set[str]]:
-        """The keys in the citation records of each sentence, by the sentence's words."""
         keys: dict[str, set[str]] = {}
         for citation in self._part["citations"]:
             keys.setdefault(_bare(self._marked(citation["sentence"])), set()).add(citation["key"])
@@ -125,18 +118,14 @@ class TextCheck:
         found = [item for item in sentences(marked) if _bare(item.text)]
         for place in range(len(found) - 2, -1, -1):
             item, following = found[place], found[place + 1]
-            apart = item.ids or "\n" in marked[item.end : following.start]
-            if not apart and self._keys(following) and self._is_covered(item, following):
+            if item.ids or "\n" in marked[item.end : following.start] or not self._keys(following):
+                continue
+            known = self._cited_words.get(_bare(item.text))
+            if known is None and _bare(item.text) not in self._before:  # changed: the one that stood there counts
+                known = self._cited_words.get(self._before.get(_bare(following.text), ""))
+            if known == self._keys(following):
                 found[place] = replace(item, ids=following.ids)
         return found
-
-    def _is_covered(self, item: CitedSentence, following: CitedSentence) -> bool:
-        """Whether the run cited the sentence by the citation of the following one; for a changed one, the one there."""
-        known = self._cited_words.get(_bare(item.text))
-        before = self._before.get(_bare(following.text))
-        if known is None and _bare(item.text) not in self._before:
-            known = self._cited_words.get(before or "")
-        return known == self._keys(following)
 
     @cached_property
     def _before(self) -> dict[str, str]:
@@ -169,9 +158,8 @@ class TextCheck:
                 if (entry := references.get(key)) is not None
             ]
             quoted = "\n".join(words for words in _quotations(sentence.text) if self._repeats(words, sentence))
-            for item in find_fabricated(
-                sentence.text, known_keys=self._shelf.keys(), allowed_text=own, names_at=partial(_everywhere, named)
-            ):
+            named_at = dict.fromkeys(range(len(sentence.text) + 1), named)  # everywhere
+            for item in find_fabricated(sentence.text, self._shelf.keys(), own, names_at=named_at.__getitem__):
                 words = sentence.text[item.start : item.end]
                 if words not in quoted:
                     self._wrong(f"{_named(sentence.text)} cites {words}, which is not evidence of the run")
@@ -187,7 +175,6 @@ class TextCheck:
         return any(is_verbatim(words, passage) for key in keys for passage in self._passages_of(key))
 
     def _passages_of(self, key: str) -> list[str]:
-        """The texts of a paper's chunks, from the record and from the library."""
         if key not in self._passages:
             recorded = [item.get("chunk_text") or "" for item in self._part["citations"] if item["key"] == key]
             in_library = list(self._shelf.passages(key))
@@ -205,26 +192,9 @@ class TextCheck:
         ]
         for trace in trace_numbers(marked, sources, given):
             if trace.origin is None:
-                around = marked[max(0, trace.start - 40) : trace.end + 25]
-                number = marked[trace.start : trace.end]
-                self._wrong(
-                    f"the number {number} ({_named(around)}) is neither in the run's text nor in a cited passage"
-                )
-
-    def _check_labels(self, labels: Sequence[tuple[str, str]]) -> None:
-        """Check that the visible citation names the cited paper's authors and year, not only its link target."""
-        for label, key in dict.fromkeys(labels):
-            entry = next((item for item in self._part["references"] if item["key"] == key), None)
-            said = " ".join([entry["text"], *entry.get("authors", ())]).casefold() if entry else ""
-            names = set(_NAME_WORD.findall(label.casefold())) - _BETWEEN_NAMES
-            strange = sorted(name for name in names if name not in said)
-            if strange:
-                self._wrong(f"{_named(label)} links to {key}, whose reference does not contain {', '.join(strange)}")
-
-
-def _everywhere(named: Sequence[NamedSource], _: int) -> Sequence[NamedSource]:
-    """`NamesAt` of a text that is one sentence."""
-    return named
+                around = _named(marked[max(0, trace.start - 40) : trace.end + 25])
+                number = f"the number {marked[trace.start : trace.end]} ({around})"
+                self._wrong(f"{number} is neither in the run's text nor in a cited passage")
 
 
 def _quotations(text: str) -> list[str]:
@@ -277,7 +247,7 @@ def verify(
     """
     found = Verified()
     if text is not None:
-        check = TextCheck(record, shelf, partial(found.wrong, "text"), experiment)
+        check = TextCheck(record, shelf, partial(found.wrong, "text"), experiment or Experiment())
         check.check_file(text, labels)
         found.lacks += Counter({"edited sentences, whose support was not judged": check.edited})
     for place, part in _parts(record):
@@ -327,13 +297,13 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
         if shelf.paper(str(entry.get("key"))) is None:
             found.wrong(f"{place}references[{number}].key", f"the library has no paper {entry.get('key')!r}")
     try:
-        TextCheck(part, shelf, partial(found.wrong, f"{place}text")).check_own_text(str(part.get("text")))
+        check = TextCheck(part, shelf, partial(found.wrong, f"{place}text"), Experiment())
+        check.check_own_text(str(part.get("text")))
     except (KeyError, TypeError, ValueError) as error:
         found.wrong(f"{place}text", f"cannot be compared with its citations ({type(error).__name__}: {error})")
 
 
 def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryReader, found: Verified) -> None:
-    """Check that the quote is at its position in the chunk, in both the file and the library."""
     quote = entry.get("quote")
     if isinstance(own, str) and _slice(own, entry) != quote:
         found.wrong(f"{at}.quote", "is not chunk_text[start:end] of the file")
@@ -353,7 +323,6 @@ def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryR
 def _check_numbers(
     part: Mapping[str, Any], place: str, shelf: LibraryReader, experiment: Experiment | None, found: Verified
 ) -> None:
-    """Check that each number of the text stands where the record says that it was found."""
     cited = {str(entry.get("evidence_id")): entry.get("chunk_text") for entry in _records(part, "citations")}
     leaves = {path: str(value) for path, value in experiment.leaves()} if experiment else {}
     for number, trace in enumerate(_records(part, "numbers")):
@@ -393,15 +362,11 @@ def _agree(claimed: str, found_text: str, *, exact: bool) -> bool:
 
     The words are a whole sentence where markup left the number's own place in it unknown.
     """
-    ours, theirs = (
-        [Decimal(digits.replace(",", "")) for digits in _NUMBER.findall(text)] for text in (claimed, found_text)
-    )
+    ours, theirs = ([Decimal(one.replace(",", "")) for one in _NUMBER.findall(text)] for text in (claimed, found_text))
     if not ours or not theirs:
         return bool(found_text.strip())
-    reach = Decimal(0) if exact else _ROUNDED
-    return any(
-        abs(ours[0] - value * Decimal(10) ** power) <= reach * abs(ours[0]) for value in theirs for power in _POWERS
-    )
+    reach = 0 if exact else _ROUNDED * abs(ours[0])
+    return any(abs(ours[0] - value * Decimal(10) ** power) <= reach for value in theirs for power in _POWERS)
 
 
 def _records(part: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -16,8 +16,8 @@ from xml.sax.saxutils import escape
 
 from ..documents.safe_files import FileRefusedError
 from ..errors import InputError
-from .check_report import problem_lines
-from .claim_records import CheckResult, SentenceRecord
+from .check_report import remarked_sentences
+from .claim_records import CheckResult
 from .latex_reader import NOTE
 from .word_reader import WordRun, WordText, open_document, read_part
 
@@ -39,14 +39,6 @@ _FLOAT: Final = re.compile(
     r"|\\end\{(figure|table|wrapfigure|sidewaystable|longtable|algorithm|equation|align|abstract)\*?\}"
 )
 _BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
-
-
-def remarks(result: CheckResult) -> Iterator[tuple[SentenceRecord, list[str]]]:
-    """The sentences with problems, and what is said of each."""
-    for sentence in result["sentences"]:
-        lines = problem_lines(sentence)
-        if lines:
-            yield sentence, lines
 
 
 def word_copy(file: Path, result: CheckResult) -> bytes:
@@ -75,7 +67,7 @@ def _commented(archive: zipfile.ZipFile, result: CheckResult) -> dict[str, bytes
     number = max((int(found) for found in _ID.findall(comments)), default=-1) + 1
     inserted: list[tuple[int, bytes]] = []
     made: list[str] = []
-    for sentence, lines in remarks(result):
+    for sentence, lines in remarked_sentences(result):
         place = sentence["place"]
         start, end = place["start"] or 0, place["end"] or 0
         touched = [run for run in runs.get(place["paragraph"] or 0, ()) if run.start < end and start < run.end]
@@ -87,7 +79,12 @@ def _commented(archive: zipfile.ZipFile, result: CheckResult) -> dict[str, bytes
         inserted.append((touched[-1].last, reference.encode()))
         made.append(_comment(number, [f"\u201c{sentence['claim']}\u201d", *lines]))
         number += 1
-    changed = {"word/document.xml": _with_insertions(document, inserted)}
+    pieces: list[bytes] = []
+    done = 0
+    for at, added in sorted(inserted, key=lambda item: item[0]):
+        pieces += [document[done:at], added]
+        done = at
+    changed = {"word/document.xml": b"".join([*pieces, document[done:]])}
     if not made:
         return changed
     head = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
@@ -121,19 +118,10 @@ def _before(content: bytes, closing: bytes, added: bytes) -> bytes:
     return content[:place] + added + content[place:]
 
 
-def _with_insertions(content: bytes, inserted: Sequence[tuple[int, bytes]]) -> bytes:
-    pieces: list[bytes] = []
-    done = 0
-    for place, added in sorted(inserted, key=lambda item: item[0]):
-        pieces += [content[done:place], added]
-        done = place
-    return b"".join([*pieces, content[done:]])
-
-
 def latex_copies(sources: Mapping[str, str], result: CheckResult) -> dict[str, str]:
     """Each file of a LaTeX text with notes in the margin behind the sentences with problems, by its name."""
     notes: dict[str, list[tuple[int, str]]] = {}
-    for sentence, lines in remarks(result):
+    for sentence, lines in remarked_sentences(result):
         place = sentence["place"]
         notes.setdefault(place["file"], []).append((place["end"] or 0, "; ".join(lines)))
     return {
@@ -147,7 +135,10 @@ def _with_notes(source: str, notes: Sequence[tuple[int, str]], is_main: bool) ->
     pieces: list[str] = []
     done = 0
     for end, words in sorted(notes, key=lambda item: item[0]):
-        place = max(done, _next_open(spans, end))
+        place = end
+        for _ in range(2):  # behind the braces, then behind the float around them
+            place = next((last for first, last in spans if first < place < last), place)
+        place = max(done, place)
         shown = "".join(_LATEX.get(sign, sign) for sign in _CONTROL.sub(" ", words))
         pieces += [source[done:place], f"\\{NOTE}{{{shown}}}"]
         done = place
@@ -176,10 +167,3 @@ def _closed_spans(source: str) -> list[tuple[int, int]]:
             spans.append((started, match.end()))
             started = -1
     return spans
-
-
-def _next_open(spans: Sequence[tuple[int, int]], place: int) -> int:
-    """The next position that is in none of the spans: behind the braces, then behind the float around them."""
-    for _ in range(2):
-        place = next((last for first, last in spans if first < place < last), place)
-    return place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..program import NAME
 from .annotated_copies import latex_copies, word_copy
 from .check_report import LABELS, MEANINGS, SEVERITIES, check_report
-from .claim_records import FAULTS, CheckResult, ClaimLabel, FaultSeverity, PlaceRecord, SentenceRecord
+from .claim_records import FAULTS, CheckResult, FaultSeverity, PlaceRecord
 from .manuscript import Manuscript
 
 CheckFormat = Literal["html", "docx", "tex", "json", "sarif"]
@@ -66,7 +66,7 @@ def write_check(
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        return {name: str(_write(name, result, manuscript, file, out, force)) for name in formats}
+        return {name: _write(name, result, manuscript, file, out, force) for name in formats}
     except OSError as error:
         raise InputError(
             f"{out}: cannot be written ({error.strerror}).", help="Give a folder of yours as --out."
@@ -81,8 +81,8 @@ def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) ->
     if manuscript.format == "docx":
         changed = {file: word_copy(file, result)}
     elif manuscript.format == "tex":
-        copies = latex_copies(dict(zip(manuscript.files, manuscript.sources, strict=True)), result)
         sources = dict(zip(manuscript.files, manuscript.sources, strict=True))
+        copies = latex_copies(sources, result)
         changed = {file.parent / name: text.encode() for name, text in copies.items() if text != sources[name]}
     else:
         raise InputError(f"{file}: only .docx and .tex take comments.", help="Leave out --in-place-comments.")
@@ -95,33 +95,25 @@ def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) ->
     return kept
 
 
-def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> Path:
+def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> str:
+    """Write a file, or a folder of copies for a LaTeX text with inputs; returns the path of the main file."""
     if name == "docx":
-        path = _free(out / f"{file.stem}.checked.docx", force)
-        replace_file(path, word_copy(file, result))
-        return path
-    if name == "tex":
-        return _write_latex(result, manuscript, file, out, force)
-    path = out / f"{file.stem}.check.{name}"
-    plain = sarif(result) if name == "sarif" else result
-    content = check_report(result) if name == "html" else json.dumps(plain, indent=1, ensure_ascii=False)
-    replace_file(path, f"{content}\n".encode("utf-8", "replace"))
-    return path
-
-
-def _write_latex(result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> Path:
-    """Write the copy, or a folder of copies for a text with inputs; returns the main file."""
-    copies = latex_copies(dict(zip(manuscript.files, manuscript.sources, strict=True)), result)
-    if len(copies) == 1:
-        path = _free(out / f"{file.stem}.checked.tex", force)
-        replace_file(path, next(iter(copies.values())).encode())
-        return path
-    folder = _free(out / f"{file.stem}-checked", force)
-    for name, text in copies.items():
-        path = folder / name
+        made = path = _free(out / f"{file.stem}.checked.docx", force)
+        contents = {path: word_copy(file, result)}
+    elif name == "tex":
+        copies = latex_copies(dict(zip(manuscript.files, manuscript.sources, strict=True)), result)
+        made = _free(out / (f"{file.stem}-checked" if len(copies) > 1 else f"{file.stem}.checked.tex"), force)
+        contents = {made / other if len(copies) > 1 else made: text.encode() for other, text in copies.items()}
+        made = made / file.name if len(copies) > 1 else made
+    else:
+        made = out / f"{file.stem}.check.{name}"
+        plain = sarif(result) if name == "sarif" else result
+        content = check_report(result) if name == "html" else json.dumps(plain, indent=1, ensure_ascii=False)
+        contents = {made: f"{content}\n".encode("utf-8", "replace")}
+    for path, data in contents.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, text.encode())
-    return folder / file.name
+        replace_file(path, data)
+    return str(made)
 
 
 def _free(path: Path, force: bool) -> Path:
@@ -135,7 +127,8 @@ def _free(path: Path, force: bool) -> Path:
 
 def sarif(result: CheckResult) -> dict[str, Any]:
     """The problems in the format that CI systems show beside the lines of a file."""
-    rules = dict(FAULTS) | {_rule(label): (severity, MEANINGS[label]) for label, severity in SEVERITIES.items()}
+    of_labels = {label: f"claim-{label.replace('_', '-')}" for label in SEVERITIES}
+    rules = dict(FAULTS) | {rule: (SEVERITIES[label], MEANINGS[label]) for label, rule in of_labels.items()}
     try:
         number = version(NAME)
     except PackageNotFoundError:
@@ -149,42 +142,30 @@ def sarif(result: CheckResult) -> dict[str, Any]:
         }
         for rule, (level, meaning) in rules.items()
     ]
+    found: list[tuple[str, FaultSeverity, str, str, PlaceRecord | None]] = []
+    for sentence in result["sentences"]:
+        label, place = sentence["label"], sentence["place"]
+        if sentence["kind"] == "cited" and label in SEVERITIES:
+            message = f"{LABELS[label]}: {sentence['reason'] or sentence['claim']}"
+            found.append((of_labels[label], SEVERITIES[label], message, place["file"], place))
+        found += [(one["rule"], one["severity"], one["message"], place["file"], place) for one in sentence["faults"]]
+    for entry in result["references"]:
+        file = Path(result["file"]).name
+        found += [
+            (one["rule"], one["severity"], f"{entry['key']}: {one['message']}", file, None) for one in entry["faults"]
+        ]
     driver = {"name": NAME, "version": number, "rules": described}
-    found = [item for sentence in result["sentences"] for item in _of_sentence(sentence)]
-    found += [
-        _sarif_result(
-            fault["rule"], fault["severity"], f"{entry['key']}: {fault['message']}", Path(result["file"]).name
-        )
-        for entry in result["references"]
-        for fault in entry["faults"]
-    ]
-    return {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": found}]}
-
-
-def _rule(label: ClaimLabel) -> str:
-    return f"claim-{label.replace('_', '-')}"
-
-
-def _of_sentence(sentence: SentenceRecord) -> Iterator[dict[str, Any]]:
-    label, place = sentence["label"], sentence["place"]
-    if sentence["kind"] == "cited" and label in SEVERITIES:
-        message = f"{LABELS[label]}: {sentence['reason'] or sentence['claim']}"
-        yield _sarif_result(_rule(label), SEVERITIES[label], message, place["file"], place)
-    for fault in sentence["faults"]:
-        yield _sarif_result(fault["rule"], fault["severity"], fault["message"], place["file"], place)
+    results = [_sarif_result(*one) for one in found]
+    return {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
 def _sarif_result(
-    rule: str, severity: FaultSeverity, message: str, file: str, place: PlaceRecord | None = None
+    rule: str, severity: FaultSeverity, message: str, file: str, place: PlaceRecord | None
 ) -> dict[str, Any]:
     location: dict[str, Any] = {"artifactLocation": {"uri": file}}
     if place is not None and place["line"] is not None:
-        location["region"] = {
-            "startLine": place["line"],
-            "startColumn": place["column"],
-            "endLine": place["end_line"],
-            "endColumn": place["end_column"],
-        }
+        names = {"startLine": "line", "startColumn": "column", "endLine": "end_line", "endColumn": "end_column"}
+        location["region"] = {name: place[field] for name, field in names.items()}  # type: ignore[literal-required]
     return {
         "ruleId": rule,
         "level": severity,

@@ -177,15 +177,18 @@ def summary_lines(result: CheckResult) -> Sequence[str]:
     return lines
 
 
+def remarked_sentences(result: CheckResult) -> list[tuple[SentenceRecord, list[str]]]:
+    """The sentences with problems, and what is said of each."""
+    return [(sentence, lines) for sentence in result["sentences"] if (lines := problem_lines(sentence))]
+
+
 def remarks_of(result: CheckResult) -> RemarkedText:
     """What needs attention in a text, without the rest."""
-    remarked = [(sentence, problem_lines(sentence)) for sentence in result["sentences"]]
     return {
         "summary": list(summary_lines(result)),
         "sentences": [
             {"sentence": one["claim"], "line": one["place"]["line"], "label": one["label"], "remarks": lines}
-            for one, lines in remarked
-            if lines
+            for one, lines in remarked_sentences(result)
         ],
         "references": [
             f"{entry['key']}: {found['message']}"

@@ -14,10 +14,11 @@ from ..citations.checks.number_tracing import trace_numbers
 from ..citations.citation_patterns import NamedSource, name_patterns, only_dates, split_authors, year_of
 from ..citations.markers import MARKER
 from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
-from ..documents import Category, Chunk, Evidence, Paper
+from ..documents import Category, Chunk, Paper
 from ..experiment import Experiment
 from ..roles.protocols import Source
 from ..text.words import is_stop, shorten, split_words, stem
+from .claim_passages import ClaimPassage
 from .claim_records import FaultRecord, fault
 from .manuscript import ManuscriptSentence
 from .nearest_sentences import SAME_MATTER, SAME_WORDS, SHOWN_WORDS, NearSentence
@@ -57,18 +58,7 @@ _LONGEST_SENTENCE: Final = 2_000  # characters in which names are looked for
 def whole_source(paper: Paper, text: str, identifier: str) -> Source:
     """A paper as one source, in which details are looked for."""
     chunk = Chunk(f"{paper.key}:00000", paper.key, 0, text, "", "", Category.OTHER, 1, None, 0, len(text), 0)
-    evidence = Evidence.of(
-        chunk,
-        id=identifier,
-        summary="",
-        start=0,
-        end=len(text),
-        vector_score=0.0,
-        llm_score=0.0,
-        combined_score=0.0,
-        source_query="",
-    )
-    return Source(evidence, paper, text)
+    return ClaimPassage(chunk, paper, 0.0).source(identifier)
 
 
 def speaks_of_itself(text: str) -> bool:

@@ -7,15 +7,14 @@ cannot be read costs one notice and never the rest. Time is linear in the length
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from ..documents.bibliography import readable
 from ..documents.safe_files import FileRefusedError, read_regular
-from .manuscript import ListedReference, Manuscript, ProseBuilder, mentions, numbered_targets
+from .manuscript import ListedReference, Manuscript, ProseBuilder
 
 MOST_BYTES: Final = 4_000_000  # of all files together
 _MOST_FILES: Final = 200
@@ -95,32 +94,22 @@ class _Macro:
     body: str
 
 
-@dataclass
-class _LatexReading:
+class _LatexReading(ProseBuilder):
     """What was read so far of all files."""
 
-    folder: Path
-    prose: ProseBuilder = field(default_factory=ProseBuilder)
-    files: list[str] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
-    macros: dict[str, _Macro] = field(default_factory=dict)
-    bibliographies: list[str] = field(default_factory=list)
-    listed: list[ListedReference] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    silent: list[str] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    counted: dict[str, int] = field(default_factory=lambda: {"figure": 0, "table": 0})
-    size: int = 0
-    expanded: int = 0
-    formulas: int = 0
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.macros: dict[str, _Macro] = {}
+        self.size = self.expanded = self.formulas = 0
 
     def note(self, line: str) -> None:
         if len(self.notices) < _MOST_NOTICES and line not in self.notices:
             self.notices.append(line)
 
 
-def read_latex(path: str) -> dict[str, object]:
-    """Read a LaTeX file with its inputs; returns the record of a `Manuscript`. Raises `FileRefusedError`."""
+def read_latex(path: str) -> Manuscript:
+    """Read a LaTeX file with its inputs. Raises `FileRefusedError`."""
     file = Path(path)
     reading = _LatexReading(file.parent.resolve())
     source = _load(reading, file)
@@ -138,20 +127,7 @@ def read_latex(path: str) -> dict[str, object]:
     if reading.formulas:
         noun = "formula" if reading.formulas == 1 else "formulas"
         reading.note(f"{file.name}: {reading.formulas} displayed {noun} are not checked.")
-    manuscript = Manuscript(
-        "tex",
-        reading.prose.text,
-        tuple(reading.prose.segments),
-        tuple(reading.files),
-        tuple(reading.sources),
-        tuple(dict.fromkeys(reading.bibliographies)),
-        tuple(reading.listed),
-        cited_silently=tuple(reading.silent),
-        pointers=(*reading.prose.pointers, *mentions(reading.prose.text)),
-        targets=numbered_targets(reading.prose.text, reading.counted) | {"label": reading.labels},
-        notices=tuple(reading.notices),
-    )
-    return manuscript.as_record()
+    return reading.finish("tex")
 
 
 def _load(reading: _LatexReading, file: Path) -> str | None:
@@ -229,7 +205,7 @@ class _Scan:
             self._paragraph(last)
 
     def _token(self, token: re.Match[str], end: int) -> int:
-        start, stop, prose = token.start(), token.end(), self._reading.prose
+        start, stop, prose = token.start(), token.end(), self._reading
         if token["command"]:
             return self._command(token["command"][1:], start, stop, end)
         if token["math"]:
@@ -254,35 +230,41 @@ class _Scan:
         return self._at or (start, start if stop is None else stop)
 
     def _add(self, text: str, start: int, stop: int) -> None:
-        self._reading.prose.add(text, self._unit, *self._place(start, stop))
+        self._reading.add(text, self._unit, *self._place(start, stop))
 
     def _paragraph(self, at: int) -> None:
-        self._reading.prose.paragraph(self._unit, self._place(at)[0])
+        self._reading.paragraph(self._unit, self._place(at)[0])
 
     def _command(self, name: str, start: int, stop: int, end: int) -> int:
         """Read a command and what belongs to it; returns the position behind it."""
-        bare = name.rstrip("*")
-        handlers: dict[str, Callable[[int], int]] = {
-            "input": self._input,
-            "include": self._input,
-            "subfile": self._input,
-            "bibliography": self._bibliography,
-            "addbibresource": self._bibliography,
-            "label": self._label,
-            "nocite": self._nocite,
-        }
-        if name in self._reading.macros:
-            return self._expand(self._reading.macros[name], start, stop)
-        if bare in handlers:
-            return handlers[bare](stop)
+        bare, reading = name.rstrip("*"), self._reading
+        if name in reading.macros:
+            return self._expand(reading.macros[name], start, stop)
         if name in _DEFINITIONS:
             return self._define(name, stop)
         if bare in ("begin", "end"):
             return self._environment(bare, start, stop, end)
+        if bare in ("input", "include", "subfile"):
+            return self._input(stop)
+        if bare in ("bibliography", "addbibresource"):
+            return self._bibliography(stop)
         if bare in _SECTIONS:
-            return self._heading(_SECTIONS[bare], start, stop)
-        if bare in _REFERENCES:
-            return self._pointer(start, stop)
+            _, inner, behind = self._argument(self._options(stop))
+            self._paragraph(start)
+            self._add("#" * _SECTIONS[bare] + " ", start, start)
+            self.read(*inner)
+            self._paragraph(behind)
+            return behind
+        if bare in ("label", "nocite") or bare in _REFERENCES:
+            content, _, behind = self._argument(stop)
+            if bare == "label":
+                reading.labels.append(content.strip())
+            elif bare == "nocite":
+                reading.silent += _KEYS.findall(content)
+            else:
+                for target in filter(None, (one.strip() for one in content.split(","))):
+                    reading.point("label", target, target, self._unit, *self._place(start, behind))
+            return behind
         if _CITES.fullmatch(name) and bare not in _NO_CITATION and "cite" in name.lower():
             return self._citation(name, start, stop)
         return self._small_command(bare, start, stop, end)
@@ -293,7 +275,14 @@ class _Scan:
             self._footnotes.append(inner)
             return stop
         if name in ("[", "("):
-            return self._display(name, start, stop, end)
+            close = self._text.find("\\]" if name == "[" else "\\)", stop, min(end, stop + 8_000))
+            if close < 0:
+                return stop
+            if name == "[":
+                self._formula(start, self._text[stop:close])
+            else:
+                self._add(f"${' '.join(self._text[stop:close].split())}$", start, close + 2)
+            return close + 2
         if name in ("SI", "qty", "num", "unit", "si", "SIrange", "qtyrange"):
             return self._quantity(name, start, stop)
         if name in ("item", "par", "bigskip", "medskip", "newpage", "clearpage", "pagebreak"):
@@ -317,7 +306,7 @@ class _Scan:
     def _sign(self, name: str, start: int, stop: int) -> int:
         if name in _SIGNS:
             if _SIGNS[name] == " ":
-                self._reading.prose.space(self._unit, self._place(start)[0])
+                self._reading.space(self._unit, self._place(start)[0])
                 return self._options(stop) if name == "\\" else stop
             self._add(_SIGNS[name], start, stop)
             return stop + 2 if self._text.startswith("{}", stop) else stop
@@ -382,22 +371,6 @@ class _Scan:
             self._add(f"@{{{keys[0]}}}" if narrative else f"[{written}]", start, place)
         return place
 
-    def _nocite(self, stop: int) -> int:
-        content, _, behind = self._argument(stop)
-        self._reading.silent += _KEYS.findall(content)
-        return behind
-
-    def _pointer(self, start: int, stop: int) -> int:
-        content, _, behind = self._argument(stop)
-        for name in filter(None, (one.strip() for one in content.split(","))):
-            self._reading.prose.point("label", name, name, self._unit, *self._place(start, behind))
-        return behind
-
-    def _label(self, stop: int) -> int:
-        content, _, behind = self._argument(stop)
-        self._reading.labels.append(content.strip())
-        return behind
-
     def _bibliography(self, stop: int) -> int:
         content, _, behind = self._argument(self._options(stop))
         names = [name.strip() for name in content.split(",") if name.strip()]
@@ -420,7 +393,7 @@ class _Scan:
             scan = _Scan(reading, unit, source, self._depth + 1)
             self._paragraph(stop)
             (scan.definitions if preamble else scan.read)(0, len(source))
-            reading.prose.paragraph(unit, len(source))
+            reading.paragraph(unit, len(source))
         return behind
 
     def _define(self, name: str, stop: int) -> int:
@@ -452,14 +425,6 @@ class _Scan:
         else:
             self._reading.note(f"{self._reading.files[0]}: macros expand too far; some were left out.")
         return place
-
-    def _heading(self, level: int, start: int, stop: int) -> int:
-        _, inner, behind = self._argument(self._options(stop))
-        self._paragraph(start)
-        self._add("#" * level + " ", start, start)
-        self.read(*inner)
-        self._paragraph(behind)
-        return behind
 
     def _environment(self, side: str, start: int, stop: int, end: int) -> int:
         content, _, behind = self._argument(stop)
@@ -497,9 +462,11 @@ class _Scan:
     def _list_references(self, start: int, end: int) -> None:
         items = list(_BIBITEM.finditer(self._text, start, end))
         for item, following in zip(items, [*items[1:], None], strict=True):
-            inner = _Scan(_LatexReading(self._reading.folder, files=["list"]), 0, self._text)
+            reading = _LatexReading(self._reading.folder)
+            reading.files = list(self._reading.files)
+            inner = _Scan(reading, 0, self._text)
             inner.read(item.end(), following.start() if following else end)
-            self._reading.listed.append(ListedReference(item[1].strip(), " ".join(inner._reading.prose.text.split())))
+            self._reading.listed.append(ListedReference(item[1].strip(), " ".join(reading.text.split())))
 
     def _math(self, sign: str, start: int, stop: int, end: int) -> int:
         close = self._text.find(sign, stop, min(end, stop + 4_000))
@@ -519,19 +486,9 @@ class _Scan:
     def _formula(self, start: int, inside: str) -> None:
         """Show a displayed formula as an ellipsis in its sentence, which it may end."""
         self._reading.formulas += 1
-        self._reading.prose.space(self._unit, self._place(start)[0])
+        self._reading.space(self._unit, self._place(start)[0])
         self._add("\u2026." if inside.rstrip().endswith(".") else "\u2026", start, start)
-        self._reading.prose.space(self._unit, self._place(start)[0])
-
-    def _display(self, name: str, start: int, stop: int, end: int) -> int:
-        close = self._text.find("\\]" if name == "[" else "\\)", stop, min(end, stop + 8_000))
-        if close < 0:
-            return stop
-        if name == "[":
-            self._formula(start, self._text[stop:close])
-        else:
-            self._add(f"${' '.join(self._text[stop:close].split())}$", start, close + 2)
-        return close + 2
+        self._reading.space(self._unit, self._place(start)[0])
 
     def _quantity(self, name: str, start: int, stop: int) -> int:
         """`\\SI{5}{\\milli\\gram}` as "5 mg"."""

@@ -10,10 +10,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from typing import Any, Final, Literal
-
-from pydantic import TypeAdapter
+from functools import cached_property
+from typing import Final, Literal
 
 from ..citations.cited_works import CitationMark, CitedWork, find_marks
 from ..documents import Paper
@@ -86,18 +84,39 @@ class ListedReference:
 
 
 class ProseBuilder:
-    """Collects prose with the places that it comes from."""
+    """Collects prose with the places that it comes from, and what else a reader finds: see `Manuscript`."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._length = 0
         self.segments: list[Segment] = []
         self.pointers: list[Pointer] = []
+        self.files: list[str] = []
+        self.sources: list[str] = []
+        self.bibliographies: list[str] = []
+        self.listed: list[ListedReference] = []
+        self.papers: dict[str, Paper] = {}
+        self.silent: list[str] = []
+        self.labels: list[str] = []
+        self.notices: list[str] = []
+        self.counted = {"figure": 0, "table": 0}  # those without a written number
 
-    @property
-    def length(self) -> int:
-        """The characters so far."""
-        return self._length
+    def finish(self, kind: TextFormat) -> Manuscript:
+        """The text as read."""
+        return Manuscript(
+            kind,
+            self.text,
+            tuple(self.segments),
+            tuple(self.files),
+            tuple(self.sources),
+            tuple(dict.fromkeys(self.bibliographies)),
+            tuple(self.listed),
+            tuple(self.papers.values()),
+            tuple(self.silent),
+            (*self.pointers, *mentions(self.text)),
+            numbered_targets(self.text, self.counted) | {"label": self.labels},
+            tuple(self.notices),
+        )
 
     def add(self, text: str, unit: int, start: int, end: int) -> None:
         """Append text that comes from `start:end` of a unit; linear if it is as long."""
@@ -172,48 +191,30 @@ class Manuscript:
     targets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
-    def as_record(self) -> dict[str, Any]:
-        """Plain data that `from_record` restores; it crosses the boundary of the sandbox."""
-        return dict(_adapter().dump_python(self, mode="json"))
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Manuscript:
-        """Restore a manuscript from `as_record`."""
-        return _adapter().validate_python(record)
-
     def place(self, start: int, end: int) -> PlaceRecord:
         """Where `text[start:end]` is."""
         unit, first = self._source(start, at_end=False)
         last_unit, last = self._source(max(start, end - 1), at_end=True)
-        place: PlaceRecord = {
-            "file": "",
-            "line": None,
-            "column": None,
-            "end_line": None,
-            "end_column": None,
-            "paragraph": None,
-            "page": None,
-            "start": None,
-            "end": None,
-        }
-        if self.format == "pdf":
-            return {**place, "file": self.files[0], "page": unit}
-        last = last if last_unit == unit else first
-        if self.format == "docx":
-            return {**place, "file": self.files[0], "paragraph": unit, "start": first, "end": last}
-        lines = self._lines[unit]
-        last = max(first, last)
-        line, end_line = bisect_right(lines, first), bisect_right(lines, last)
+        last = max(first, last if last_unit == unit else first)
+        of_files = self.format not in ("pdf", "docx")
+        line, column = self._line(unit, first) if of_files else (None, None)
+        end_line, end_column = self._line(unit, last) if of_files else (None, None)
+        paged = self.format == "pdf"
         return {
-            **place,
-            "file": self.files[unit],
+            "file": self.files[unit if of_files else 0],
             "line": line,
-            "column": first - lines[line - 1] + 1,
+            "column": column,
             "end_line": end_line,
-            "end_column": last - lines[end_line - 1] + 1,
-            "start": first,
-            "end": last,
+            "end_column": end_column,
+            "paragraph": unit if self.format == "docx" else None,
+            "page": unit if paged else None,
+            "start": None if paged else first,
+            "end": None if paged else last,
         }
+
+    def _line(self, unit: int, position: int) -> tuple[int, int]:
+        line = bisect_right(self._lines[unit], position)
+        return line, position - self._lines[unit][line - 1] + 1
 
     def sentences(self, papers: Sequence[Paper] = ()) -> list[ManuscriptSentence]:
         """The sentences of the prose, without headings; `papers` are the known entries, whose keys may be cited."""
@@ -324,11 +325,6 @@ def mentions(text: str) -> Iterator[Pointer]:
             yield Pointer(kinds[match["kind"][0].lower()], match["number"], *match.span())
     for match in CROSS_REFERENCE.finditer(text):
         yield Pointer("label", match[1], *match.span())
-
-
-@lru_cache(maxsize=1)
-def _adapter() -> TypeAdapter[Manuscript]:
-    return TypeAdapter(Manuscript)
 
 
 def written_citation(text: str, mark: CitationMark, papers: Mapping[str, Paper]) -> str:

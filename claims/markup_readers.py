@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from ..documents.blocks import parse_blocks
 from ..documents.safe_files import FileRefusedError, read_regular
 from ..documents.sandbox import CallLimits, SandboxError, sandboxed
@@ -19,9 +21,6 @@ from .manuscript import (
     ListedReference,
     Manuscript,
     ProseBuilder,
-    TextFormat,
-    mentions,
-    numbered_targets,
 )
 from .word_reader import read_word
 
@@ -61,8 +60,8 @@ def read_manuscript(path: Path) -> Manuscript:
         if kind == ".pdf":
             return read_pdf(path)
         if kind != ".docx" and path.stat().st_size <= _SMALL:
-            return Manuscript.from_record(readers[kind](str(path)))
-        return Manuscript.from_record(sandboxed(readers[kind], _LIMITS, str(path)))
+            return readers[kind](str(path))
+        return TypeAdapter(Manuscript).validate_python(sandboxed(readers[kind], _LIMITS, str(path)))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file.") from None
     except (FileRefusedError, SandboxError) as error:
@@ -78,66 +77,34 @@ def _text_of(path: Path) -> str:
     return data.decode("utf-8-sig", "replace")
 
 
-def read_markdown(path: str) -> dict[str, object]:
-    """Read a markdown file; returns the record of a `Manuscript`. Raises `FileRefusedError`."""
-    file = Path(path)
-    source = _text_of(file)
+def read_markdown(path: str) -> Manuscript:
+    """Read a markdown file. Raises `FileRefusedError`."""
+    source = _text_of(Path(path))
     prose = ProseBuilder()
-    listed: list[ListedReference] = []
-    bibliographies: list[str] = []
+    prose.files, prose.sources, prose.labels = [Path(path).name], [source], _LABELLED.findall(source)
+    prose.counted = {"figure": len(_IMAGE.findall(source)), "table": len(_TABLE_RULE.findall(source))}
     in_list = False
     for block in parse_blocks(source, "paper"):
         raw = source[block.start : block.end]
         if block.kind == "front_matter":
-            bibliographies += _named_bibliographies(block.token.content)
+            named = _BIBLIOGRAPHY.search(block.token.content)
+            names = [named["one"] or "", *re.findall(r"-[ \t]*([^\n]+)", named["many"])] if named else []
+            stripped = [name.strip(" \t'\"[]") for whole in names for name in whole.split(",")]
+            prose.bibliographies += filter(None, stripped)
         elif block.words is not None:
             in_list = bool(LIST_HEADING.fullmatch(block.words.content.strip()))
-            level = int(block.token.tag[1])
             prose.paragraph(0, block.start)
-            prose.add(f"{'#' * level} ", 0, block.start, block.start)
+            prose.add(f"{'#' * int(block.token.tag[1])} ", 0, block.start, block.start)
             prose.add(" ".join(_LABELLED.sub("", block.words.content).split()), 0, block.start, block.end)
             prose.paragraph(0, block.end)
         elif block.kind in ("paragraph_open", "blockquote_open", "bullet_list_open", "ordered_list_open"):
             if in_list:
-                listed += split_references(raw)
+                prose.listed += split_references(raw)
                 continue
             prose.paragraph(0, block.start)
             prose.add(raw.rstrip(), 0, block.start, block.start + len(raw.rstrip()))
             prose.paragraph(0, block.end)
-    return _finish("md", file.name, source, prose, listed, bibliographies).as_record()
-
-
-def _named_bibliographies(front_matter: str) -> list[str]:
-    found = _BIBLIOGRAPHY.search(front_matter)
-    if found is None:
-        return []
-    names = [found["one"] or "", *re.findall(r"-[ \t]*([^\n]+)", found["many"])]
-    return [name.strip(" \t'\"[]") for whole in names for name in whole.split(",") if name.strip(" \t'\"[]")]
-
-
-def _finish(
-    kind: TextFormat,
-    name: str,
-    source: str,
-    prose: ProseBuilder,
-    listed: list[ListedReference],
-    bibliographies: list[str],
-    notices: tuple[str, ...] = (),
-) -> Manuscript:
-    """A manuscript with what it says of figures, tables and sections by number."""
-    counted = {"figure": len(_IMAGE.findall(source)), "table": len(_TABLE_RULE.findall(source))} if kind == "md" else {}
-    return Manuscript(
-        kind,
-        prose.text,
-        tuple(prose.segments),
-        (name,),
-        (source,),
-        tuple(bibliographies),
-        tuple(listed),
-        pointers=(*prose.pointers, *mentions(prose.text)),
-        targets=numbered_targets(prose.text, counted) | {"label": _LABELLED.findall(source)},
-        notices=notices,
-    )
+    return prose.finish("md")
 
 
 def split_references(raw: str) -> list[ListedReference]:
@@ -153,15 +120,13 @@ def split_references(raw: str) -> list[ListedReference]:
     return found
 
 
-def read_typst(path: str) -> dict[str, object]:
-    """Read a Typst file; returns the record of a `Manuscript`. Raises `FileRefusedError`."""
-    file = Path(path)
-    source = _text_of(file)
+def read_typst(path: str) -> Manuscript:
+    """Read a Typst file. Raises `FileRefusedError`."""
+    source = _text_of(Path(path))
     scan = _TypstScan(source)
+    scan.prose.files, scan.prose.sources = [Path(path).name], [source]
     scan.read(0, len(source))
-    manuscript = _finish("typ", file.name, source, scan.prose, [], scan.bibliographies)
-    targets = numbered_targets(scan.prose.text, scan.counted) | {"label": scan.labels}
-    return manuscript.as_record() | {"targets": targets}
+    return scan.prose.finish("typ")
 
 
 class _TypstScan:
@@ -169,9 +134,7 @@ class _TypstScan:
 
     def __init__(self, source: str) -> None:
         self.prose = ProseBuilder()
-        self.labels: list[str] = re.findall(r"<([\w][\w:.-]*)>", source)
-        self.bibliographies: list[str] = []
-        self.counted = {"figure": 0, "table": 0}
+        self.prose.labels = re.findall(r"<([\w][\w:.-]*)>", source)
         self._source = source
         self._in_heading = False
 
@@ -191,14 +154,23 @@ class _TypstScan:
         if token["escaped"]:
             self.prose.add(token[0][1:], 0, start, stop)
         elif token["math"]:
-            self._math(token["math"], start, stop)
+            inside = token["math"][1:-1]
+            if inside[:1].isspace() and inside[-1:].isspace():
+                self.prose.add("\u2026", 0, start, start)
+            else:
+                plain = re.fullmatch(r"[\d\s.,+<>=()%-]{1,60}|[A-Za-z]", inside)
+                self.prose.add(inside if plain else f"${' '.join(inside.split())}$", 0, start, stop)
         elif token["heading"]:
             self.prose.paragraph(0, start)
             self.prose.add("#" * len(token["heading"].strip()) + " ", 0, start, stop)
             self._in_heading = True
         elif token["at"]:
-            self._reference(token["at"][1:].rstrip(".:-"), start, token)
-            return start + 1 + len(token["at"][1:].rstrip(".:-")) if not token["supplement"] else stop
+            name = token["at"][1:].rstrip(".:-")
+            if name in self.prose.labels or CROSS_REFERENCE.fullmatch(f"@{name}"):
+                self.prose.point("label", name, name, 0, start, stop)
+            else:
+                self.prose.add(f"[@{{{name}}}]", 0, start, stop)
+            return stop if token["supplement"] else start + 1 + len(name)
         elif token["label"]:
             return stop
         elif token["code"]:
@@ -212,24 +184,14 @@ class _TypstScan:
             self.prose.add(token["plain"], 0, start, stop)
         return stop
 
-    def _reference(self, name: str, start: int, token: re.Match[str]) -> None:
-        if name in self.labels or CROSS_REFERENCE.fullmatch(f"@{name}"):
-            self.prose.point("label", name, name, 0, start, token.end())
-        else:
-            self.prose.add(f"[@{{{name}}}]", 0, start, token.end())
-
-    def _math(self, math: str, start: int, stop: int) -> None:
-        inside = math[1:-1]
-        if inside[:1].isspace() and inside[-1:].isspace():
-            self.prose.add("\u2026", 0, start, start)
-        else:
-            plain = re.fullmatch(r"[\d\s.,+<>=()%-]{1,60}|[A-Za-z]", inside)
-            self.prose.add(inside if plain else f"${' '.join(inside.split())}$", 0, start, stop)
-
     def _code(self, name: str, start: int, stop: int, end: int) -> int:
         """Read a function call: its content, and what it cites."""
         if name in _STATEMENTS:
-            return self._statement(stop, end)
+            line = self._source.find("\n", stop, end)
+            line = end if line < 0 else line
+            for opening in filter(lambda at: at >= 0, (self._source.find(sign, stop, line) for sign in "([{")):
+                line = max(line, self._closing(opening, end))
+            return line
         behind = self._closing(stop, end) if self._source.startswith("(", stop) else stop
         arguments = self._source[stop:behind]
         if name == "#cite":
@@ -238,26 +200,17 @@ class _TypstScan:
             prose = '"prose"' in arguments and len(keys) == 1
             self.prose.add(f"@{{{keys[0]}}}" if prose else f"[{written}]" if keys else "", 0, start, behind)
         elif name == "#bibliography":
-            self.bibliographies += re.findall(r"\"([^\"]{1,200}\.(?:bib|ya?ml))\"", arguments)
+            self.prose.bibliographies += re.findall(r"\"([^\"]{1,200}\.(?:bib|ya?ml))\"", arguments)
         elif name in ("#figure", "#footnote", "#quote"):
             caption = arguments.find("caption:")
             if name == "#figure" and caption >= 0:
-                self.counted["table" if arguments.startswith("(table(") else "figure"] += 1
+                self.prose.counted["table" if arguments.startswith("(table(") else "figure"] += 1
             opening = self._source.find("[", stop + caption, behind) if caption >= 0 else -1
             if opening >= 0:
                 self.prose.paragraph(0, opening)
                 self.read(opening + 1, self._closing(opening, behind) - 1)
                 self.prose.paragraph(0, behind)
         return behind
-
-    def _statement(self, stop: int, end: int) -> int:
-        line = self._source.find("\n", stop, end)
-        line = end if line < 0 else line
-        for sign in "([{":
-            opening = self._source.find(sign, stop, line)
-            if opening >= 0:
-                line = max(line, self._closing(opening, end))
-        return line
 
     def _closing(self, opening: int, end: int) -> int:
         """The position behind the bracket that closes the one at `opening`."""
@@ -282,12 +235,12 @@ def read_pdf(path: Path) -> Manuscript:
     """Read a PDF; blocks. Raises `FileRefusedError`."""
     paper = read_pdf_apart(path)
     prose = ProseBuilder()
-    listed: list[ListedReference] = []
+    prose.files, prose.notices = [path.name], list(paper.warnings)
     for section in paper.sections:
         if not section.searchable:
             if LIST_HEADING.fullmatch(section.title.strip()):
                 for block in paper.section_blocks(section):
-                    listed += split_references(paper.text[block.start : block.end])
+                    prose.listed += split_references(paper.text[block.start : block.end])
             continue
         page = paper.page_at(section.start) or 1
         prose.paragraph(page, 0)
@@ -300,4 +253,4 @@ def read_pdf(path: Path) -> Manuscript:
                 at = paper.page_at(block.start) or page
                 prose.add(line, at, 0, 0)
             prose.paragraph(page, 0)
-    return _finish("pdf", path.name, "", prose, listed, [], tuple(paper.warnings))
+    return prose.finish("pdf")

@@ -130,25 +130,18 @@ def wording_faults(claim: str, near: NearSentence, key: str) -> Iterator[FaultRe
 
 def polarity_differs(claim: str, sentence: str) -> bool:
     """Whether one of two sentences of nearly the same words denies what the other says."""
-    mine, ours = _negated(claim), _negated(sentence)
-    if len(mine.negations) != len(ours.negations):
-        more, fewer = (mine, ours) if len(mine.negations) > len(ours.negations) else (ours, mine)
-        if any(_within(more.words, fewer.words, place) for place in more.negations):
+    fewer, more = sorted((_negated(claim), _negated(sentence)), key=lambda item: len(item[1]))
+    if len(more[1]) > len(fewer[1]):
+        together = set(pairwise(fewer[0]))
+        if any(pair in together for place in more[1] for pair in [tuple(more[0][max(0, place - 1) : place + 1])]):
             return True
     said = {stem(word) for word in _TOKEN.findall(sentence)}
     replaced = [(stem(one), stem(other)) for one, other in _replaced(claim, sentence)]
     return any(frozenset(pair) in _OPPOSITES and pair[0] not in said for pair in replaced)
 
 
-@dataclass(frozen=True, slots=True)
-class _Negated:
+def _negated(text: str) -> tuple[list[str], list[int]]:
     """The words of a sentence without negations, and the places in them where one stood."""
-
-    words: tuple[str, ...]
-    negations: tuple[int, ...]
-
-
-def _negated(text: str) -> _Negated:
     words: list[str] = []
     places: list[int] = []
     plain = _CONTRACTED.sub(" not ", _NOT_ONLY.sub(" ", text[:_LONGEST]))
@@ -157,15 +150,7 @@ def _negated(text: str) -> _Negated:
             places.append(len(words))
         elif word not in _UNSAID:
             words.append(stem(word))
-    return _Negated(tuple(words), tuple(places))
-
-
-def _within(words: Sequence[str], others: Sequence[str], place: int) -> bool:
-    """Whether the words on both sides of a place stand side by side in the other sentence too."""
-    if not 0 < place < len(words):
-        return False
-    pair = (words[place - 1], words[place])
-    return any(pair == (one, other) for one, other in pairwise(others))
+    return words, places
 
 
 def _replaced(claim: str, sentence: str) -> list[tuple[str, str]]:

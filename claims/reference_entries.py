@@ -124,15 +124,11 @@ def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) 
 def parse_listed(item: ListedReference, place: int) -> Paper:
     """What an entry of a written list says, as far as it can be told: authors, year, title, DOI."""
     text = item.text
-    year = next((match for match in _YEAR.finditer(text)), None)
-    names = _listed_authors(text[: year.start()] if year and year.start() > 0 else text[:200])
-    families = tuple(names)
-    key = item.label or f"{fold_name(families[0]) if families else 'entry'}{year[1] if year else ''}" or f"entry{place}"
-    quoted = _QUOTED.search(text)
-    title = quoted[1] if quoted else ""
-    key = key if item.label else f"{key}-{place}"
+    year, quoted = _YEAR.search(text), _QUOTED.search(text)
+    families = tuple(_listed_authors(text[: year.start()] if year and year.start() > 0 else text[:200]))
+    key = item.label or f"{fold_name(families[0]) if families else 'entry'}{year[1] if year else ''}-{place}"
     number = int(year[1]) if year else None
-    return Paper(key, title, families, number, doi=find_doi(text), family_names=families)
+    return Paper(key, quoted[1] if quoted else "", families, number, doi=find_doi(text), family_names=families)
 
 
 def _listed_authors(text: str) -> list[str]:
@@ -158,11 +154,8 @@ class LibraryMatcher:
     def __init__(self, library: Sequence[Paper]) -> None:
         self._papers = {paper.key: paper for paper in library}
         self._by_doi = {paper.doi.casefold(): paper.key for paper in library if paper.doi}
-        self._titles = [
-            (plain, fold_name(paper.family_names[0]) if paper.family_names else "", paper.key)
-            for paper in library
-            if len((plain := _plain(paper.title)).split()) >= _LEAST_TITLE
-        ]
+        titles = {paper.key: _plain(paper.title) for paper in library}
+        self._titles = {key: title for key, title in titles.items() if len(title.split()) >= _LEAST_TITLE}
 
     def match(self, entry: Paper, text: str = "") -> str:
         """The key of the paper, by DOI, by title, or by a shared key; empty if there is none."""
@@ -173,11 +166,11 @@ class LibraryMatcher:
             return same.key
         if entry.title:
             rated = [(title_similarity(entry.title, paper.title), key) for key, paper in self._papers.items()]
-            best = max(rated, default=(0.0, ""))
-            if best[0] >= SURE:
-                return best[1]
+            likeness, key = max(rated, default=(0.0, ""))
+            if likeness >= SURE:
+                return key
         said = f" {_plain(text)} "
-        held = [(len(title), key) for title, _, key in self._titles if f" {title} " in said]
+        held = [(len(title), key) for key, title in self._titles.items() if f" {title} " in said]
         return max(held, default=(0, ""))[1]
 
 

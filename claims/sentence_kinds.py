@@ -12,6 +12,7 @@ from ..citations.checks.citation_coverage import reports_others_work
 from ..documents.categories import standard_section
 from ..documents.types import Category
 from ..roles.protocols import UncitedKind
+from ..text.words import split_words
 
 _OWN: Final = re.compile(
     r"\b(?:we|our|ours|us|my|this\s(?:paper|study|work|article|section|thesis|manuscript|experiment|analysis|approach|review)"
@@ -39,37 +40,19 @@ _FIELD: Final = re.compile(
     r"|authors|reports|works|papers|reviews)\b",
     re.IGNORECASE,
 )
-# Signs that a sentence rests on others' work, with their weight; none of them decides alone.
-_SIGNS: Final = tuple(
-    (weight, re.compile(pattern))
-    for weight, pattern in (
-        (
-            3.0,
-            r"\bet al\b|\b[A-Z][a-z]{1,20} and [A-Z][a-z]{1,20} (?:used|showed|found|proposed|introduced|reported)\b",
-        ),
-        (1.0, r"\b(?:has|have) been\b|\b[Rr]ecent(?:ly)?\b|\b[Ee]fforts? to\b|\b(?:early|later|subsequent) work\b"),
-        (1.0, r"\b(?:called|termed|known as|referred to as|defined as)\b|\bstate[- ]of[- ]the[- ]art\b"),
-        (
-            1.0,
-            r"\b(?:methods?|algorithms?|approaches|techniques|models|tools|systems|networks|proteins?|genes?|patients)\b",
-        ),
-        (0.5, r"\b[a-z]{0,20}[A-Z][A-Za-z0-9]{0,20}[A-Z][A-Za-z0-9]{0,20}\b"),
-        (0.5, r"\b(?:uses?|used|using|such as|including|[Ff]or example|across|compared|multiple)\b"),
-        (0.5, r"(?<![\w.])\d"),
-        (-1.0, r"\b(?:would|might|may|could|will|potential(?:ly)?|you|your)\b"),
-        (-0.5, r"^(?:It|This|These|Each|If|Note|Thus|So|Here|Let|First|Second|Third|Next|Finally)\b"),
-    )
-)
-_OF_SECTIONS: Final = {
-    Category.INTRODUCTION: 1.5,
-    Category.RELATED_WORK: 1.5,
-    Category.ABSTRACT: -3.0,
-    Category.CONCLUSION: -1.0,
-    Category.METHOD: -0.5,
+# Signs that a sentence rests on others' work; none of them decides alone. A logistic regression on the sentences of 42
+# papers, with and without a citation, kept these few of the words of every field (bench/mutated_papers.py).
+_WEIGHTS: Final = {
+    **{"been": 0.5, "use": 0.4, "model": 0.35, "recent": 0.2, "as": 0.15, "have": 0.15, "method": 0.15, "in": 0.1},
+    **{"the": -0.45, "it": -0.4, "each": -0.4, "not": -0.35, "be": -0.1, "tabl": -0.1},
 }
+_ET_AL: Final = 1.4
+_OF_SECTIONS: Final = {Category.INTRODUCTION: 0.9, Category.RELATED_WORK: 0.9, Category.ABSTRACT: -1.0}
+_OF_NO_SECTION: Final = 0.15
+_OF_LENGTH: Final = (-0.9, 0.5)  # of a short and of a long sentence
 _READ: Final = 600  # characters
 _SHORT, _LONG = 12, 25  # words
-_ENOUGH: Final = 2.0
+_ENOUGH: Final = 0.45
 _THANKS: Final = re.compile(
     r"\b(?:thanks?|grateful|funded|grants?\s|acknowledg|conflicts?\sof\sinterest|competing\sinterests|available\sat)\b",
     re.IGNORECASE,
@@ -102,9 +85,10 @@ def uncited_kind(text: str, section: str) -> UncitedKind:
         return "own"
     if _MEASURED.search(words) or _FIELD.search(words):
         return "needs"
-    score = sum(weight for weight, sign in _SIGNS if sign.search(words[:_READ]))
-    score += _OF_SECTIONS.get(placed, 0.0) if placed else 0.0
-    score += 0.5 if len(words.split()) >= _LONG else -1.0 if len(words.split()) < _SHORT else 0.0
+    forms = [word.form for word in split_words(words[:_READ])]
+    score = sum(_WEIGHTS.get(form, 0.0) for form in set(forms)) + _ET_AL * ("et al" in words[:_READ])
+    score += _OF_SECTIONS.get(placed, 0.0) if placed else _OF_NO_SECTION
+    score += _OF_LENGTH[0] if len(forms) < _SHORT else _OF_LENGTH[1] if len(forms) > _LONG else 0.0
     return "needs" if score >= _ENOUGH else "common"
 
 

@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from ..documents import Chunk, Paper
 from ..experiment import Experiment
@@ -81,7 +81,7 @@ class ClaimChecker:
         """A claim about passages; without markers in it, they are put at its end."""
         sources = self.sources(passages)
         markers = "".join(f"[{source.evidence.id}]" for source in sources)
-        shown = marked.replace(OTHER_MARK, _OTHER)
+        shown = marked.replace(OTHER_MARK, OTHER_SOURCE)
         sentence = shown.replace(OWN_MARK, markers) if OWN_MARK in shown else f"{shown} {markers}"
         return JudgedClaim(CitedClaim(sentence, sources, needed_context(marked, before)), tuple(passages))
 
@@ -99,7 +99,7 @@ class ClaimChecker:
 # Where a claim cites what it is compared with, and where it cites anything else.
 OWN_MARK: Final = "[@]"
 OTHER_MARK: Final = "[@other]"
-_OTHER: Final = "[other source]"  # as the prompt of the judge has it
+OTHER_SOURCE: Final = "[other source]"  # as the prompt of the judge has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,11 @@ class _CitedWorkAt:
 
 @dataclass
 class _SentenceCheck:
-    """What was found for one sentence so far."""
+    """What was found for one sentence so far; `text` is it without its citations."""
 
     sentence: ManuscriptSentence
     works: list[_CitedWorkAt]
+    text: str
     passages: dict[str, list[ClaimPassage]] = field(default_factory=dict)
     claim: JudgedClaim | None = None
     elsewhere: list[PassageRecord] = field(default_factory=list)
@@ -148,6 +149,22 @@ class _SentenceCheck:
             return f"{', '.join(self.missing)} {'is' if len(self.missing) == 1 else 'are'} not in the library."
         return self.claim.reason if self.claim is not None else "No passage of the cited paper could be read."
 
+    def source(self, work: _CitedWorkAt) -> SourceRecord:
+        """What one cited work alone gives."""
+        if work.paper and self.claim is not None:
+            return self.claim.source(work.paper, work.written, work.entry)
+        label: ClaimLabel = "unread" if work.paper else "not_in_library"
+        named = {"written": work.written, "key": work.entry, "paper": work.paper, "label": label}
+        return cast(SourceRecord, {**named, "passages": [], "cites": []})
+
+    def markers(self, ids: Mapping[str, str]) -> list[str]:
+        """For each citation, the markers of its papers, by key; "" is a paper that the library lacks."""
+        papers = [
+            dict.fromkeys(work.paper for work in self.works if work.mark == number)
+            for number in range(len(self.sentence.marks))
+        ]
+        return ["".join(ids.get(key, "") for key in keys) for keys in papers]
+
 
 @dataclass(frozen=True)
 class ManuscriptCheck:
@@ -169,12 +186,25 @@ class ManuscriptCheck:
         sentences = await asyncio.to_thread(self.manuscript.sentences, tuple(self.references.entries.values()))
         papers = {paper.key: paper for paper in await asyncio.to_thread(self.checker.library.papers)}
         in_library = {**{key: key for key in papers}, **self.references.in_library}
-        checks = [_SentenceCheck(sentence, self._works(sentence, in_library)) for sentence in sentences]
+        checks = [
+            _SentenceCheck(
+                sentence,
+                [
+                    _CitedWorkAt(work.shown, key, in_library.get(key, ""), number)
+                    for number, mark in enumerate(sentence.marks)
+                    for work in mark.works
+                    for key in [self.references.key_of(work) or work.key]
+                ],
+                self.manuscript.marked(sentence, ()),
+            )
+            for sentence in sentences
+        ]
         cited = [check for check in checks if check.works]
         how = "with their nearest passages; no model judges them" if self.checker.judge is None else "to be judged"
         self.checker.progress.on_notice(f"{counted(len(checks), 'sentence')}, {len(cited)} with citations {how}.")
         if self.parts & {"claims", "numbers"}:
-            texts = await asyncio.to_thread(self._read_papers, cited)
+            keys = {key for check in cited for key in check.papers}
+            texts = await asyncio.to_thread(lambda: {key: WholePaper.of(self.checker.library, key) for key in keys})
             await gather_all(self._find_passages(check, texts) for check in cited)
         if "claims" in self.parts:
             await self._judge_cited(cited)
@@ -188,23 +218,10 @@ class ManuscriptCheck:
             references = await asyncio.to_thread(self._check_references, checks, papers, unknown)
         return [self._record(check, papers) for check in checks], references
 
-    def _works(self, sentence: ManuscriptSentence, in_library: Mapping[str, str]) -> list[_CitedWorkAt]:
-        return [
-            _CitedWorkAt(work.shown, key, in_library.get(key, ""), number)
-            for number, mark in enumerate(sentence.marks)
-            for work in mark.works
-            for key in [self.references.key_of(work) or work.key]
-        ]
-
-    def _read_papers(self, cited: Sequence[_SentenceCheck]) -> dict[str, WholePaper]:
-        keys = {key for check in cited for key in check.papers}
-        return {key: WholePaper.of(self.checker.library, key) for key in keys}
-
     async def _find_passages(self, check: _SentenceCheck, texts: Mapping[str, WholePaper]) -> None:
         if check.papers:
-            text = self.manuscript.marked(check.sentence, ())
-            check.passages = await self.checker.find(text, check.sentence.before, check.papers, MOST_PASSAGES)
-            near = [found for key in check.papers if (found := texts[key].sentences.nearest(text))]
+            check.passages = await self.checker.find(check.text, check.sentence.before, check.papers, MOST_PASSAGES)
+            near = [found for key in check.papers if (found := texts[key].sentences.nearest(check.text))]
             check.said = max(near, key=lambda item: item.share, default=None)
 
     async def _judge_cited(self, cited: Sequence[_SentenceCheck]) -> None:
@@ -221,30 +238,25 @@ class ManuscriptCheck:
     def _claim(self, check: _SentenceCheck) -> JudgedClaim:
         """The claim with the passages of each cited paper, whose markers stand where it is cited."""
         most = max(_FEWEST_PASSAGES, self.checker.most // len(check.papers))
-        text = self.manuscript.marked(check.sentence, ())
-        chosen = choose_sentences(text, [item for found in check.passages.values() for item in found[:most]])
+        chosen = choose_sentences(check.text, [item for found in check.passages.values() for item in found[:most]])
         sources = self.checker.sources(chosen)
-        marked = self.manuscript.marked(check.sentence, self._markers(check, sources))
-        before = needed_context(text, check.sentence.before)
-        return JudgedClaim(CitedClaim(marked, sources, before), tuple(chosen))
-
-    def _markers(self, check: _SentenceCheck, sources: Sequence[Source]) -> list[str]:
-        """For each citation of a sentence, the markers of the passages of its papers, behind the names it shows."""
-        made: list[str] = []
-        for number, mark in enumerate(check.sentence.marks):
-            papers = [work.paper for work in check.works if work.mark == number]
-            ids = "".join(f"[{source.evidence.id}]" for source in sources if source.paper.key in papers)
-            ids += _OTHER if "" in papers else ""
-            names = written_citation(self.manuscript.text, mark, self.references.entries) if mark.narrative else ""
-            made.append(f"{names} {ids}".strip())
-        return made
+        ids = dict.fromkeys(check.papers, "") | {"": OTHER_SOURCE}
+        for source in sources:
+            ids[source.paper.key] += f"[{source.evidence.id}]"
+        names = [
+            written_citation(self.manuscript.text, mark, self.references.entries) if mark.narrative else ""
+            for mark in check.sentence.marks
+        ]
+        cited = [f"{name} {markers}".strip() for name, markers in zip(names, check.markers(ids), strict=True)]
+        before = needed_context(check.text, check.sentence.before)
+        return JudgedClaim(CitedClaim(self.manuscript.marked(check.sentence, cited), sources, before), tuple(chosen))
 
     async def _suspect_key(self, check: _SentenceCheck) -> None:
         """Without a judge: note other papers that are much nearer to a sentence than those that it cites."""
         best = max((item.cosine for found in check.passages.values() for item in found), default=0.0)
         if len(check.papers) != len({work.entry for work in check.works}):
             return
-        text = self.manuscript.marked(check.sentence, ())
+        text = check.text
         own = check.said.share if check.said is not None else 0.0
         other = await asyncio.to_thread(nearest_in_library, self.checker.library, text, check.papers)
         if other is not None and other.share >= SAME_WORDS and other.share - own >= _MORE_WORDS:
@@ -263,14 +275,12 @@ class ManuscriptCheck:
 
     async def _look_elsewhere(self, checks: Sequence[_SentenceCheck]) -> None:
         """Find which other papers of the library say a sentence, by the judge if there is one."""
-        texts = [self.manuscript.marked(check.sentence, ()) for check in checks]
         found = await gather_all(
-            self.checker.elsewhere(text, check.sentence.before, check.papers)
-            for text, check in zip(texts, checks, strict=True)
+            self.checker.elsewhere(check.text, check.sentence.before, check.papers) for check in checks
         )
         claims = [
-            self.checker.claim(text, check.sentence.before, passages)
-            for text, check, passages in zip(texts, checks, found, strict=True)
+            self.checker.claim(check.text, check.sentence.before, passages)
+            for check, passages in zip(checks, found, strict=True)
         ]
         for check, claim in zip(checks, await self.checker.judged(claims), strict=True):
             check.elsewhere = elsewhere_records(claim)
@@ -285,7 +295,11 @@ class ManuscriptCheck:
             if check.kind is not None:
                 continue
             check.kind = uncited_kind(sentence.shown, sentence.section)
-            if check.kind == "needs" and (self._carries_on(check, checks) or sentence.shown.strip(" .") in own):
+            # What goes on with a sentence that cites is covered by that citation.
+            last = checks[sentence.position - 1] if sentence.position else None
+            follows = last is not None and last.works and sentence.before == last.sentence.shown
+            covered = follows and is_context_dependent(sentence.shown)
+            if check.kind == "needs" and (covered or sentence.shown.strip(" .") in own):
                 check.kind = "other"
             if check.kind not in ("other", "opinion") and not is_plainly_own(sentence.shown):
                 asked.append(check)
@@ -314,16 +328,10 @@ class ManuscriptCheck:
             message = f'{near.chunk.key}{page} has nearly these words: "{words}". It needs a citation.'
             check.faults.append(fault("copied-uncited", message))
 
-    def _carries_on(self, check: _SentenceCheck, checks: Sequence[_SentenceCheck]) -> bool:
-        """Whether the sentence before it in its paragraph cites, and it goes on with that."""
-        place = check.sentence.position
-        if not place or check.sentence.before != checks[place - 1].sentence.shown:
-            return False
-        return bool(checks[place - 1].works) and is_context_dependent(check.sentence.shown)
-
     def _check_details(
         self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
     ) -> None:
+        """Note the faults of names, numbers, wording and quotations, compared with whole papers."""
         known = tuple(self.references.entries.values())
         for check in checks:
             cited = [
@@ -332,33 +340,26 @@ class ManuscriptCheck:
             check.faults += name_faults(check.sentence, self.manuscript.text, cited, known)
             if check.missing:
                 continue  # its numbers may be those of a paper that is not here
-            check.faults += self._detail_faults(check, papers, texts)
-
-    def _detail_faults(
-        self, check: _SentenceCheck, papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
-    ) -> list[FaultRecord]:
-        """The faults of numbers, wording and quotations, compared with whole papers."""
-        own = speaks_of_itself(check.sentence.shown)
-        if not check.works and (
-            self.experiment is None or uncited_kind(check.sentence.shown, check.sentence.section) != "own"
-        ):
-            return []
-        same = check.said is not None and check.said.share >= SAME_WORDS
-        if check.works and own and self.experiment is None and not same:
-            return []  # its numbers may be the text's own
-        ids = {key: f"E{number}" for number, key in enumerate(check.papers, 1)}
-        whole = [whole_source(papers[key], texts[key].text, ids[key]) for key in check.papers if texts[key].text]
-        near = [
-            whole_source(papers[key], "\n\n".join(item.chunk.text for item in found), ids[key])
-            for key, found in check.passages.items()
-            if found and key in papers
-        ]
-        marked = self.manuscript.marked(check.sentence, _paper_markers(check, ids))
-        found = number_faults(marked, near, whole, self.experiment, check.said)
-        if check.said is not None:
-            text = self.manuscript.marked(check.sentence, ())
-            found += wording_faults(text, check.said, check.said.chunk.key)
-        return [*found, *(quote_faults(marked, whole) if check.works else [])]
+            shown, section, said = check.sentence.shown, check.sentence.section, check.said
+            if not check.works and (self.experiment is None or uncited_kind(shown, section) != "own"):
+                continue
+            same = said is not None and said.share >= SAME_WORDS
+            if check.works and self.experiment is None and not same and speaks_of_itself(shown):
+                continue  # its numbers may be the text's own
+            ids = {key: f"E{number}" for number, key in enumerate(check.papers, 1)}
+            whole = [whole_source(papers[key], texts[key].text, ids[key]) for key in check.papers if texts[key].text]
+            near = [
+                whole_source(papers[key], "\n\n".join(item.chunk.text for item in found), ids[key])
+                for key, found in check.passages.items()
+                if found and key in papers
+            ]
+            markers = check.markers({key: f"[{name}]" for key, name in ids.items()})
+            marked = self.manuscript.marked(check.sentence, markers)
+            check.faults += number_faults(marked, near, whole, self.experiment, said)
+            if said is not None:
+                check.faults += wording_faults(check.text, said, said.chunk.key)
+            if check.works:
+                check.faults += quote_faults(marked, whole)
 
     def _check_references(
         self, checks: Sequence[_SentenceCheck], papers: Mapping[str, Paper], unknown: Mapping[str, FaultRecord]
@@ -395,36 +396,10 @@ class ManuscriptCheck:
             "kind": "cited" if cited else check.kind or "other",
             "label": check.label if cited and judged else "unjudged",
             "reason": check.reason if cited and judged else "",
-            "sources": [_source(check, work) for work in reversed(once.values())] if judged else [],
+            "sources": [check.source(work) for work in reversed(once.values())] if judged else [],
             "elsewhere": check.elsewhere,
             "faults": check.faults,
         }
-
-
-def _paper_markers(check: _SentenceCheck, ids: Mapping[str, str]) -> list[str]:
-    """For each citation of a sentence, one marker for each of its papers."""
-    return [
-        "".join(
-            f"[{ids[key]}]"
-            for key in dict.fromkeys(work.paper for work in check.works if work.mark == number)
-            if key in ids
-        )
-        for number in range(len(check.sentence.marks))
-    ]
-
-
-def _source(check: _SentenceCheck, work: _CitedWorkAt) -> SourceRecord:
-    if work.paper and check.claim is not None:
-        return check.claim.source(work.paper, work.written, work.entry)
-    label: ClaimLabel = "unread" if work.paper else "not_in_library"
-    return {
-        "written": work.written,
-        "key": work.entry,
-        "paper": work.paper,
-        "label": label,
-        "passages": [],
-        "cites": [],
-    }
 
 
 def elsewhere_records(claim: JudgedClaim) -> list[PassageRecord]:

@@ -14,7 +14,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from xml.parsers import expat
@@ -22,7 +22,7 @@ from xml.parsers import expat
 from ..documents import Paper
 from ..documents.front_matter import find_doi
 from ..documents.safe_files import FileRefusedError, require_regular
-from .manuscript import LIST_HEADING, ListedReference, Manuscript, ProseBuilder, mentions, numbered_targets
+from .manuscript import LIST_HEADING, ListedReference, Manuscript, ProseBuilder
 
 _MOST_BYTES: Final = 300_000_000
 MOST_XML: Final = 60_000_000
@@ -61,14 +61,6 @@ class _Field:
     written: str | None = None
 
 
-@dataclass
-class _WordParagraph:
-    """The paragraph that is read."""
-
-    style: str = ""
-    pieces: list[tuple[str, int]] = field(default_factory=list)
-
-
 def open_document(path: Path) -> zipfile.ZipFile:
     """Open the archive of a document; raises `FileRefusedError` with the reason in one line."""
     require_regular(path, _MOST_BYTES)
@@ -101,8 +93,8 @@ def read_part(archive: zipfile.ZipFile, name: str) -> bytes:
     return data
 
 
-def read_word(path: str) -> dict[str, object]:
-    """Read a document; returns the record of a `Manuscript`. Raises `FileRefusedError`."""
+def read_word(path: str) -> Manuscript:
+    """Read a document. Raises `FileRefusedError`."""
     file = Path(path)
     with open_document(file) as archive:
         body = WordText(read_part(archive, "word/document.xml"), _style_names(read_part(archive, "word/styles.xml")))
@@ -110,25 +102,15 @@ def read_word(path: str) -> dict[str, object]:
         commented = b"<w:comment " in read_part(archive, "word/comments.xml")
     for note in notes:
         body.append(note)
-    notices = []
+    prose, notices = body.prose, body.prose.notices
+    prose.files = [file.name]
     if body.changes:
         notices.append(f"{file.name}: tracked changes are read as if accepted ({body.changes} deletions left out).")
     if commented:
         notices.append(f"{file.name}: its comments are not checked.")
     if body.formulas:
         notices.append(f"{file.name}: {body.formulas} equations are not checked.")
-    manuscript = Manuscript(
-        "docx",
-        body.prose.text,
-        tuple(body.prose.segments),
-        (file.name,),
-        listed=tuple(body.listed),
-        papers=tuple(body.papers.values()),
-        pointers=(*body.prose.pointers, *mentions(body.prose.text)),
-        targets=numbered_targets(body.prose.text, {}) | {"label": body.bookmarks},
-        notices=tuple(notices),
-    )
-    return manuscript.as_record()
+    return prose.finish("docx")
 
 
 class WordText:
@@ -137,12 +119,7 @@ class WordText:
     def __init__(self, xml: bytes, styles: Mapping[str, str] | None = None) -> None:
         self.prose = ProseBuilder()
         self.runs: list[WordRun] = []
-        self.papers: dict[str, Paper] = {}
-        self.listed: list[ListedReference] = []
-        self.bookmarks: list[str] = []
-        self.changes = 0
-        self.formulas = 0
-        self.paragraphs = 0
+        self.changes = self.formulas = self.paragraphs = 0
         self._styles = styles or {}
         self._in_list = False
         self._reset()
@@ -154,11 +131,12 @@ class WordText:
         for line in filter(None, (line.strip() for line in note.prose.text.split("\n\n"))):
             self.prose.paragraph(self.paragraphs, 0)
             self.prose.add(line, self.paragraphs, 0, 0)
-        self.papers |= note.papers
+        self.prose.papers |= note.prose.papers
         self.changes += note.changes
 
     def _reset(self) -> None:
-        self._paragraph = _WordParagraph()
+        self._style = ""
+        self._pieces: list[tuple[str, int]] = []
         self._fields: list[_Field] = []
         self._skip = 0
         self._table = 0
@@ -192,9 +170,9 @@ class WordText:
         elif local == "tbl":
             self._table += 1
         elif local == "p" and name.startswith("w:"):
-            self._paragraph, self._length = _WordParagraph(), 0
+            self._style, self._pieces, self._length = "", [], 0
         elif local == "pStyle":
-            self._paragraph.style = self._styles.get(attributes.get("w:val", ""), attributes.get("w:val", ""))
+            self._style = self._styles.get(attributes.get("w:val", ""), attributes.get("w:val", ""))
         elif local == "r":
             self._run_start, self._raised = at, False
             self._run_text = self._length
@@ -212,9 +190,13 @@ class WordText:
         elif local == "sdt":
             self._controls.append("")
         elif local == "tag" and self._controls:
-            self._control(attributes.get("w:val", ""))
+            # Mendeley Cite keeps a citation in the tag of a content control.
+            tag = attributes.get("w:val", "")
+            if tag.startswith(_MENDELEY) and (works := _csl_works(_decoded(tag.rpartition("_")[2]))):
+                self._write(works)
+                self._controls[-1] = "written"
         elif local == "bookmarkStart":
-            self.bookmarks.append(attributes.get("w:name", ""))
+            self.prose.labels.append(attributes.get("w:name", ""))
 
     def _end(self, name: str, at: int, xml: bytes) -> None:
         local = name.rpartition(":")[2]
@@ -252,7 +234,7 @@ class WordText:
                 self._put(f"^{data.strip()}^" if raised else data)
 
     def _put(self, text: str) -> None:
-        self._paragraph.pieces.append((text, self._length))
+        self._pieces.append((text, self._length))
         self._length += len(text)
 
     def _field(self, kind: str) -> None:
@@ -278,55 +260,45 @@ class WordText:
             self._in_list = self._in_list or bool(_BIBLIOGRAPHY.search(instruction))
             pointed = _REF_FIELD.match(instruction)
             if pointed and not self._skip:
-                self._paragraph.pieces.append((f"\ue020{pointed[1]}", self._length))
+                self._pieces.append((f"\ue020{pointed[1]}", self._length))
         if works:
             self._write(works)
             begun.written = ""
 
-    def _control(self, tag: str) -> None:
-        """Mendeley Cite keeps a citation in the tag of a content control."""
-        if not tag.startswith(_MENDELEY):
-            return
-        works = _csl_works(_decoded(tag.rpartition("_")[2]))
-        if works:
-            self._write(works)
-            self._controls[-1] = "written"
-
     def _write(self, works: list[Paper]) -> None:
         for paper in works:
-            self.papers.setdefault(paper.key, paper)
+            self.prose.papers.setdefault(paper.key, paper)
         self._put("[" + "; ".join(f"@{{{paper.key}}}" for paper in works) + "]")
 
     def _finish_paragraph(self) -> None:
-        paragraph, unit = self._paragraph, self.paragraphs
+        unit = self.paragraphs
         self.paragraphs += 1
-        text = "".join(piece for piece, _ in paragraph.pieces if not piece.startswith("\ue020")).strip()
-        heading = _HEADING.fullmatch(paragraph.style.strip())
+        text = "".join(piece for piece, _ in self._pieces if not piece.startswith("\ue020")).strip()
+        heading = _HEADING.fullmatch(self._style.strip())
         of_list = LIST_HEADING.fullmatch(text) is not None
         if text and (heading or of_list):
             self._in_list = of_list
-        elif text and (self._in_list or _LIST_STYLE.fullmatch(paragraph.style.strip())):
+        elif text and (self._in_list or _LIST_STYLE.fullmatch(self._style.strip())):
             number = _NUMBER.match(text)
-            self.listed.append(ListedReference(number[1] if number else "", text[number.end() :] if number else text))
+            self.prose.listed.append(
+                ListedReference(number[1] if number else "", text[number.end() :] if number else text)
+            )
             return
         if not text or self._table:
             return
         self.prose.paragraph(unit, 0)
         if heading or of_list:
             self.prose.add("#" * min(6, 1 + int(heading[1] or 0) if heading else 1) + " ", unit, 0, 0)
-        for piece, at in paragraph.pieces:
+        for piece, at in self._pieces:
             if piece.startswith("\ue020"):
                 self.prose.point("label", piece[1:], "", unit, at, at)
             else:
-                self._add_piece(piece, unit, at)
-
-    def _add_piece(self, piece: str, unit: int, at: int) -> None:
-        done = 0
-        for broken in _BROKEN_REFERENCE.finditer(piece):
-            self.prose.add(piece[done : broken.start()], unit, at + done, at + broken.start())
-            self.prose.point("label", broken[0], broken[0], unit, at + broken.start(), at + broken.end())
-            done = broken.end()
-        self.prose.add(piece[done:], unit, at + done, at + len(piece))
+                done = 0
+                for broken in _BROKEN_REFERENCE.finditer(piece):
+                    self.prose.add(piece[done : broken.start()], unit, at + done, at + broken.start())
+                    self.prose.point("label", broken[0], broken[0], unit, at + broken.start(), at + broken.end())
+                    done = broken.end()
+                self.prose.add(piece[done:], unit, at + done, at + len(piece))
 
 
 def _style_names(xml: bytes) -> dict[str, str]:

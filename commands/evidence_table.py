@@ -180,4 +180,4 @@ def show(record: dict[str, Any]) -> None:
     for file in record.get("files", {}).values():
         notice(f"Wrote {file}")
     if not record.get("files"):
-        notice("The words behind the cells: the same command with --out FOLDER, or --format html for one page.")
+        notice("The words behind the cells: the same command with --out FOLDER, and --format html for one page.")

@@ -48,13 +48,19 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
         records = list_all(session)
     if as_json:
         result_json(records)
-        return
+    else:
+        show_papers(records)
+
+
+def show_papers(records: Sequence[PaperSummary], *, numbered: bool = False) -> None:
+    """Print a table of papers."""
 
     def first_author(record: PaperSummary) -> str:
         first, *more = record["authors"] or [""]
         return one_line(f"{first} and {len(more)} more" if more else first)
 
     columns: Columns = {
+        **({"": ""} if numbered else {}),
         "key": "key",
         "authors": first_author,
         "year": "year",

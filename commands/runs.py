@@ -117,12 +117,12 @@ def delete_runs(
     home: HomeOption = None,
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""
-    from ..api.stored_runs import delete_run, find_runs
+    from ..api.stored_runs import delete_run, find_run
 
     _, found = resolve(home)
     found.require_library()
     found.prepare()
-    for run in find_runs(found, run_ids):
+    for run in [find_run(found, run_id) for run_id in run_ids]:  # all are known before any is deleted
         run_async(delete_run(found, run.thread_id))
         notice(f"Deleted {run.thread_id}.")
 

@@ -14,7 +14,7 @@ from .output import notice, result_json
 from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
-    from ..api.results import FoundPassage
+    from ..api.results import FoundPapers, FoundPassage
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
@@ -58,6 +58,11 @@ def search(
     if not records:
         notice("Nothing in the library matches.")
         return
+    show_passages(records)
+
+
+def show_passages(records: Sequence[FoundPassage]) -> None:
+    """Print a numbered table of passages."""
     columns: Columns = {
         "": "",
         "key": "key",
@@ -96,24 +101,30 @@ def find(
     if as_json:
         result_json(record)
         return
-    if not record["papers"]:
+    show_found(record, page, fulltext=fulltext)
+    if record["next_page"]:
+        notice(f"More: --page {record['next_page']}")
+
+
+def show_found(record: FoundPapers, page: int = 1, *, fulltext: bool, numbered: bool = False) -> None:
+    """Print a table of the papers that were found, or that there are none."""
+    papers = record["papers"]
+    if not papers:
         nothing = "No paper matches." if fulltext else NO_SUMMARY_NEAR
         beyond = f"There is no page {page}: {counted(record['total'], 'paper')} in all, ten a page."
         notice(beyond if record["total"] else nothing)
         return
-    papers = record["papers"]
-    title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
     columns: Columns = {
+        **({"": ""} if numbered else {}),
         "key": "key",
         "year": "year",
         "title": lambda paper: one_line(paper["title"]),
         "score": lambda paper: f"{paper['score']:.2f}",
         "sentence": matching_line,
     }
+    title = f"{len(papers)} of {counted(record['total'], 'paper')}, page {page}"
     table(title, papers, columns, prose=("title", "sentence"))
     show_notices(papers)
-    if record["next_page"]:
-        notice(f"More: --page {record['next_page']}")
 
 
 _LONGEST_SENTENCE = 240  # characters

@@ -58,11 +58,6 @@ def field_value(raw: str, macros: Mapping[str, str]) -> str:
     return "".join(part[1:-1] if part[0] in '{"' else macros.get(part.lower(), part) for part in parts).strip()
 
 
-def value_length(raw: str, macros: Mapping[str, str]) -> int:
-    """The length of `field_value`, which expands a macro each time it is used."""
-    return sum(len(part if part[0] in '{"' else macros.get(part.lower(), part)) for part in _value_parts(raw))
-
-
 def uses_macros(raw: str) -> bool:
     """Whether a field needs an `@string` of its file; month names are predefined everywhere."""
     bare = [part for part in _value_parts(raw) if part[0] not in '{"']
@@ -70,7 +65,6 @@ def uses_macros(raw: str) -> bool:
 
 
 def _value_parts(raw: str) -> Iterator[str]:
-    """The parts of a value joined by `#`."""
     depth, quoted, ends = 0, False, [-1]
     for index, character in enumerate(raw):
         if character == "{":
@@ -367,14 +361,14 @@ def _inherit(entry: Entry, parents: Mapping[str, Entry], macros: Mapping[str, st
 
 
 def _fields(entry: Entry) -> dict[str, str]:
-    """The raw values of an entry by lower-case name."""
     return {item.key.lower(): str(item.value) for item in entry.fields}
 
 
 def _read_paper(entry: Entry, macros: Mapping[str, str], *, as_written: bool) -> Paper:
     """The paper of an entry; raises `_EntryRefusedError` if it expands too far or is nested too deeply."""
     raw = _fields(entry)
-    if sum(value_length(value, macros) for value in raw.values()) > _MOST_CHARACTERS:
+    parts = (part for value in raw.values() for part in _value_parts(value))  # a macro expands wherever it is used
+    if sum(len(part if part[0] in '{"' else macros.get(part.lower(), part)) for part in parts) > _MOST_CHARACTERS:
         raise _EntryRefusedError(f"entry {entry.key} has more than {_MOST_CHARACTERS:,} characters")
     # Self-contained and valid if rewritten: without macros and duplicate fields.
     values = {name: field_value(value, macros) for name, value in raw.items()}

@@ -286,23 +286,15 @@ def classify_section(
         return SectionClass(Category.ABSTRACT)
     if _APPENDED.search(plain) or (parent is not None and parent.appended):
         return SectionClass(Category.OTHER, appended=True)
-    return SectionClass(_category(plain, level, parent, body_begun))
-
-
-def _category(plain: str, level: int, parent: SectionClass | None, body_begun: bool) -> Category:
     strong = standard_section(plain)
     if plain in {"summary", "overview"}:
         strong = Category.CONCLUSION if body_begun else Category.ABSTRACT
-    if parent is None or parent.category not in _INHERITING:
+    above_it = parent.category if parent is not None else Category.OTHER
+    if above_it not in _INHERITING:
         if strong is not None and not (strong is Category.ABSTRACT and body_begun):
-            return strong
+            return SectionClass(strong)
         words = plain if len(plain.split()) <= _WEAK_WORDS and " of " not in plain else ""
-        above = parent.category if parent is not None else Category.OTHER
-        return next((category for category, pattern in _WEAK if pattern.search(words)), above)
-    if strong is None:
-        return parent.category
-    nested = strong is Category.RELATED_WORK or (
-        strong is Category.CONCLUSION and parent.category is Category.EVALUATION
-    )
+        return SectionClass(next((category for category, pattern in _WEAK if pattern.search(words)), above_it))
+    nested = strong is Category.RELATED_WORK or (strong is Category.CONCLUSION and above_it is Category.EVALUATION)
     own = nested or (strong is not Category.ABSTRACT and level <= _TOP_LEVELS)
-    return strong if own else parent.category
+    return SectionClass(strong if own and strong is not None else above_it)

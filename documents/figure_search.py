@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Final, Literal
 
 from .blocks import TABLE_RULE
@@ -122,67 +123,55 @@ def _figure(
 
 
 def _items(paper: ParsedPaper) -> Iterator[_Item]:
-    """The captions, images and tables in the sections, and their separators."""
     starts = [section.start for section in paper.sections]
     parts = list(parts_of(paper.text))
     for part in _rejoin_captions(paper.text, parts) if paper.page_starts else parts:
         place = bisect_right(starts, part.start) - 1
+        raw = paper.text[part.start : part.end]
         if place < 0 or part.start >= paper.sections[place].end:
             yield _Item("text", part.start, part.end)
-        else:
-            yield from _items_of(paper.text, part)
+        elif part.kind in {"rows", "flat"}:
+            inner = _TABLE_CAPTION.search(raw) if part.kind == "rows" else None
+            caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner else None
+            yield _Item("table" if part.kind == "rows" else "flat", part.start, part.end, "table", "", caption)
+        elif image := _image(paper.text, part, raw):
+            yield image
+        elif part.kind in _CAPTIONS and (label := caption_label(raw)) and not _OTHER_FLOATS.search(raw, 0, label):
+            yield _Item("caption", part.start, part.end, "table" if part.kind == "table caption" else "figure")
+        elif part.kind == "title":
+            yield _Item("title", part.start, part.end, "table")
+        elif part.kind != "picture" or any(map(str.isalnum, raw)):
+            yield _Item("text", part.start, part.end)
 
 
 def _rejoin_captions(text: str, parts: Sequence[Part]) -> Iterator[Part]:
     """The parts of a PDF, with captions rejoined that were cut by a page or column break."""
     taken = 0
-    for index, part in enumerate(parts):
-        after = parts[index + 1] if index + 1 < len(parts) else None
+    last = "."  # the paragraph before
+    for part, after in zip_longest(parts, parts[1:]):
         if part.start < taken:
             continue
-        before = (parts[place] for place in range(index - 1, -1, -1))
-        if after and part.kind in _CAPTIONS and _is_cut(text, before, part, after):
+        written, rest = text[part.start : part.end], text[after.start : after.end] if after else ""
+        # A caption made of sentences is unfinished and the next paragraph starts mid-sentence; if the paragraph before
+        # the caption is unfinished too, it may continue there.
+        if (
+            after
+            and part.kind in _CAPTIONS
+            and after.kind == "prose"
+            and rest[0].islower()
+            and _SENTENCE_END.search(written, caption_label(written))
+            and not _ENDED.search(written)
+            and _ENDED.search(last)
+            and _ENDED.search(rest)
+            and not text[part.end : after.start].strip()
+        ):
             part = replace(part, end=after.end)
             taken = after.end
+        last = text[part.start : part.end] if part.kind in {"prose", *_CAPTIONS} else last
         yield part
 
 
-def _is_cut(text: str, before: Iterable[Part], caption: Part, after: Part) -> bool:
-    """Whether a caption made of sentences is unfinished and the next paragraph starts mid-sentence.
-
-    False if the paragraph before the caption (the first of `before`) is unfinished too, since it may continue there.
-    """
-    written, rest = text[caption.start : caption.end], text[after.start : after.end]
-    last = next((text[part.start : part.end] for part in before if part.kind in {"prose", *_CAPTIONS}), ".")
-    in_sentences = _SENTENCE_END.search(written, caption_label(written)) is not None
-    return (
-        after.kind == "prose"
-        and rest[0].islower()
-        and in_sentences
-        and not _ENDED.search(written)
-        and bool(_ENDED.search(last) and _ENDED.search(rest))
-        and not text[caption.end : after.start].strip()
-    )
-
-
-def _items_of(text: str, part: Part) -> Iterator[_Item]:
-    raw = text[part.start : part.end]
-    if part.kind in {"rows", "flat"}:
-        inner = _TABLE_CAPTION.search(raw) if part.kind == "rows" else None
-        caption = (part.start + inner.start(1), part.start + inner.end(1)) if inner else None
-        yield _Item("table" if part.kind == "rows" else "flat", part.start, part.end, "table", "", caption)
-    elif image := _image(text, part, raw):
-        yield image
-    elif part.kind in _CAPTIONS and (label := caption_label(raw)) and not _OTHER_FLOATS.search(raw, 0, label):
-        yield _Item("caption", part.start, part.end, "table" if part.kind == "table caption" else "figure")
-    elif part.kind == "title":
-        yield _Item("title", part.start, part.end, "table")
-    elif part.kind != "picture" or any(map(str.isalnum, raw)):
-        yield _Item("text", part.start, part.end)
-
-
 def _image(text: str, part: Part, raw: str) -> _Item | None:
-    """The image that makes up a part, with its caption if it contains one."""
 
     def item(address: str, words: str, start: int | None) -> _Item:
         caption = None if start is None else (start, start + len(words))
@@ -217,10 +206,9 @@ def _captions_of_tables(items: Sequence[_Item], *, titles: bool) -> dict[int, in
     """
 
     def captions_table(near: int, table: int) -> bool:
-        if not 0 <= near < len(items):
-            return False
-        item = items[near]
-        return (item.what == "caption" and item.kind == "table") or (titles and item.what == "title" and near < table)
+        item = items[near] if 0 <= near < len(items) else None
+        titled = titles and near < table and item is not None and item.what == "title"
+        return titled or (item is not None and item.what == "caption" and item.kind == "table")
 
     sides: dict[int, list[int]] = {}
     for index, item in enumerate(items):

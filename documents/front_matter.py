@@ -11,24 +11,8 @@ from ..table_columns import strip_nul
 
 YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
 _MOST_CHARACTERS = 200_000
+_NULL = frozenset({"~", "null", "Null", "NULL"})
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>{}]+", re.IGNORECASE)
-
-
-class _PlainLoader(yaml.SafeLoader):
-    """Loads plain values only: scalars stay text, since YAML parses `1:59:59` as a base-60 number of any size.
-
-    `<<` merges nothing: merges copy their target, so nested merges could grow exponentially.
-    """
-
-
-_PlainLoader.yaml_implicit_resolvers = {
-    character: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":bool", ":null"))]
-    for character, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-for _tag in ("int", "float", "timestamp", "binary"):
-    _PlainLoader.add_constructor(
-        f"tag:yaml.org,2002:{_tag}", lambda _, node: node.value if isinstance(node, yaml.ScalarNode) else ""
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +37,9 @@ def read_front_matter(source: str) -> FrontMatter:
     if len(source) > _MOST_CHARACTERS:
         return FrontMatter(problem=f"front matter has more than {_MOST_CHARACTERS:,} characters and was not read")
     try:
-        data = yaml.load(source, _PlainLoader)
+        # All scalars stay text (else 1:59:59 is a base-60 number of any size), and `<<` merges nothing: merges copy
+        # their target, so nested ones could grow exponentially.
+        data = yaml.load(source, yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = re.sub(r"\s+", " ", str(error))[:160]
         return FrontMatter(problem=f"front matter is not YAML ({reason})")
@@ -68,7 +54,7 @@ def read_front_matter(source: str) -> FrontMatter:
         doi=find_doi(_text(fields.get("doi"))),
         venue=_text(fields.get("journal")) or _text(fields.get("venue")),
         abstract=_text(fields.get("abstract")),
-        hides_code=isinstance(execute, dict) and execute.get("echo") is False,
+        hides_code=isinstance(execute, dict) and _text(execute.get("echo")).lower() in ("false", "no", "off"),
     )
 
 
@@ -79,11 +65,10 @@ def find_doi(text: str) -> str:
 
 
 def _text(value: object) -> str:
-    """A scalar on one line per paragraph; empty for anything else."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if not isinstance(value, str) or value in _NULL:
         return ""
     # YAML can contain NUL characters and lone surrogates, which cannot be stored.
-    paragraphs = re.split(r"\n\s*\n", strip_nul(str(value)))
+    paragraphs = re.split(r"\n\s*\n", strip_nul(value))
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).strip()
 
 
@@ -94,7 +79,7 @@ def _year(value: object) -> int | None:
 
 def _authors(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        value = strip_nul(value)
+        value = "" if value in _NULL else strip_nul(value)
         parts = re.split(r"(?<!\s)(?:\s++and\s++|\s*+;\s*)|\n", value)
         if len(parts) == 1 and value.count(",") > 1:
             parts = value.split(",")

@@ -16,6 +16,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -118,7 +119,6 @@ def image_records(path: str, wanted: Sequence[Mapping[str, Any]]) -> dict[str, d
 
 
 def _pictures(path: Path, wanted: Sequence[WantedFigure]) -> Iterator[tuple[int, Image | FileRefusedError]]:
-    """The picture of each figure, or why it has none."""
     if path.suffix.lower() == ".pdf":
         try:
             yield from draw_figures(read_regular(path, _MAX_PDF), wanted)
@@ -141,7 +141,6 @@ def _refusal(error: Exception) -> FileRefusedError:
 
 
 def _data(path: Path, address: str) -> tuple[str, bytes]:
-    """The file name and bytes at an address; raises `FileRefusedError`."""
     if head := _DATA.match(address):
         try:
             return "", base64.b64decode(unquote(address[head.end() :]), validate=True)
@@ -152,35 +151,27 @@ def _data(path: Path, address: str) -> tuple[str, bytes]:
     address = unquote(re.split(r"[?#]", address)[0])
     if not address or "\0" in address:
         raise FileRefusedError("has no address")
-    return _from_archive(path, address) if path.suffix.lower() in _ARCHIVES else _from_folder(path, address)
-
-
-def _from_archive(path: Path, address: str) -> tuple[str, bytes]:
-    with zipfile.ZipFile(path) as archive:
-        wanted = f"/{address.lstrip('/')}"
-        item = next((item for item in archive.infolist() if f"/{item.filename}".endswith(wanted)), None)
-        if item is None:
-            raise FileRefusedError(f"is not in the file ({address[:100]})")
-        if item.file_size > MAX_BYTES:
-            raise FileRefusedError(f"is larger than {MAX_BYTES >> 20} MB")
-        with archive.open(item) as member:
-            return item.filename.lower(), member.read(MAX_BYTES + 1)
-
-
-def _from_folder(path: Path, address: str) -> tuple[str, bytes]:
-    folder = path.parent.resolve()
+    if path.suffix.lower() in _ARCHIVES:
+        with zipfile.ZipFile(path) as archive:
+            wanted = f"/{address.lstrip('/')}"
+            item = next((item for item in archive.infolist() if f"/{item.filename}".endswith(wanted)), None)
+            if item is None:
+                raise FileRefusedError(f"is not in the file ({address[:100]})")
+            if item.file_size > MAX_BYTES:
+                raise FileRefusedError(f"is larger than {MAX_BYTES >> 20} MB")
+            with archive.open(item) as member:
+                return item.filename.lower(), member.read(MAX_BYTES + 1)
+    folder, places = path.parent.resolve(), [""]
     if PurePosixPath(address).is_absolute() or Path(address).is_absolute():
         raise FileRefusedError("is named by an absolute path; only files in the paper's folder are read")
-    places = [""]
     if path.suffix.lower() in {".tex", ".latex"} and (found := _GRAPHICS_PATH.search(read_regular(path, MAX_BYTES))):
         places += [part.decode("utf-8", "replace").strip() for part in re.findall(rb"\{([^{}]*)\}", found[1])]
-    for place in places:
-        for ending in ("", *IMAGE_ENDINGS):
-            file = Path(os.path.normpath(folder / place / f"{address}{ending}"))
-            if not file.is_relative_to(folder) or not file.resolve().is_relative_to(folder):
-                raise FileRefusedError("leads out of the paper's folder")
-            if file.is_file():
-                return file.name.lower(), read_regular(file.resolve(), MAX_BYTES)
+    for place, ending in product(places, ("", *IMAGE_ENDINGS)):
+        file = Path(os.path.normpath(folder / place / f"{address}{ending}"))
+        if not file.is_relative_to(folder) or not file.resolve().is_relative_to(folder):
+            raise FileRefusedError("leads out of the paper's folder")
+        if file.is_file():
+            return file.name.lower(), read_regular(file.resolve(), MAX_BYTES)
     raise FileRefusedError(f"is not in the paper's folder ({address[:100]})")
 
 

@@ -293,9 +293,7 @@ def plain_heading(line: str) -> PlainHeading | None:
 
 def is_standard_heading(title: str) -> bool:
     """Whether a title names a usual part of a paper, including reference lists."""
-    if standard_section(title) is not None:
-        return True
-    return classify_section(title, 1) == SectionClass(Category.OTHER, searchable=False)
+    return standard_section(title) is not None or not classify_section(title, 1).searchable
 
 
 def find_unmarked_headings(paragraphs: Sequence[str]) -> Iterator[tuple[int, PlainHeading]]:

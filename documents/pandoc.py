@@ -92,10 +92,21 @@ _MOST_TEXT: Final = 50_000_000
 def as_markdown(path: Path) -> str:
     """Convert the file to markdown with its metadata as YAML front matter; raises `FileRefusedError`."""
     kind = FORMATS[path.suffix.lower()]
-    _require_document(path, kind)
+    # pandoc would read an empty or wrong document.
+    if path.suffix.lower() in _ARCHIVES:
+        require_regular(path, most_bytes(path))
+        data = b"archive" if path.stat().st_size else b""
+    else:
+        data = read_regular(path, most_bytes(path))
+    if not data.strip():
+        raise FileRefusedError("is empty")
+    if kind == "latex" and b"\\documentclass" not in data:
+        raise FileRefusedError("has no \\documentclass: it is a part of another LaTeX file")
+    if kind == "jats" and b"<article" not in data:
+        raise FileRefusedError("is XML, but not a JATS article")
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
     options += ["--lua-filter", str(_ARTICLE_FILTER)]
-    with _readable_copy(path, kind) as readable:
+    with _readable_copy(path, data if kind == "jats" else b"") as readable:
         arguments = [*options, "--strip-comments", "--", str(readable.resolve())]
         try:
             made = pandoc(arguments, seconds=_SECONDS, megabytes=_MEGABYTES)
@@ -107,9 +118,8 @@ def as_markdown(path: Path) -> str:
 
 
 @contextmanager
-def _readable_copy(path: Path, kind: str) -> Iterator[Path]:
+def _readable_copy(path: Path, data: bytes) -> Iterator[Path]:
     """The file, or for a JATS article with floats behind its text a copy with them in it: pandoc skips them there."""
-    data = read_regular(path, _MOST_TEXT) if kind == "jats" else b""
     text_end, begins, ends = (data.find(tag) for tag in (b"</body>", b"<floats-group", b"</floats-group>"))
     if not 0 <= text_end < begins < ends:
         yield path
@@ -123,7 +133,6 @@ def _readable_copy(path: Path, kind: str) -> Iterator[Path]:
 
 
 def _remove_boxes(text: str) -> str:
-    """Remove grouping tags and unnecessary escapes; code is left unchanged."""
     lines: list[str] = []
     fenced = False
     for line in text.split("\n"):
@@ -139,18 +148,3 @@ def _remove_boxes(text: str) -> str:
 def most_bytes(path: Path) -> int:
     """The size limit of a file with this extension."""
     return _MOST_BYTES if path.suffix.lower() in _ARCHIVES else _MOST_TEXT
-
-
-def _require_document(path: Path, kind: str) -> None:
-    """Raise `FileRefusedError` if pandoc would read an empty or wrong document, or if it is too large."""
-    if path.suffix.lower() in _ARCHIVES:
-        require_regular(path, most_bytes(path))
-        data = b"archive" if path.stat().st_size else b""
-    else:
-        data = read_regular(path, most_bytes(path))
-    if not data.strip():
-        raise FileRefusedError("is empty")
-    if kind == "latex" and b"\\documentclass" not in data:
-        raise FileRefusedError("has no \\documentclass: it is a part of another LaTeX file")
-    if kind == "jats" and b"<article" not in data:
-        raise FileRefusedError("is XML, but not a JATS article")

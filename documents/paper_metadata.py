@@ -26,16 +26,13 @@ def describe(path: Path, parsed: ParsedPaper, bibliography: Bibliography) -> tup
     entry = bibliography.match(path, doi=front.doi, title=parsed.title)
     warnings = [f"{path}: {problem}." for problem in (front.problem, *parsed.warnings) if problem]
     if entry is None:
-        title = parsed.title or path.stem
         in_file = parsed.title_source or ("front matter" if front.title else "first heading")
         found = in_file if parsed.title else "file name"
         read = " and ".join(name for name, value in (("authors", front.authors), ("year", front.year)) if value)
         rest = f", its {read} from the first page" if read and parsed.page_starts else ""
         if not bibliography.has_unreadable_entry(path, doi=front.doi, title=parsed.title):
             warnings.append(f"{path}: no .bib entry; its title was taken from the {found}{rest}.")
-        paper = Paper(key=key_of(path), title=title)
-    else:
-        paper = entry
+    paper = entry or Paper(key=key_of(path), title="")
     paper = replace(
         paper,
         title=paper.title or parsed.title or path.stem,

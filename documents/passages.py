@@ -131,7 +131,6 @@ def _part(text: str, kind: PartKind | None, start: int, end: int) -> Iterator[Pa
 
 
 def _kind(raw: str) -> PartKind:
-    """Classify a paragraph by its words."""
     if is_boilerplate(raw):
         return "picture"
     if is_reference(raw):
@@ -235,7 +234,6 @@ def _table_end(text: str, parts: Sequence[Part], index: int) -> int:
 
 
 def _units(text: str, part: Part) -> Iterator[ReadableUnit]:
-    """The units of a part that is not in a table."""
     start, end = part.start, part.end
     if part.kind == "equation":
         yield from _unit(start, end, plain_formula(text[start:end].strip("$ \n")), "equation")

@@ -126,12 +126,14 @@ def plain_formula(formula: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Strip markup from text without code and formulas."""
     text = _DEFINITION.sub("", _IN_BRACKETS.sub("", text))
     if "\\" in text:
         text = _SET.sub(r"\1", _COMMAND.sub("", _ITEM.sub("", text)))
     if "@" in text:
-        text = _CROSS.sub(_reduce_reference, _CITED.sub(_remove_keys, text))
+        leads = _CITED.match(text)  # bracketed keys are removed, but for one that is the subject of its sentence
+        if leads and _SUBJECT.match(text, leads.end()):
+            text = leads[0].replace("@", "") + text[leads.end() :]
+        text = _CROSS.sub(_reduce_reference, _CITED.sub("", text))
         text = _NAMED.sub(lambda match: match.group(1), text)
     if "]" in text or "{" in text:
         text = _NOTE_MARK.sub("", text)
@@ -150,7 +152,6 @@ def _prose(text: str) -> str:
 
 
 def _link_words(match: re.Match[str]) -> str:
-    """The words of a link, without marks or numbers that only refer to a note or reference."""
     words: str = match.group(1)
     if match.group().startswith("!") and len(words.split()) < _PICTURE_WORDS:
         return ""
@@ -159,12 +160,6 @@ def _link_words(match: re.Match[str]) -> str:
     if leads_on and (not bare or not any(map(str.isalpha, bare))) and not _KEPT.search(words.strip("*_^ []")[2:]):
         return ""
     return words
-
-
-def _remove_keys(match: re.Match[str]) -> str:
-    """Remove bracketed keys, except one that is the subject of its sentence."""
-    subject = match.start() == 0 and _SUBJECT.match(match.string, match.end())
-    return match.group().replace("@", "") if subject else ""
 
 
 def _reduce_reference(match: re.Match[str]) -> str:
@@ -205,7 +200,6 @@ def _replace_subscript(match: re.Match[str]) -> str:
 
 
 def _remove_emphasis(text: str) -> str:
-    """Remove paired stars and underscores around words."""
     waiting: dict[str, list[tuple[int, int]]] = {}
     removed: list[tuple[int, int]] = []
     for match in _EMPHASIS.finditer(text):
@@ -286,7 +280,6 @@ def _join_rows(rows: Sequence[str], room: int) -> str:
 
 
 def _shorten(text: str, most: int) -> str:
-    """`text` shortened in the middle if it has more than `most` characters."""
     if len(text) <= most:
         return text
     half = max(1, (most - 5) // 2)

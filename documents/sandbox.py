@@ -84,14 +84,12 @@ class CancelToken:
                 pipe.close()
 
     def add(self, pipe: IO[bytes]) -> None:
-        """Register a running program."""
         with self._lock:
             self._pipes.add(pipe)
             if self.cancelled:
                 pipe.close()
 
     def discard(self, pipe: IO[bytes]) -> None:
-        """Forget a program that has ended."""
         with self._lock:
             self._pipes.discard(pipe)
 

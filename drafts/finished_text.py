@@ -19,7 +19,7 @@ from ..citations.marking import MarkedSentence, leave_out, marked_sentences
 from ..citations.user_citations import insert_user_statements, left_to_other_sections
 from ..experiment import experiment_warnings
 from ..plurals import counted
-from ..roles.protocols import AnswerBrief, Draft, Source
+from ..roles.protocols import AnswerBrief, Draft
 from ..text.words import foreign_language
 from .written_draft import QuestionSearch, WrittenDraft, searches_of
 
@@ -80,7 +80,8 @@ def finish_text(
     """
     brief, draft, sources = written.brief, written.draft, written.sources
     final = FinishedText(written, draft.text, written.lost)
-    if isinstance(brief, AnswerBrief) and written.search and not _cites(draft.text, sources):
+    cited = {*marker_ids(normalise_markers(draft.text))} & {source.evidence.id for source in sources}
+    if isinstance(brief, AnswerBrief) and written.search and not cited:
         return replace(final, text=_nothing_found(written, written.search, len(known_keys), judged=not extractive))
     if extractive:
         return final
@@ -128,12 +129,6 @@ def _check_text(
         if not any(map(str.isalnum, text)):
             nothing = f"Nothing is left of the {kind}: every sentence failed a check and was left out."
             return "", [Finding("empty", nothing)], out
-
-
-def _cites(text: str, sources: Sequence[Source]) -> bool:
-    """True when a draft cites at least one of the sources; a draft that cites none is not an answer."""
-    known = {source.evidence.id for source in sources}
-    return not known.isdisjoint(marker_ids(normalise_markers(text)))
 
 
 def _nothing_found(written: WrittenDraft, search: QuestionSearch, papers: int, *, judged: bool) -> str:

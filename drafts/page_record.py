@@ -13,9 +13,9 @@ from ..citations.checks.number_tracing import NumberTrace, trace_numbers
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.csl_styles import style_file
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
-from ..citations.export.plot_figures import figures_in, is_mentioned
+from ..citations.export.plot_figures import figures_in, find_mentions
 from ..citations.export.section_files import bibliography, file_stem, markdown_document
-from ..citations.marking import CITES_NOTHING, MARKS, MarkedSentence, marks_of
+from ..citations.marking import CITES_NOTHING, MARKS, marks_of
 from ..citations.references import Reference, References, build_references, cited_places
 from ..citations.user_citations import UserCitation, find_user_citations
 from ..documents import Paper
@@ -109,21 +109,18 @@ def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], 
     route = search.route if search else None
     if route is None or route["kind"] != "inventory" or not (screened := route.get("screened")):
         return ""
+    titles = {key: f"{paper.title} ({paper.year or 'n.d.'})" for key, paper in papers.items()}
     opened = [key for key in dict.fromkeys([*screened["opened"], *cited]) if key in papers]
     left = [key for key in opened if key not in cited]
     cards = counted(screened["cards"], "paper")
     said = f"Screened by their cards: {cards}; {len(opened)} opened, {len(opened) - len(left)} of them cited."
-    titles = "; ".join(_titled(papers[key]) for key in left[:_MOST_LEFT])
+    shown = "; ".join(titles[key] for key in left[:_MOST_LEFT])
     more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
-    unused = [f"- Opened, and nothing of them is cited: {titles}{more}."] if left else []
+    unused = [f"- Opened, and nothing of them is cited: {shown}{more}."] if left else []
     beside = {key: why for key, why in screened["near"].items() if key in papers and key not in opened}
-    near = [f"- {_titled(papers[key])}: {why.rstrip('.')}." for key, why in beside.items()]
+    near = [f"- {titles[key]}: {why.rstrip('.')}." for key, why in beside.items()]
     lines = [*near, *unused]
     return "\n\n".join([f"\n\n{said}" + (" Left out:" if lines else ""), *(["\n".join(lines)] if lines else [])])
-
-
-def _titled(paper: Paper) -> str:
-    return f"{paper.title} ({paper.year or 'n.d.'})"
 
 
 def page_references(papers: Sequence[Paper], numbering: Sequence[str], style: CitationStyle, csl: str) -> References:
@@ -139,14 +136,26 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
     paper is removed from the library; other formats are made from `manuscript`, and `report` holds further data for the
     evidence report.
     """
-    page = replace(page, final=_for_readers(page.final))
-    final, written, shown, options = page.final, page.final.written, page.shown, page.options
+    written, shown, options = page.final.written, page.shown, page.options
+    evidence = {source.evidence.id: source.evidence for source in written.sources}
+
+    def reword(findings: Sequence[Finding]) -> list[Finding]:
+        """Papers by name in place of the markers in messages, which are meant for the writer."""
+        return [replace(finding, message=for_reader(finding.message, evidence)) for finding in findings]
+
+    out = [replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in page.final.out]
+    final = replace(page.final, replaced=reword(page.final.replaced), left=reword(page.final.left), out=out)
+    page = replace(page, final=final)
     coverage = measure_coverage(written.queries, final.text, written.sources, written.verdicts)
     if search := written.search:  # of a question
         screened = search.route.get("screened", {"cards": 0})["cards"]
         coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}
     tried = coverage_warnings(*attempts(coverage))
-    cited = _cited_references(page, references)
+    # An answer's references list the cited places, which a section names in its text.
+    places = cited_places(shown.citations) if isinstance(written.brief, AnswerBrief) else {}
+    cited = [
+        replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in shown.keys
+    ]
     record = _content(page, cited, [*references.warnings, *tried])
     remarks = [options.notice, *record["warnings"]]
     markdown = markdown_document(final.title, shown.text, cited, record["figures"], remarks)
@@ -183,45 +192,50 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
     }
 
 
-def _for_readers(final: FinishedText) -> FinishedText:
-    """Replace the markers in messages, meant for the writer, by paper names."""
-    evidence = {source.evidence.id: source.evidence for source in final.written.sources}
-
-    def reword(findings: Sequence[Finding]) -> list[Finding]:
-        return [replace(finding, message=for_reader(finding.message, evidence)) for finding in findings]
-
-    return replace(
-        final,
-        replaced=reword(final.replaced),
-        left=reword(final.left),
-        out=[replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in final.out],
-    )
-
-
 def _content(page: RenderedPage, references: Sequence[Reference], further: Sequence[str]) -> dict[str, Any]:
     """The record of the text and what it rests on, with `further` warnings; its files are named when written."""
     final, written, shown, brief = page.final, page.final.written, page.shown, page.final.written.brief
-    flagged = flag_findings(page.flags)
+    flagged, strict = flag_findings(page.flags), page.options.strict
+    # Keys in place of reference numbers, which mean nothing outside a text.
+    style: CitationStyle = "key" if page.options.style == "numeric" else page.options.style
+
+    def moved(finding: Finding) -> Finding:
+        """The finding with its span in the rendered text: a sentence with its mark, or words without."""
+        if finding.span is None:
+            return finding
+        start, end = finding.span
+        whole = RULES[finding.rule].of_sentence
+        return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
+
+    def lead(finding: Finding) -> str:
+        if finding.severity == "note":
+            return "Listed"
+        begin = finding.span[0] if finding.span and finding.rule in MARKS else None
+        unmarked = begin is None or any(start <= begin < end for start, end in final.unmarked)
+        return "Left in the text" if unmarked else "Marked in the text"
+
     # The results show all plots, even those that the writer did not mention.
     figures = figures_in(shown.text, brief.experiment, file_stem(brief.kind), every=brief.kind == "results")
     warnings = [
         *written.warnings,
         *final.input_warnings,
         *final.lost,
-        *_finding_lines(final, strict=page.options.strict),
+        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
+        *(f"Left out of the text: {line}" for item in final.out for line in item.found),
+        *(f"{lead(finding)}: {finding.message}" for finding in final.left),
         *(f"Suspicious source: {finding.message}" for finding in flagged),
         *written.draft.notes,
         *further,
         *(
             f"Figure {item.number} ({Path(item.path).name}) is shown, but the text does not mention it."
             for item in figures
-            if not is_mentioned(item.number, shown.text)
+            if not find_mentions(item.number, shown.text)
         ),
     ]
     findings = [
         # Replaced words are not in the text, so their findings have no span; a strict run names what it left out.
-        *(replace(finding, span=None) for finding in (() if page.options.strict else final.replaced)),
-        *(_move_finding(finding, shown) for finding in final.left),
+        *(replace(finding, span=None) for finding in (() if strict else final.replaced)),
+        *map(moved, final.left),
         *flagged,
     ]
     return {
@@ -233,7 +247,14 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
         "references": [reference.as_dict() for reference in references],
         "findings": [finding.as_dict() for finding in findings],
         "numbers": [trace.as_dict(shown.text) for trace in _move_spans(page.traces, shown)],
-        "left_out": [_left_out(item, page) for item in final.out],
+        "left_out": [
+            {
+                "sentence": render_text(item.sentence.text, written.sources, style).text,
+                "marks": list(item.marks),
+                "why": list(item.found or (CITES_NOTHING,)),
+            }
+            for item in final.out
+        ],
         "own_citations": [citation.as_dict() for citation in _move_spans(page.own, shown)],
         "figures": [figure.as_dict() for figure in figures],
         "usage": {},
@@ -242,49 +263,7 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
     }
 
 
-def _cited_references(page: RenderedPage, references: References) -> list[Reference]:
-    """The references of the text; an answer's list the cited places, which a section names in its text."""
-    places = cited_places(page.shown.citations) if isinstance(page.final.written.brief, AnswerBrief) else {}
-    return [
-        replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in page.shown.keys
-    ]
-
-
 def _move_spans(items: Sequence[Placed], shown: Rendered) -> list[Placed]:
     """The items with their spans in the rendered text."""
     spans = [shown.span(item.start, item.end) for item in items]
     return [replace(item, start=start, end=end) for item, (start, end) in zip(items, spans, strict=True)]
-
-
-def _move_finding(finding: Finding, shown: Rendered) -> Finding:
-    """The finding with its span in the rendered text."""
-    if finding.span is None:
-        return finding
-    # A sentence's span includes its mark, the span of words in it does not.
-    whole = RULES[finding.rule].of_sentence
-    start, end = finding.span
-    return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
-
-
-def _left_out(item: MarkedSentence, page: RenderedPage) -> dict[str, Any]:
-    """A left-out sentence as rendered, with keys in place of reference numbers, which mean nothing outside a text."""
-    style = page.options.style
-    shown = render_text(item.sentence.text, page.final.written.sources, "key" if style == "numeric" else style)
-    return {"sentence": shown.text, "marks": list(item.marks), "why": list(item.found or (CITES_NOTHING,))}
-
-
-def _finding_lines(final: FinishedText, *, strict: bool) -> list[str]:
-    """A line for each finding: what was replaced or left out, and what remains in the text."""
-    return [
-        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
-        *(f"Left out of the text: {line}" for item in final.out for line in item.found),
-        *(f"{_lead(finding, final.unmarked)}: {finding.message}" for finding in final.left),
-    ]
-
-
-def _lead(finding: Finding, unmarked: Sequence[tuple[int, int]]) -> str:
-    if finding.severity == "note":
-        return "Listed"
-    span = finding.span
-    marked = finding.rule in MARKS and span and not any(start <= span[0] < end for start, end in unmarked)
-    return "Marked in the text" if marked else "Left in the text"

@@ -47,16 +47,11 @@ def local_executor(embedding: EmbeddingModel) -> IngestExecutor:
 def split_papers(
     count_tokens: CountTokens, papers: Sequence[tuple[str, ParsedPaper]], chunking: Chunking
 ) -> Iterator[tuple[Chunk, ...]]:
-    """Split one paper after the other."""
+    """Split one paper after the other; one without searchable text has no chunks."""
+    target, overlap = chunking
     for key, parsed in papers:
         raise_if_stopped()
-        yield split_paper(key, parsed, count_tokens, chunking)
-
-
-def split_paper(key: str, parsed: ParsedPaper, count_tokens: CountTokens, chunking: Chunking) -> tuple[Chunk, ...]:
-    """The chunks of a paper; none if it has no searchable text."""
-    target, overlap = chunking
-    return tuple(chunk_paper(key, parsed, count_tokens, target=target, overlap=overlap))
+        yield tuple(chunk_paper(key, parsed, count_tokens, target=target, overlap=overlap))
 
 
 async def embed_texts(embedding: EmbeddingModel, texts: Texts, on_done: Callable[[int], None]) -> Mapping[str, Vector]:

@@ -105,20 +105,16 @@ def build_change(library: Library, key: str) -> Change:
 
 def _is_there(source: Library, target: Library, key: str) -> bool:
     """Whether the target has the same paper: sections, figures, texts, words and vectors."""
-    record = source.records()[key]
-    if target.records().get(key) != record:
+    if target.records().get(key) != source.records()[key]:
         return False
-    mine, theirs = read_change(record, source.store), read_change(record, target.store)
+    try:
+        mine, theirs = build_change(source, key), build_change(target, key)
+    except CopyError:
+        return False
+    vectors = ("vectors", "summary_vector", "note_vectors")
     return (
-        mine is not None
-        and theirs is not None
-        and mine.chunks == theirs.chunks
-        and np.allclose(mine.vectors, theirs.vectors, atol=_CLOSE)
-        and np.allclose(mine.summary_vector, theirs.summary_vector, atol=_CLOSE)
-        and np.allclose(mine.note_vectors, theirs.note_vectors, atol=_CLOSE)
-        and source.catalog.sections(key) == target.catalog.sections(key)
-        and source.figures(key) == target.figures(key)
-        and all(target.figure_image(figure) for figure in target.figures(key) if figure.image_hash)
+        (mine.chunks, mine.sections, mine.figures) == (theirs.chunks, theirs.sections, theirs.figures)
+        and all(np.allclose(getattr(mine, name), getattr(theirs, name), atol=_CLOSE) for name in vectors)
         and source.fulltext.entries([key]) == target.fulltext.entries([key])
     )
 

@@ -138,11 +138,6 @@ async def ingest_sources(
     return replace(plan.without(indexing.failed).report, seconds=time.perf_counter() - began)
 
 
-def refused_report(sources: Sources) -> IngestReport:
-    """The report of an ingest that cannot store anything."""
-    return IngestReport(refused=(*sources.refused, *sources.refused_entries), warnings=sources.warnings)
-
-
 async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent | None = None) -> list[Paper]:
     """Remove papers from every store, and the files of those that were uploaded or fetched by identifier.
 

@@ -71,9 +71,13 @@ def attach_notes(sources: Sources) -> Sources:
     found: list[SourcePaper] = []
     refused = list(sources.refused)
     for source in sources.found:
-        note = of_paper.get(source.paper.key)
+        note, text = of_paper.get(source.paper.key), source.note
         try:
-            text = _text(note, sources) if note is not None else source.note
+            if note is not None:
+                target = None if sources.follow_links else leads_out(note, (*sources.folders, note.parent))
+                if target is not None:
+                    raise FileRefusedError(refuse_link(note, target).reason)
+                text = read_text(note, blank=True)
         except FileRefusedError as error:
             refused.append(Refusal(str(note), str(error)))
             text = ""
@@ -86,14 +90,6 @@ def attach_notes(sources: Sources) -> Sources:
         if file.resolve() not in owned and (file.parent.resolve(), note_stem(file)) not in of_refused
     ]
     return replace(sources, found=tuple(found), refused=tuple(refused), warnings=(*sources.warnings, *warnings))
-
-
-def _text(file: Path, sources: Sources) -> str:
-    """A note's text, empty if it is blank; raises `FileRefusedError`."""
-    target = None if sources.follow_links else leads_out(file, (*sources.folders, file.parent))
-    if target is not None:
-        raise FileRefusedError(refuse_link(file, target).reason)
-    return read_text(file, blank=True)
 
 
 _ENTRY_FIELDS = ("title", "authors", "family_names", "year", "venue", "doi", "url", "abstract")

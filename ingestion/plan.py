@@ -151,7 +151,15 @@ def make_plan(
         parsed, file = source.parsed, source.path if source.folder is not None else None
         found = tuple(find_figures(parsed))
         to_index.append(PaperPlan(record, parsed.text, parsed.sections, chunks, {}, wants_summary, file, found))
-    missing = _missing_papers(library, sources)
+    # Papers from a walked folder that no longer have a file, with the key that the file now belongs to.
+    folders = [folder.resolve() for folder in sources.folders]
+    key_of_file = {source.paper.source: source.paper.key for source in sources.found}
+    missing: dict[str, str | None] = {}
+    for key, record in records.items():
+        file = Path(record.paper.source)
+        inside = key not in outcomes and any(file.is_relative_to(folder) for folder in folders)
+        if inside and (record.paper.source in key_of_file or not file.is_file()):
+            missing[key] = key_of_file.get(record.paper.source)
     reasons = {key: f"its file now belongs to {now}" if now else "its file is gone" for key, now in missing.items()}
     gone = [f"{key}: {why}; it stays until you remove it or ingest with --prune." for key, why in reasons.items()]
     report = IngestReport(
@@ -201,21 +209,6 @@ def _what_is_indexed(record: PaperRecord) -> tuple[object, ...]:
     """What determines the passages, vectors and figures of a paper."""
     paper = (record.paper.content_hash, record.paper.pages, record.chunking)
     return (*paper, record.summary, record.note, record.figures_version)
-
-
-def _missing_papers(library: Library, sources: Sources) -> dict[str, str | None]:
-    """Papers from a walked folder that no longer have a file, with the key that the file now belongs to."""
-    folders = [folder.resolve() for folder in sources.folders]
-    found = {source.paper.key for source in sources.found}
-    key_of_file = {source.paper.source: source.paper.key for source in sources.found}
-    missing: dict[str, str | None] = {}
-    for key, record in library.records().items():
-        file = Path(record.paper.source)
-        if key in found or not any(file.is_relative_to(folder) for folder in folders):
-            continue
-        if record.paper.source in key_of_file or not file.is_file():
-            missing[key] = key_of_file.get(record.paper.source)
-    return missing
 
 
 def _with_known(library: Library, plans: Sequence[PaperPlan]) -> list[PaperPlan]:

@@ -25,7 +25,7 @@ from ..documents.safe_files import FileRefusedError, read_regular, require_regul
 from ..documents.sandbox import in_thread
 from ..models.embeddings.bundled_models import LocalEmbedding, count_tokens_each
 from ..models.embeddings.protocol import EmbeddingModel, Vector, Vectors
-from .executor import Chunking, IngestExecutor, Texts, embed_texts, local_executor, split_paper
+from .executor import Chunking, IngestExecutor, Texts, embed_texts, local_executor, split_papers
 from .ray_cluster import RayRequest, ray_jobs
 from .ray_jobs import LOST, TRIES, RayJob, RayJobs
 from .reading import MARKDOWN, PDF, ConvertedFiles, parse_file, printable
@@ -149,7 +149,7 @@ def parse(data: bytes, file: str, ocr: Ocr | None) -> tuple[ParsedPaper | Refusa
 
 def split(key: str, parsed: ParsedPaper, chunking: Chunking) -> tuple[Chunk, ...]:
     """Split a paper into chunks on a worker."""
-    return split_paper(key, parsed, count_tokens_each, chunking)
+    return next(split_papers(count_tokens_each, [(key, parsed)], chunking))
 
 
 def embed(texts: list[str]) -> Vectors:

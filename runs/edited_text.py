@@ -252,6 +252,10 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         experiment=text.experiment,
         known_keys=[paper.key for paper in library.papers()],
     )
+    if section.record["with_markers"].rstrip().endswith(edited.text.rstrip().rpartition("\n")[2]):
+        found = tuple(
+            item for item in found if item.rule != "truncated"
+        )  # the run's own end, such as a list of passages
     searches = stored(text.run.result or {})["report"]["searches"]
     written = WrittenDraft(
         SectionBrief(section.kind, text.experiment, tuple(sources), (), 0, 0),

@@ -79,9 +79,7 @@ _MOST_FIGURE_BYTES: Final = 5_000_000
 def report_figures(record: Mapping[str, Any], library: Library) -> dict[str, ReportFigure]:
     """Figures by evidence id; omits images over 500 kB each or 5 MB in total. Blocks."""
     times = Counter(citation["evidence_id"] for citation in record["citations"])
-    evidence = {
-        citation["evidence_id"]: {**citation, "id": citation["evidence_id"]} for citation in record["citations"]
-    }
+    evidence = {cited["evidence_id"]: {**cited, "id": cited["evidence_id"]} for cited in record["citations"]}
     left = _MOST_FIGURE_BYTES
     shown: dict[str, ReportFigure] = {}
     for identifier, figure in find_cited_figures(library, evidence.values()).items():

@@ -89,20 +89,17 @@ def shortened_body(body: str) -> dict[str, Any]:
     """Shorten the experiment in `body`, or say why it is `refused`; returns anything but JSON unchanged."""
     try:
         content = json.loads(body)
-        experiment, left_out = _usable(content["experiment"])
+        data, left_out = content["experiment"], list[UnusableField]()
+        try:
+            experiment = parse_experiment(data)
+        except ExperimentError:
+            if not isinstance(data, dict):
+                raise
+            usable, left_out = examine_experiment(data)
+            experiment = limit_sizes(usable)
         content["experiment"] = experiment.model_dump(mode="json", exclude_unset=True)
     except ExperimentError as error:
         return {"refused": {"message": error.message, "help": error.help, "issues": error.issues}}
     except (ValueError, TypeError, KeyError, RecursionError):
         return {"body": body, "left_out": []}  # FastAPI reports it
     return {"body": json.dumps(content), "left_out": [asdict(problem) for problem in left_out]}
-
-
-def _usable(data: object) -> tuple[Experiment, list[UnusableField]]:
-    try:
-        return parse_experiment(data), []
-    except ExperimentError:
-        if not isinstance(data, dict):
-            raise
-        usable, problems = examine_experiment(data)
-        return limit_sizes(usable), problems

@@ -43,7 +43,10 @@ def task_answer(messages: Sequence[AnyMessage]) -> str | None:
         return None
     instruction = system if by_system else asked
     form = _JSON.search(instruction)
-    title = _title(_first_question(messages, by_system=by_system))
+    question = _first_question(messages, by_system=by_system)[:_HEAD]
+    question = question.encode(errors="replace").decode()  # without lone surrogates
+    words = " ".join((find_subject(question).phrase or question).split()[:_WORDS]).strip(" .?!:;,\"'")
+    title = f"{words[:1].upper()}{words[1:]}" or "Questions to the library"
     if form is None:
         return title
     return json.dumps({form[1]: [] if form[2] else title if "title" in form[1].lower() else ""}, ensure_ascii=False)
@@ -68,10 +71,3 @@ def _first_question(messages: Sequence[AnyMessage], *, by_system: bool) -> str:
     if len(users) > 1 or by_system:
         return users[0]
     return asked.strip().rpartition("\n")[2]
-
-
-def _title(question: str) -> str:
-    asked = question[:_HEAD].encode(errors="replace").decode()  # without lone surrogates
-    words = (find_subject(asked).phrase or asked).split()[:_WORDS]
-    title = " ".join(words).strip(" .?!:;,\"'")
-    return f"{title[:1].upper()}{title[1:]}" or "Questions to the library"

@@ -25,6 +25,7 @@ from .uploaded_files import file_name, refusal, require_space, strip_folder
 
 _ADDED: Final = frozenset({"added", "abstract"})
 _REFUSED: Final = frozenset({"refused", "similar", "entry"})
+_NOTHING: Final = "there is nothing to index: no abstract, and no free PDF was fetched"
 _log = logging.getLogger("citeloom.server")
 
 
@@ -154,7 +155,9 @@ class IngestJobs:
             "updated": [],
             "unchanged": [record["key"] for record in records if record["outcome"] == "duplicate"],
             "refused": [
-                refusal(item["identifier"], _lookup_reason(item)) for item in records if item["outcome"] in _REFUSED
+                refusal(item["identifier"], (item["why"] or _NOTHING).replace("--anyway adds", "'anyway' adds"))
+                for item in records
+                if item["outcome"] in _REFUSED
             ],
             "warnings": [warning for report in reports for warning in report["warnings"]],
             "chunks_embedded": sum(report["chunks_embedded"] for report in reports),
@@ -203,8 +206,3 @@ def _emitter(emit: Emit) -> Callable[[IngestEvent], None]:
 def _strip_path(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record with its file's name instead of its path on the server."""
     return {**record, "file": file_name(record["file"])}
-
-
-def _lookup_reason(record: Mapping[str, Any]) -> str:
-    nothing = "there is nothing to index: no abstract, and no free PDF was fetched"
-    return str(record["why"] or nothing).replace("--anyway adds", "'anyway' adds")

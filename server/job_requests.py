@@ -39,7 +39,7 @@ IdempotencyKey = Annotated[
 ]
 Find = Callable[[Mapping[str, Any]], Awaitable[Job | None]]
 Start = Callable[[], Awaitable[Job]]
-Place = Literal["runs", "conversations", "tables"]
+Place = Literal["runs", "conversations", "tables", "ingests"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,11 @@ class JobRequest:
     state: ServerState
     key: str | None
 
-    async def answer(
-        self, content: Any, start: Start, place: Literal["runs", "conversations", "tables"] = "runs"
-    ) -> Response:
+    async def answer(self, content: Any, start: Start, place: Place = "runs") -> Response:
         """The job that `start` starts, or that the same request started earlier with the same key."""
-        job = await self._get_or_start(content, self.state.runs.find, start)
+        known = self.state.ingests if place == "ingests" else self.state.runs
+        job = await self._get_or_start(content, known.find, start)
         return await job_response(job, self.request, f"/api/v1/{place}/{job.id}", self.state.streams)
-
-    async def refer(self, content: Any, start: Start) -> Response:
-        """Like `answer`, for an ingest: as events if requested, else as 202."""
-        job = await self._get_or_start(content, self.state.ingests.find, start)
-        location = f"/api/v1/ingests/{job.id}"
-        if _wants_events(self.request):
-            return event_stream(job, self.request, self.state.streams, {"Content-Location": location})
-        return JSONResponse(job.record(), 202, {"Location": location})
 
     async def _get_or_start(self, content: Any, find: Find, start: Start) -> Job:
         """The job this key started earlier, if `find` still knows its stored order; else that of `start`.
@@ -123,12 +114,14 @@ class EventResponse(EventSourceResponse):
 async def job_response(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
     """A job as events (`Accept: text/event-stream`), as 202 (`Prefer: respond-async`), or as its result at the end.
 
-    The job goes on if the client disconnects.
+    An ingest is always sent as 202. The job goes on if the client disconnects.
     """
     if _wants_events(request):
         return event_stream(job, request, streams, {"Content-Location": location})
-    if "respond-async" in request.headers.get("prefer", ""):
-        return JSONResponse(job.record(), 202, {"Location": location, "Preference-Applied": "respond-async"})
+    preferred = "respond-async" in request.headers.get("prefer", "")
+    if preferred or job.order.kind == "ingest":
+        applied = {"Preference-Applied": "respond-async"} if preferred else {}
+        return JSONResponse(job.record(), 202, {"Location": location, **applied})
     await job.ended()
     if job.result is not None:
         return JSONResponse(dict(job.result), headers={"Content-Location": location})

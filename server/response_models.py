@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
 from typing_extensions import TypedDict
 
@@ -146,7 +147,25 @@ class KeptSentence(CheckedSentence):
 
 _ALWAYS: Final = (400, 401, 403, 413, 421, 422, 429, 500)
 _EVENTS: Final = {"schema": {"type": "string"}, "description": "Server-sent events; see docs/events.md."}
+FILE: Final[Responses] = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
+_OFFICE: Final = "application/vnd.openxmlformats-officedocument"
+MEDIA_TYPES: Final = {
+    "md": "text/markdown; charset=utf-8",
+    "bib": "application/x-bibtex; charset=utf-8",
+    "evidence.html": "text/html; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "json": "application/json",
+    "tex": "application/x-tex; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "docx": f"{_OFFICE}.wordprocessingml.document",
+    "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
+}
 METRICS: Final = {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+
+def attached(name: str) -> dict[str, str]:
+    """The header that makes a browser save a response under this name."""
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
 
 
 def problems(*statuses: int) -> Responses:

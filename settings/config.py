@@ -134,9 +134,7 @@ class Settings(BaseModel):
     )
     top_k_final: int = Field(8, ge=1, le=50, description="Findings shown to a writer for each need.")
     per_paper: int = Field(2, ge=1, le=20, description="Quotes of one paper kept for each query, without a chat model.")
-    window_tokens: int = Field(
-        1200, ge=200, le=8000, description="Tokens of a paper's section that are read around a hit."
-    )
+    window_tokens: int = Field(1200, ge=200, le=8000, description="Tokens of a paper's section read around a hit.")
     read_tokens: int = Field(
         16_000, ge=500, le=500_000, description="Tokens that the first search reads; twice as many for a section."
     )
@@ -215,9 +213,7 @@ class Settings(BaseModel):
     zotero_linked: Path | None = Field(
         None, description="Folder of Zotero's linked files; attachments that are linked are only read inside it."
     )
-    zotero_seconds: float = Field(
-        30, ge=1, le=86_400, description="Seconds between two polls of 'sync zotero --watch'."
-    )
+    zotero_seconds: float = Field(30, ge=1, le=86_400, description="Seconds between polls of 'sync zotero --watch'.")
 
     metadata_services: list[MetadataService] = Field(
         ["crossref", "datacite", "openalex", "semantic_scholar"],

@@ -9,37 +9,13 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer
 from .run_register import RESULT, register_citations
-from .tables import Register
+from .tables import Register, columns_of
 
-CONVERSATIONS: Final = TypedTable(
-    "conversations",
-    ("thread_id",),
-    {
-        "thread_id": NAME,
-        "begun_at": MOMENT,
-        "updated_at": MOMENT,
-        "turns": replace(integer(), source="turns.number"),
-        "title": replace(TEXT, source="turns.asked"),
-    },
-)
-TURNS: Final = TypedTable(
-    "turns",
-    ("thread_id", "number"),
-    {
-        "thread_id": NAME,
-        "number": integer(),
-        "asked": TEXT,
-        "question": TEXT,
-        "answered": FLAG,
-        "answered_at": MOMENT,
-        "record": RESULT,
-    },
-)
 _OF_THREAD: Final = "FROM turns WHERE turns.thread_id = conversations.thread_id"
 
 
@@ -53,11 +29,11 @@ class UnknownConversationError(InputError):
 class ConversationEntry:
     """A conversation in the list; `title` is its first question, empty before the first answer."""
 
-    thread_id: str
-    title: str
-    turns: int
-    begun_at: float
-    updated_at: float
+    thread_id: Annotated[str, NAME]
+    title: Annotated[str, replace(TEXT, source="turns.asked")]
+    turns: Annotated[int, replace(integer(), source="turns.number")]
+    begun_at: Annotated[float, MOMENT]
+    updated_at: Annotated[float, MOMENT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +43,16 @@ class KeptTurn:
     `answered` is true if it cites anything, even only possibly relevant passages.
     """
 
-    number: int
-    asked: str
-    question: str
-    answered: bool
-    answered_at: float
-    record: dict[str, Any]
+    number: Annotated[int, integer()]
+    asked: Annotated[str, TEXT]
+    question: Annotated[str, TEXT]
+    answered: Annotated[bool, FLAG]
+    answered_at: Annotated[float, MOMENT]
+    record: Annotated[dict[str, Any], RESULT]
+
+
+CONVERSATIONS: Final = TypedTable("conversations", ("thread_id",), columns_of(ConversationEntry))
+TURNS: Final = TypedTable("turns", ("thread_id", "number"), {"thread_id": NAME} | columns_of(KeptTurn))
 
 
 @dataclass(frozen=True, slots=True)

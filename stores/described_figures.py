@@ -11,13 +11,13 @@ import base64
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from ..documents import Category, Chunk, chunk_id, split_chunk_id
+from ..documents import Chunk, chunk_id, split_chunk_id
 from ..documents.figures import PaperFigure, Span
 from ..models.embeddings.protocol import Vector, Vectors
 from .paper_catalog import CurrentRecords, Figures, PaperCatalog, ReadOnce
@@ -63,21 +63,14 @@ class DescribedFigures:
         said = [(name, figure.described_by, figure.description) for name, of in sorted(held.items()) for figure in of]
         return json.dumps(said).encode() if said else b""
 
-    def near(
-        self,
-        found: Scored,
-        vector: Vector,
-        k: int,
-        keys: Collection[str] | None,
-        categories: Collection[Category] | None,
-    ) -> Scored:
+    def near(self, found: Scored, vector: Vector, k: int, scope: TextScope) -> Scored:
         """The `k` nearest chunks: those `found` by text, merged with those found by figure descriptions."""
         held = self._descriptions(searched=True)
         if not held.chunks or k < 1:
             return found
         least = found[-1][1] if len(found) >= k else -1.0
         near = {name: score for name, score in self._cosines(held, vector).items() if score > least}
-        return _merge(found, self._within(near, TextScope(keys, categories)), k)
+        return _merge(found, self._within(near, scope), k)
 
     def nearest(self, cosines: dict[str, float], vector: Vector) -> dict[str, float]:
         """The cosine of each chunk, or of its figure's description if that is higher."""
@@ -93,21 +86,18 @@ class DescribedFigures:
         wanted = {term for term in terms if any(term in words for words in held.terms)}
         if not wanted or k < 1:
             return found
-        return _merge(found, self._within(self._bm25(held, wanted), scope), k)
-
-    def _bm25(self, held: _Descriptions, terms: Collection[str]) -> dict[str, float]:
-        """BM25 with the frequencies of the whole library, so that scores compare with those of passages."""
-        passages, rarity = self._records.chunk_total(), self._words.rarity(terms)
+        # With the frequencies of the whole library, so that scores compare with those of passages.
+        passages, rarity = self._records.chunk_total(), self._words.rarity(wanted)
         total = passages + len(held.terms)
         scores: dict[int, float] = defaultdict(float)
-        for term in terms:
+        for term in wanted:
             rows = [(place, words) for place, words in enumerate(held.terms) if term in words]
             count = round((1 - rarity[term]) * (passages + 1)) + len(rows)
             idf = math.log(1 + (total - count + 0.5) / (count + 0.5))
             for place, words in rows:
                 length = 1 - B + B * words.total() / held.mean_length
                 scores[place] += idf * (1 + K1) * words[term] / (words[term] + K1 * length)
-        return _best(held, scores.items())
+        return _merge(found, self._within(_best(held, scores.items()), scope), k)
 
     def _cosines(self, held: _Descriptions, vector: Vector) -> dict[str, float]:
         scores = np.einsum("ij,j->i", held.vectors, vector)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer, shaped
-from .tables import Register, TableConnection
+from .tables import Register, TableConnection, columns_of
 
 
 class _Column(TypedDict):
@@ -59,42 +59,6 @@ class _CellRecord(TypedDict):
     searched: list[str]
 
 
-EVIDENCE_TABLES: Final = TypedTable(
-    "evidence_tables",
-    ("table_id",),
-    {
-        "table_id": NAME,
-        "question": NAME,
-        "plan": shaped("columns and papers", _Plan, as_record=False),
-        "begun_at": MOMENT,
-        "updated_at": MOMENT,
-    },
-)
-# Whether a paper belongs into a table, for one version of its text.
-TABLE_PAPERS: Final = TypedTable(
-    "evidence_table_papers",
-    ("table_id", "key"),
-    {
-        "table_id": NAME,
-        "key": NAME,
-        "version": TEXT,
-        "decision": shaped("a decision on a paper", _Decision, as_record=False),
-    },
-)
-TABLE_CELLS: Final = TypedTable(
-    "evidence_table_cells",
-    ("table_id", "key", "study", "column_name"),
-    {
-        "table_id": NAME,
-        "key": NAME,
-        "study": TEXT,
-        "column_name": NAME,
-        "column_version": TEXT,
-        "edited": FLAG,
-        "revision": integer(),
-        "cell": shaped("a cell", _CellRecord, as_record=False),
-    },
-)
 _PLACE: Final = "table_id = ? AND key = ? AND study = ? AND column_name = ?"
 
 
@@ -114,33 +78,41 @@ class CellChangedError(InputError):
 class StoredTable:
     """A table as listed; `plan` holds its columns and scope."""
 
-    table_id: str
-    question: str
-    plan: dict[str, Any]
-    begun_at: float = 0.0
-    updated_at: float = 0.0
+    table_id: Annotated[str, NAME]
+    question: Annotated[str, NAME]
+    plan: Annotated[dict[str, Any], shaped("columns and papers", _Plan, as_record=False)]
+    begun_at: Annotated[float, MOMENT] = 0.0
+    updated_at: Annotated[float, MOMENT] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPaper:
-    """What was decided on a paper; `version` identifies the text that was read."""
+    """Whether a paper belongs into a table; `version` identifies the text that was read."""
 
-    key: str
-    version: str
-    decision: dict[str, Any]
+    key: Annotated[str, NAME]
+    version: Annotated[str, TEXT]
+    decision: Annotated[dict[str, Any], shaped("a decision on a paper", _Decision, as_record=False)]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCell:
     """A cell; `column_version` identifies the column's description that it was read for."""
 
-    key: str
-    study: str
-    column_name: str
-    column_version: str
-    cell: dict[str, Any]
-    edited: bool = False
-    revision: int = 0
+    key: Annotated[str, NAME]
+    study: Annotated[str, TEXT]
+    column_name: Annotated[str, NAME]
+    column_version: Annotated[str, TEXT]
+    cell: Annotated[dict[str, Any], shaped("a cell", _CellRecord, as_record=False)]
+    edited: Annotated[bool, FLAG] = False
+    revision: Annotated[int, integer()] = 0
+
+
+_OF_TABLE: Final = {"table_id": NAME}
+EVIDENCE_TABLES: Final = TypedTable("evidence_tables", ("table_id",), columns_of(StoredTable))
+TABLE_PAPERS: Final = TypedTable("evidence_table_papers", ("table_id", "key"), _OF_TABLE | columns_of(StoredPaper))
+TABLE_CELLS: Final = TypedTable(
+    "evidence_table_cells", ("table_id", "key", "study", "column_name"), _OF_TABLE | columns_of(StoredCell)
+)
 
 
 class EvidenceTableRegister(Register):
@@ -220,5 +192,5 @@ class EvidenceTableRegister(Register):
 
 def _write(connection: TableConnection, table_id: str, cell: StoredCell) -> None:
     place = (table_id, cell.key, cell.study, cell.column_name)
-    values = (cell.column_version, int(cell.edited), cell.revision, dump_json(cell.cell))
+    values = (cell.column_version, dump_json(cell.cell), int(cell.edited), cell.revision)
     connection.execute(TABLE_CELLS.insert("update"), (*place, *values))

@@ -286,7 +286,8 @@ class Library:
         """
         if years is not None or venue:
             keys = keys_within(self.records(), keys, years, venue)
-        return self.described.near(self._nearest.ids(vector, k, keys, categories), vector, k, keys, categories)
+        scope = TextScope(keys, categories)
+        return self.described.near(self._nearest.ids(vector, k, scope), vector, k, scope)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""

@@ -8,31 +8,21 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from ..documents import Paper
 from ..documents.publication_status import NOTICE_KINDS, VERSION_KINDS, Notice, PublicationStatus, Version
 from ..table_columns import JSON, NUMBER, TEXT, TypedTable, choice, dump_json, integer
-from .tables import Register, TableConnection, index_key
+from .tables import Register, TableConnection, columns_of, index_key
 
 METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
-METADATA_ANSWERS: Final = TypedTable(
-    "metadata_answers",
-    ("service", "request"),
-    {"service": TEXT, "request": TEXT, "status": integer(), "body": JSON, "answered_at": NUMBER},
-)
 IDENTITIES: Final = TypedTable(
     "metadata_identities",
     ("title", "key"),
     {"title": TEXT, "key": TEXT, "year": integer(), "doi": TEXT, "similarity": NUMBER, "service": TEXT}
     | {"decided_at": NUMBER},
-)
-STATEMENTS: Final = TypedTable(
-    "metadata_statements",
-    ("doi", "field", "service", "said_at"),
-    {"doi": TEXT, "field": TEXT, "service": TEXT, "said_at": NUMBER, "value": JSON},
 )
 NOTICES: Final = TypedTable(
     "metadata_notices",
@@ -45,7 +35,6 @@ VERSIONS: Final = TypedTable(
     {"doi": TEXT, "kind": choice(*VERSION_KINDS), "other": TEXT, "source": TEXT},
 )
 IMPORTED_FILES: Final = TypedTable("metadata_files", ("name",), {"name": TEXT, "stamp": TEXT})
-METADATA_TABLES: Final = (METADATA_ANSWERS, IDENTITIES, STATEMENTS, NOTICES, VERSIONS, IMPORTED_FILES)
 _AT_ONCE: Final = 500  # parameters of one statement
 RETRACTION_WATCH: Final = "Retraction Watch"
 
@@ -54,19 +43,28 @@ RETRACTION_WATCH: Final = "Retraction Watch"
 class ServiceAnswer:
     """A stored answer of a service."""
 
-    status: int
-    body: Any
-    answered_at: float
+    status: Annotated[int, integer()]
+    body: Annotated[Any, JSON]
+    answered_at: Annotated[float, NUMBER]
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatement:
     """A service's value for one field of a paper, and when it was first received."""
 
-    field: str
-    service: str
-    value: Any
-    said_at: float
+    field: Annotated[str, TEXT]
+    service: Annotated[str, TEXT]
+    value: Annotated[Any, JSON]
+    said_at: Annotated[float, NUMBER]
+
+
+METADATA_ANSWERS: Final = TypedTable(
+    "metadata_answers", ("service", "request"), {"service": TEXT, "request": TEXT} | columns_of(ServiceAnswer)
+)
+STATEMENTS: Final = TypedTable(
+    "metadata_statements", ("doi", "field", "service", "said_at"), {"doi": TEXT} | columns_of(ServiceStatement)
+)
+METADATA_TABLES: Final = (METADATA_ANSWERS, IDENTITIES, STATEMENTS, NOTICES, VERSIONS, IMPORTED_FILES)
 
 
 def title_fingerprint(paper: Paper) -> str:
@@ -109,12 +107,10 @@ class MetadataStore(Register):
         """
         listed = list(papers)
         wanted = {index_key(title_fingerprint(paper)) for paper in listed if not paper.doi}
-        found: dict[str, list[dict[str, Any]]] = {}
-        for row in self._each(IDENTITIES, "title", sorted(wanted)):
-            found.setdefault(row["title"], []).append(row)
+        found = self._grouped(IDENTITIES, "title", sorted(wanted))
         dois: dict[str, str] = {}
         for paper in listed:
-            rows = found.get(index_key(title_fingerprint(paper)), []) if not paper.doi else []
+            rows = found[index_key(title_fingerprint(paper))] if not paper.doi else []
             same = [row for row in rows if row["key"] == paper.key] or [
                 row for row in rows if row["year"] == (paper.year or 0)
             ]
@@ -142,7 +138,7 @@ class MetadataStore(Register):
             new = {field: dump_json(value) for field, value in said.items()}
             db.executemany(
                 STATEMENTS.insert("update"),
-                [(doi, field, service, now, value) for field, value in new.items() if before.get(field) != value],
+                [(doi, field, service, value, now) for field, value in new.items() if before.get(field) != value],
             )
             self._insert_notices(db, [(doi, notice) for notice in notices])
             db.executemany(
@@ -159,16 +155,16 @@ class MetadataStore(Register):
         """The status of each paper with a notice or another known version, by key."""
         dois = self.dois(papers)
         wanted = sorted(set(dois.values()))
-        notices: dict[str, list[Notice]] = defaultdict(list)
-        for row in self._each(NOTICES, "doi", wanted):
-            notices[row["doi"]].append(Notice(row["kind"], row["source"], row["notice"], row["date"], row["reason"]))
-        versions: dict[str, list[Version]] = defaultdict(list)
-        for row in self._each(VERSIONS, "doi", wanted):
-            versions[row["doi"]].append(Version(row["kind"], row["other"], row["source"]))
+        notices, versions = self._grouped(NOTICES, "doi", wanted), self._grouped(VERSIONS, "doi", wanted)
         return {
-            key: PublicationStatus(tuple(notices[doi]), tuple(versions[doi]))
+            key: PublicationStatus(
+                tuple(
+                    Notice(each["kind"], each["source"], each["notice"], each["date"], each["reason"]) for each in said
+                ),
+                tuple(Version(each["kind"], each["other"], each["source"]) for each in known),
+            )
             for key, doi in dois.items()
-            if doi in notices or doi in versions
+            if (said := notices[doi]) + (known := versions[doi])
         }
 
     def file_stamp(self, name: str) -> str:
@@ -189,9 +185,12 @@ class MetadataStore(Register):
             ((doi, notice.kind, notice.source, notice.doi, notice.date, notice.reason) for doi, notice in notices),
         )
 
-    def _each(self, table: TypedTable, column: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The rows of a table with one of these values in a column, in the order of its key."""
+    def _grouped(self, table: TypedTable, column: str, values: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """The rows of a table with one of these values in a column, by that column and in the order of its key."""
+        grouped: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         for start in range(0, len(values), _AT_ONCE):
             part = values[start : start + _AT_ONCE]
             condition = f"{column} IN ({', '.join('?' * len(part))}) ORDER BY {', '.join(table.key)}"
-            yield from self._read(table, f"SELECT * FROM {table.name} WHERE {condition}", *part)
+            for row in self._read(table, f"SELECT * FROM {table.name} WHERE {condition}", *part):
+                grouped[row[column]].append(row)
+        return grouped

@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
@@ -29,7 +29,7 @@ from ..table_columns import (
     shaped,
     strip_nul,
 )
-from .tables import ALL_ROWS, Register, TableConnection, Tables, index_key
+from .tables import ALL_ROWS, Register, TableConnection, Tables, columns_of, index_key
 
 RunStatus = Literal["running", "paused", "failed", "finished"]
 PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as named in run requests
@@ -55,43 +55,12 @@ class _Result(TypedDict):
 
 
 RESULT: Final = shaped("the record of a finished text", _Result, as_record=False)
-RUNS: Final = TypedTable(
-    "runs",
-    ("thread_id",),
-    {
-        "thread_id": NAME,
-        "fingerprint": TEXT,
-        "section": choice(*SECTION_KINDS, "paper", "research"),
-        "title": TEXT,
-        "question": TEXT,
-        "plot_sets": TEXT,
-        "request": OBJECT,
-        "library_version": TEXT,
-        "fresh": FLAG,
-        "status": choice(*get_args(RunStatus)),
-        "detail": TEXT,
-        "started_at": MOMENT,
-        "updated_at": MOMENT,
-        "result": optional(RESULT),
-    },
-    number="number",
-    indexes={
-        "runs_by_fingerprint": "(fingerprint, number)",
-        "runs_by_question": "(question, number) WHERE question <> ''",
-        "runs_with_plots": "(number) WHERE plot_sets <> ''",
-    },
-)
 # The papers that a finished run (number 0) or the turn of a conversation cites.
 CITED_PAPERS: Final = TypedTable(
     "cited_papers",
     ("thread_id", "number", "key"),
     {"thread_id": TEXT, "number": integer(), "key": TEXT},
     indexes={"cited_papers_by_key": "(key)"},
-)
-EDITS: Final = TypedTable(
-    "edits",
-    ("thread_id", "position"),
-    {"thread_id": TEXT, "position": integer(), "text": TEXT, "checked": OBJECT, "updated_at": MOMENT},
 )
 
 
@@ -118,24 +87,37 @@ class NewRun:
 class RunHead:
     """A run as shown in lists."""
 
-    thread_id: str
-    section: str
-    title: str
-    status: RunStatus
-    detail: str
-    library_version: str
-    fresh: bool
-    started_at: float
-    updated_at: float
+    thread_id: Annotated[str, NAME]
+    section: Annotated[str, choice(*SECTION_KINDS, "paper", "research")]
+    title: Annotated[str, TEXT]
+    status: Annotated[RunStatus, choice(*get_args(RunStatus))]
+    detail: Annotated[str, TEXT]
+    library_version: Annotated[str, TEXT]
+    fresh: Annotated[bool, FLAG]
+    started_at: Annotated[float, MOMENT]
+    updated_at: Annotated[float, MOMENT]
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord(RunHead):
     """A whole run; `request` holds everything needed to repeat it."""
 
-    fingerprint: str
-    request: dict[str, Any]
-    result: dict[str, Any] | None
+    fingerprint: Annotated[str, TEXT]
+    request: Annotated[dict[str, Any], OBJECT]
+    result: Annotated[dict[str, Any] | None, optional(RESULT)]
+
+
+RUNS: Final = TypedTable(
+    "runs",
+    ("thread_id",),
+    columns_of(RunRecord) | {"question": TEXT, "plot_sets": TEXT},
+    number="number",
+    indexes={
+        "runs_by_fingerprint": "(fingerprint, number)",
+        "runs_by_question": "(question, number) WHERE question <> ''",
+        "runs_with_plots": "(number) WHERE plot_sets <> ''",
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +137,13 @@ class EditedSentence:
     `checked` is the result of checking these words, empty if they were not checked.
     """
 
-    position: int
-    text: str
-    checked: dict[str, Any] = field(default_factory=dict)
-    updated_at: float = 0.0
+    position: Annotated[int, integer()]
+    text: Annotated[str, TEXT]
+    checked: Annotated[dict[str, Any], OBJECT] = field(default_factory=dict)
+    updated_at: Annotated[float, MOMENT] = 0.0
+
+
+EDITS: Final = TypedTable("edits", ("thread_id", "position"), {"thread_id": TEXT} | columns_of(EditedSentence))
 
 
 class RunRegister(Register):
@@ -169,9 +154,9 @@ class RunRegister(Register):
         now = time.time()
         request = dump_json(run.request)
         row = (
-            *(run.thread_id, run.fingerprint, run.section, run.title, _lookup_key(run.request.get("question"))),
-            *(" ".join(sorted(set(PLOT_SET.findall(request)))), request, run.library_version, int(run.fresh)),
-            *("running", "", now, now, None),
+            *(run.thread_id, run.section, run.title, "running", "", run.library_version, int(run.fresh), now, now),
+            *(run.fingerprint, request, None, _lookup_key(run.request.get("question"))),
+            " ".join(sorted(set(PLOT_SET.findall(request)))),
         )
         self._write(RUNS.insert("ignore"), *row)
         return self.get(run.thread_id)

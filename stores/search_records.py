@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeVar
@@ -128,15 +128,6 @@ def ordered(scored: Iterable[tuple[str, float]]) -> Scored:
     return sorted(scored, key=lambda item: (-item[1], item[0]))
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkScope:
-    """The chunks of a search: of these papers of the library and of these categories; None sets no limit."""
-
-    records: Mapping[str, PaperRecord]
-    keys: AbstractSet[str] | None
-    categories: tuple[Category, ...] | None
-
-
 class ScopedSearch(ABC):
     """The nearest chunks and papers of a library; a backend implements the three searches.
 
@@ -154,17 +145,16 @@ class ScopedSearch(ABC):
         """The cosine of each of these chunks; unknown ids are skipped."""
         return cosines(self._get_vectors(ids), vector)
 
-    def ids(
-        self, vector: Vector, k: int, keys: Collection[str] | None, categories: Collection[Category] | None
-    ) -> Scored:
-        """Ids and cosines of the `k` nearest chunks of these papers and categories; ties by chunk id."""
+    def ids(self, vector: Vector, k: int, scope: TextScope) -> Scored:
+        """Ids and cosines of the `k` nearest chunks in the papers and categories of a scope; ties by chunk id."""
+        keys = None if scope.keys is None else set(scope.keys)
+        kinds = None if scope.categories is None else tuple(sorted(set(scope.categories)))
 
         def search(records: Mapping[str, PaperRecord]) -> Scored:
-            wanted = None if keys is None else set(keys) if self._one_state else records.keys() & set(keys)
-            kinds = None if categories is None else tuple(sorted(set(categories)))
+            wanted = keys if keys is None or self._one_state else records.keys() & keys
             if k < 1 or not records or kinds == () or (wanted is not None and not wanted):
                 return []
-            return self._near_chunks(vector, k, ChunkScope(records, wanted, kinds))
+            return self._near_chunks(vector, k, TextScope(wanted, kinds), records)
 
         if self._one_state:
             return search(self._records.last())
@@ -187,7 +177,7 @@ class ScopedSearch(ABC):
         return unchanged(self._records, search)
 
     @abstractmethod
-    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
+    def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
         """Ids and cosines of the nearest chunks in a scope that is not empty."""
 
     @abstractmethod

@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, get_type_hints
 
 from ..errors import InputError
-from ..table_columns import TypedTable
+from ..table_columns import Column, TypedTable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -53,6 +53,14 @@ class Tables(Protocol):
 
         Raises `DamagedFileError` if the file is unreadable, `ConnectionLostError` if the server is gone.
         """
+
+
+def columns_of(record: type) -> dict[str, Column]:
+    """The columns that the fields of a dataclass are annotated with."""
+    fields_ = get_type_hints(record, include_extras=True)
+    return {
+        name: next(mark for mark in kind.__metadata__ if isinstance(mark, Column)) for name, kind in fields_.items()
+    }
 
 
 class Register:

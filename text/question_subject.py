@@ -18,6 +18,7 @@ _DO = frozenset("do does did".split())
 _FRAME_VERBS = frozenset("known said written reported found shown".split())
 _ABOUT = frozenset("about of on".split())
 _PLACES = frozenset("in for on among across within".split())
+_COMPARING = frozenset("with than from to against".split())
 _SHORT = 5  # maximum words of a place
 _IRREGULAR = frozenset(
     "built made known used seen found shown drawn grown written chosen taken given held kept".split()
@@ -72,8 +73,11 @@ def find_subject(question: str) -> Subject:
     place = next((index for index, word in enumerate(lowered) if word in AUXILIARIES), None)
     if lowered[0] in ("which", "what") and place != 1:
         return Subject(_with_verb_phrase(words, lowered, place))
-    if place is None:
-        return Subject(_after_verb(words, lowered))
+    if place is None:  # an imperative, or a question without auxiliary
+        start = 1 if is_verb(lowered[0]) or lowered[0] in STOP_WORDS else 0
+        while start < len(words) and lowered[start] in STOP_WORDS - {"the"}:
+            start += 1
+        return Subject(_trim(words[start:]))
     start = place + 1
     if lowered[start : start + 1] and lowered[start] in _FRAME_VERBS and lowered[start + 1 : start + 2]:
         start += 2 if lowered[start + 1] in _ABOUT else 1
@@ -82,9 +86,12 @@ def find_subject(question: str) -> Subject:
     if lowered[place] in _DO and end == len(words) and end - start > 1 and not is_verb(lowered[-1]):
         return Subject("")  # an unknown verb, so the end of the subject is unknown
     phrase = _trim(words[start:end])
-    return Subject(
-        f"{phrase} {_place(words, lowered, end)}".strip() if passive else phrase, _compared(words, lowered, end)
-    )
+    first = next((index for index in range(end, len(words)) if lowered[index] in _PLACES), len(words))
+    last = next((index + 1 for index in range(first, len(words)) if words[index][-1] in ",;:"), len(words))
+    if passive and last - first <= _SHORT:  # "in mice" for "estimated in mice"
+        phrase = f"{phrase} {_trim(words[first:last])}".strip()
+    comparing = (index for index in range(end, len(words) - 1) if lowered[index] in _COMPARING)
+    return Subject(phrase, _trim(words[next(comparing, len(words)) + 1 :]))
 
 
 def _with_verb_phrase(words: list[str], lowered: list[str], place: int | None) -> str:
@@ -103,14 +110,6 @@ def _with_verb_phrase(words: list[str], lowered: list[str], place: int | None) -
     return f"{head if head.lower().startswith('the ') else f'the {head}'} that {' '.join(words[split:])}"
 
 
-def _after_verb(words: list[str], lowered: list[str]) -> str:
-    """The words after the verb of an imperative or of a question without auxiliary."""
-    start = 1 if is_verb(lowered[0]) or lowered[0] in STOP_WORDS else 0
-    while start < len(words) and (lowered[start] in STOP_WORDS - {"the"}):
-        start += 1
-    return _trim(words[start:])
-
-
 def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
     """The end of the subject: at the participle of a passive or the verb of an active clause; never empty."""
     content_words = 0
@@ -122,13 +121,6 @@ def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
             return index
         content_words += word not in STOP_WORDS
     return len(lowered)
-
-
-def _place(words: list[str], lowered: list[str], end: int) -> str:
-    """The place or purpose of a passive clause: "in mice" for "estimated in mice"."""
-    first = next((index for index in range(end, len(words)) if lowered[index] in _PLACES), len(words))
-    last = next((index + 1 for index in range(first, len(words)) if words[index][-1] in ",;:"), len(words))
-    return _trim(words[first:last]) if last - first <= _SHORT else ""
 
 
 def subject_words(feedback: str) -> str:
@@ -149,14 +141,6 @@ def is_participle(word: str) -> bool:
     return word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)
 
 
-def _compared(words: list[str], lowered: list[str], end: int) -> str:
-    for index in range(end, len(words) - 1):
-        if lowered[index] in ("with", "than", "from", "to", "against"):
-            return _trim(words[index + 1 :])
-    return ""
-
-
 def _trim(words: list[str]) -> str:
-    """The words without a leading quantifier and final punctuation."""
     kept = words[1:] if words and words[0].lower() in ("there", "of") else words
     return " ".join(kept).strip(_END)

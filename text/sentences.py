@@ -79,8 +79,11 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Character spans of the sentences of `text`, in order, without overlap and not empty."""
     # Without lone surrogates from a model's JSON or a PDF, which sentencex does not accept.
     text = _SURROGATE.sub("\ufffd", text)
+    # No sentence crosses a paragraph, list item or table row; the line after a heading or fence begins a new passage.
+    cuts = {0, len(text), *(match.start() for match in _LINE_START.finditer(text))}
+    cuts.update(match.end() for pattern in (_BLANK_LINE, _WHOLE_LINE) for match in pattern.finditer(text))
     spans: list[tuple[int, int]] = []
-    for passage in _passages(text):
+    for passage in pairwise(sorted(cuts)):
         for left, right in _sentences(text, *passage):
             marker = _MARKER.match(text, left, right)
             start, end = trim_span(text, marker.end() if marker else left, right)
@@ -92,16 +95,6 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 def sentences_between(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """Spans in `text` of the sentences of `text[start:end]`."""
     return [(start + left, start + right) for left, right in sentence_spans(text[start:end])]
-
-
-def _passages(text: str) -> Iterator[tuple[int, int]]:
-    """Spans that no sentence crosses: paragraphs, list items, table rows."""
-    cuts = {0, len(text)}
-    cuts.update(match.end() for match in _BLANK_LINE.finditer(text))
-    cuts.update(match.start() for match in _LINE_START.finditer(text))
-    # The line after a heading, table row or fence also begins a new passage.
-    cuts.update(match.end() for match in _WHOLE_LINE.finditer(text))
-    yield from pairwise(sorted(cuts))
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

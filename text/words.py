@@ -8,11 +8,7 @@ import threading
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    import snowballstemmer
-
+from typing import Final
 
 _DASHES: Final = re.compile("[\u2010-\u2015]")
 # Pure punctuation. Signs inside numbers (0.95, -1) and names (C++, C#, 50%) are significant.
@@ -166,21 +162,17 @@ class Word:
 _stemmers: Final = threading.local()  # a stemmer keeps the word that it works on
 
 
-def _stemmer() -> snowballstemmer.stemmer:
-    if not hasattr(_stemmers, "english"):
-        import snowballstemmer  # lazy: it loads the stemmers of thirty languages
-
-        _stemmers.english = snowballstemmer.stemmer("english")
-    return _stemmers.english
-
-
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """The lower-case stem of an English word; other words are returned unchanged."""
     lowered = word.lower().replace("’", "'").removesuffix("'s")
     if len(lowered) > _LONGEST or not lowered.isascii() or any(character.isdigit() for character in lowered):
         return lowered
-    return str(_stemmer().stemWord(lowered))
+    if not hasattr(_stemmers, "english"):
+        import snowballstemmer  # lazy: it loads the stemmers of thirty languages
+
+        _stemmers.english = snowballstemmer.stemmer("english")
+    return str(_stemmers.english.stemWord(lowered))
 
 
 def theme_form(word: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,6 @@ from .sync_plan import (
     SyncPlan,
     SyncPlanning,
     SyncState,
-    WantedPaper,
     read_state,
     recognize_papers,
     write_state,
@@ -167,8 +166,7 @@ async def _carry_out(
         if plan.state != state:
             await asyncio.to_thread(write_state, home, plan.state)
         return IngestReport((), (), (), (), 0, (), (), 0.0)
-    await asyncio.to_thread(_prepare, library, plan)
-    sources = await in_thread(_read_papers, library, plan.changed, settings)
+    sources = await in_thread(_read_papers, library, plan, settings)
     report = await ingest_sources(
         library, sources, on_event=on_event, chunking=(settings.chunk_tokens, settings.chunk_overlap)
     )
@@ -182,8 +180,8 @@ async def _carry_out(
     return report
 
 
-def _prepare(library: Library, plan: SyncPlan) -> None:
-    """Write the state with the planned papers, and pages for those without a file; raises `InputError`."""
+def _read_papers(library: Library, plan: SyncPlan, settings: Settings) -> Sources:
+    """Write the planned state, then read the files, or the page of the abstract if there is none or it is refused."""
     write_state(library.home, plan.state)
     try:
         for paper in plan.changed:
@@ -191,16 +189,12 @@ def _prepare(library: Library, plan: SyncPlan) -> None:
                 replace_file(paper.page_path, paper.page.encode("utf-8"))
     except OSError as error:
         raise InputError(f"{paper.page_path}: cannot be written ({error.strerror}).") from error
-
-
-def _read_papers(library: Library, papers: Sequence[WantedPaper], settings: Settings) -> Sources:
-    """Read the papers' files, or the abstract if a file is refused; blocks."""
     kept, ocr = ConvertedFiles(library.home.converted), choose_ocr(settings)
     by_file = library.records().keys() - _by_abstract(library)
     found: list[SourcePaper] = []
     refused: list[Refusal] = []
     warnings: list[str] = []
-    for wanted in papers:
+    for wanted in plan.changed:
         raise_if_stopped()
         parsed = parse_bibliography(wanted.entry, source=wanted.item)
         entry = parsed.papers.get(wanted.key)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from ...experiment import Experiment
 from ...roles.disagreements import find_disagreements
 from ...roles.protocols import Source
 from ...text.question_subject import AUXILIARIES, is_participle, is_verb
@@ -99,13 +98,15 @@ def is_lead_in(text: str, sentence: CitedSentence, following: CitedSentence | No
         return False
     if not following.ids and len(words) > 1 and any(is_verb(word) or is_participle(word) for word in words):
         return False
+    if words[0] in _QUESTIONS:
+        return True
     # The first word may be an imperative or a participle, the last a noun.
-    return words[0] in _QUESTIONS or not any(
-        word in AUXILIARIES
-        or word in _PAST
-        or (following_word and (is_verb(word) or _takes_object(word, following_word)))
-        for word, following_word in zip(words[1:], [*words[2:], ""], strict=False)
-    )
+    for word, object_ in zip(words[1:], [*words[2:], ""], strict=False):
+        # "impairs memory", "halve the risk": a verb, by what follows it
+        names = word not in _LINKS if object_ in _ARTICLES else _PLURAL.fullmatch(word) and object_ not in _LINKS
+        if word in AUXILIARIES or word in _PAST or (object_ and (is_verb(word) or names)):
+            return False
+    return True
 
 
 def is_transition(sentence: CitedSentence, following: CitedSentence | None) -> bool:
@@ -119,18 +120,6 @@ def is_transition(sentence: CitedSentence, following: CitedSentence | None) -> b
         and not _COUNTS.isdisjoint(words)
         and bool(_ANNOUNCES.search(plain))
     )
-
-
-def question_spans(words: str) -> list[tuple[int, int]]:
-    """Spans that a text asks about, tests or calls open, such as "how instability can be detected ..."."""
-    return [match.span() for match in _ASKED.finditer(words)]
-
-
-def _takes_object(word: str, following: str) -> bool:
-    """Whether a word looks like a verb by what follows it: "impairs memory", "halve the risk"."""
-    if following in _ARTICLES:
-        return word not in _LINKS
-    return bool(_PLURAL.fullmatch(word)) and following not in _LINKS
 
 
 _WORK = (
@@ -197,23 +186,17 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
     own = one_line(own_words).casefold()
-    placed = sentences(text)
-    return [
-        sentence
-        for sentence, following in zip(placed, [*placed[1:], None], strict=False)
-        if not sentence.ids
-        and not is_transition(sentence, following)
-        and not _HEADING.match(text, line_start(text, sentence.start))
-        and _reports(_without(text, sentence, [quoted[n] for n in within(starts, sentence.start, sentence.end)]), own)
-    ]
-
-
-def uncited_findings(text: str, experiment: Experiment) -> list[Finding]:
-    """A finding for each sentence that needs a citation."""
-    said = "reports others' work but cites nothing."
-    return [
-        Finding.about(sentence, "citation-missing", said) for sentence in uncited_sentences(text, experiment.words())
-    ]
+    placed, uncited = sentences(text), list[CitedSentence]()
+    for sentence, following in zip(placed, [*placed[1:], None], strict=False):
+        if sentence.ids or is_transition(sentence, following) or _HEADING.match(text, line_start(text, sentence.start)):
+            continue
+        pieces, done = list[str](), sentence.start
+        for start, end in (quoted[n] for n in within(starts, sentence.start, sentence.end)):
+            pieces.append(text[done : max(done, start)])
+            done = max(done, end)
+        if reports_others_work(" ".join([*pieces, text[done : sentence.end]]), own):
+            uncited.append(sentence)
+    return uncited
 
 
 def unsupported_findings(text: str) -> list[Finding]:
@@ -281,16 +264,11 @@ def other_side_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     return found
 
 
-def reports_others_work(words: str) -> bool:
-    """Whether a sentence of any text reports the work of others."""
-    return _reports(words, "")
-
-
-def _reports(words: str, own: str) -> bool:
-    """Whether a sentence reports others' work in a phrase (with two words around it) that is not the experiment's."""
+def reports_others_work(words: str, own: str = "") -> bool:
+    """Whether a sentence reports others' work in a phrase (with two words around it) that is not in the `own` text."""
     if _OWN.search(words):
         return False
-    asked = question_spans(words)
+    asked = [match.span() for match in _ASKED.finditer(words)]
     for match in _OTHERS_WORK.finditer(words):
         start, end = match.span()
         # A question may name works, but stating what they found is still a claim.
@@ -301,13 +279,3 @@ def _reports(words: str, own: str) -> bool:
         if one_line(" ".join([*before, match[0], *after])).casefold() not in own:
             return True
     return False
-
-
-def _without(text: str, sentence: CitedSentence, spans: Sequence[tuple[int, int]]) -> str:
-    """The sentence without these spans, which begin in it."""
-    pieces: list[str] = []
-    done = sentence.start
-    for start, end in spans:
-        pieces.append(text[done : max(done, start)])
-        done = max(done, end)
-    return " ".join([*pieces, text[done : sentence.end]])

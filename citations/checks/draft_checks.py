@@ -8,7 +8,6 @@ quotations stay as they are, with the citations that the quoted paper makes in t
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -16,10 +15,10 @@ from ...experiment import Experiment, SectionKind
 from ...roles.extractive.passage_details import blank_details
 from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
-from ..citation_patterns import NamedSource, NamesAt
-from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentences
+from ..citation_patterns import NamedSource
+from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentence_at
 from ..quotations import verbatim_spans
-from .citation_coverage import balance_findings, other_side_findings, uncited_findings, unsupported_findings
+from .citation_coverage import balance_findings, other_side_findings, uncited_sentences, unsupported_findings
 from .fabricated_citations import NEEDED, FabricatedCitation, find_fabricated
 from .findings import SHOWN, Finding, shown
 from .number_tracing import number_findings
@@ -99,7 +98,9 @@ def check_draft(
     if kind == "answer":
         placed += unsupported_findings(text)
     elif sources and kind in CITING_KINDS:
-        placed += uncited_findings(text, experiment)
+        said = "reports others' work but cites nothing."
+        uncited = uncited_sentences(text, own_words)
+        placed += [Finding.about(sentence, "citation-missing", said) for sentence in uncited]
     return (*whole, *sorted(placed, key=lambda finding: finding.span or (0, 0)))
 
 
@@ -130,7 +131,13 @@ def replace_invalid_citations(
         if not faults:
             return text, tuple(findings)
         findings += [_finding(text, item) for item in faults]
-        text = normalise_markers(_collapsed(_replaced(text, faults, known)))
+        text = _replaced(text, faults, known)
+        for _ in range(_MOST_COLLAPSES):  # adjacent placeholders become one, other brackets around them go
+            shorter = _NEEDED_AGAIN.sub(NEEDED, _BRACKETED.sub(NEEDED, text))
+            if shorter == text:
+                break
+            text = shorter
+        text = normalise_markers(text)
     # Text crafted to defeat the rounds loses whole paragraphs.
     kept = []
     for paragraph in re.split(r"\n\s*\n", text):
@@ -146,46 +153,27 @@ def _faults(
 ) -> list[FabricatedCitation]:
     """Unknown markers and foreign citations outside verbatim quotations, in order, without overlap."""
     keys = {source.paper.key for source in sources} | set(known_keys)
-    foreign = find_fabricated(
-        text,
-        known_keys=keys,
-        allowed_text=experiment_text,
-        names_at=_names_at(text, sources),
-        word_for_word=word_for_word,
-    )
-    taken = SpanSet((fault.start, fault.end) for fault in foreign)
-    unknown = _unknown_markers(text, {source.evidence.id for source in sources})
-    faults = foreign + [FabricatedCitation("marker", *span) for span in unknown if not taken.meets(*span)]
+    named = {source.evidence.id: NamedSource.of(source.paper, source.shown) for source in sources}
+
+    def names_at(position: int) -> list[NamedSource]:
+        sentence = sentence_at(text, position)
+        return [named[identifier] for identifier in sentence.ids if identifier in named] if sentence else []
+
+    faults = find_fabricated(text, keys, experiment_text, names_at=names_at, word_for_word=word_for_word)
+    taken = SpanSet((fault.start, fault.end) for fault in faults)
+    # Markers that name no evidence, also in comments, which are not seen as text, and brackets that start like one.
+    view = fold(text)
+    seen = [view.span(*match.span()) for match in _MARKER_LIKE.finditer(view.text)]
+    covered = SpanSet(seen)
+    for start, end in (*seen, *(match.span() for match in MARKER.finditer(text) if not covered.meets(*match.span()))):
+        marker = MARKER.fullmatch(text[start:end])
+        if not (marker and marker[1] in named) and not taken.meets(start, end):
+            faults.append(FabricatedCitation("marker", start, end))
     quoted = verbatim_spans(text, [passage for source in sources for passage in source.passages]) if faults else []
     return sorted(
         (fault for fault in faults if not any(start <= fault.start and fault.end <= end for start, end in quoted)),
         key=lambda fault: fault.start,
     )
-
-
-def _unknown_markers(text: str, known: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Markers that name no evidence, also in comments, which are not seen as text, and brackets that start like one."""
-    view = fold(text)
-    seen = [view.span(*match.span()) for match in _MARKER_LIKE.finditer(view.text)]
-    covered = SpanSet(seen)
-    hidden = [match.span() for match in MARKER.finditer(text) if not covered.meets(*match.span())]
-    for start, end in (*seen, *hidden):
-        marker = MARKER.fullmatch(text[start:end])
-        if marker is None or marker[1] not in known:
-            yield start, end
-
-
-def _names_at(text: str, sources: Sequence[Source]) -> NamesAt:
-    """A function from a position to the sources that its sentence cites."""
-    named = {source.evidence.id: NamedSource.of(source.paper, source.shown) for source in sources}
-    cited = sentences(text)
-    starts = [sentence.start for sentence in cited]
-
-    def names(position: int) -> list[NamedSource]:
-        index = bisect_right(starts, position) - 1
-        return [named[identifier] for identifier in cited[index].ids if identifier in named] if index >= 0 else []
-
-    return names
 
 
 def _replaced(text: str, faults: Sequence[FabricatedCitation], known: Collection[str]) -> str:
@@ -205,18 +193,7 @@ def _replaced(text: str, faults: Sequence[FabricatedCitation], known: Collection
     return "".join([*pieces, text[done:]])
 
 
-def _collapsed(text: str) -> str:
-    """Merge adjacent placeholders, and remove other brackets around them."""
-    for _ in range(_MOST_COLLAPSES):
-        shorter = _NEEDED_AGAIN.sub(NEEDED, _BRACKETED.sub(NEEDED, text))
-        if shorter == text:
-            break
-        text = shorter
-    return text
-
-
 def _whole_draft_findings(text: str, cut_off: bool) -> Iterator[Finding]:
-    """Findings about the whole draft: empty or truncated."""
     prose = MARKER.sub(" ", _HEADING.sub(" ", text)).replace(NEEDED, " ")
     if len(re.findall(r"[^\W\d_]+", prose)) < _FEWEST_WORDS:
         yield Finding("empty", "The draft has no text; write the section.")

@@ -9,10 +9,9 @@ citation: a reader can remove an unneeded mark, but cannot recognise an invented
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
@@ -20,7 +19,7 @@ from ...documents.marker_escaping import as_written
 from ...text.sentences import sentence_spans
 from ...text.words import is_stop, one_line, split_words
 from ..citation_patterns import CitationForm, NamesAt, citation_forms
-from ..markers import MARKER, CitedSentence, SpanSet, sentences
+from ..markers import MARKER, SpanSet, sentence_at
 from .unicode_folding import Folded, fold
 
 NEEDED = "[citation needed]"
@@ -46,9 +45,9 @@ class FabricatedCitation:
 
 def find_fabricated(
     text: str,
-    *,
     known_keys: Collection[str] = (),
     allowed_text: str = "",
+    *,
     names_at: NamesAt | None = None,
     word_for_word: bool = False,
 ) -> list[FabricatedCitation]:
@@ -140,33 +139,29 @@ class UserText:
     """
 
     def __init__(self, text: str, draft: str, *, word_for_word: bool) -> None:
-        self._text = f" {one_line(text)} "
-        self._own_text = text
-        self._draft = draft
-        self._word_for_word = word_for_word
+        self._text, self._own_text, self._draft, self._word_for_word = f" {one_line(text)} ", text, draft, word_for_word
         self._known: dict[str, bool] = {}
 
     def has(self, text: str, item: FabricatedCitation) -> bool:
         """Whether a citation is allowed at its position."""
         if not self.holds(text, item):
             return False
-        if item.kind in _BARE_NUMBERS:
-            return self._leads_up_to(item) or self._repeats(item)
-        bracketed_key = item.kind == "key" and text[item.start] in "(["
-        names_a_work = bracketed_key or item.kind in ("author-year", "pandoc", "latex")
-        return not (self._word_for_word and names_a_work) or self._repeats(item)
-
-    def _repeats(self, item: FabricatedCitation) -> bool:
-        """Whether the sentence around a citation is verbatim the user's."""
-        around = self._around(item)
+        around = sentence_at(self._draft, item.start)
+        around = around if around and item.start < around.end else None
+        names_a_work = item.kind in ("author-year", "pandoc", "latex") or (
+            item.kind == "key" and text[item.start] in "(["
+        )
+        if item.kind in _BARE_NUMBERS and self._leads_up_to(item, around.start if around else 0):
+            return True
+        if item.kind not in _BARE_NUMBERS and not (self._word_for_word and names_a_work):
+            return True
         return around is not None and _bare(around.text) in _own_sentences(self._own_text)
 
-    def _leads_up_to(self, item: FabricatedCitation) -> bool:
+    def _leads_up_to(self, item: FabricatedCitation, sentence_start: int) -> bool:
         """Whether the user's text has the same words before a number: up to the last three content words, or all from
         the beginning of the sentence.
         """
-        around = self._around(item)
-        begins = max(around.start if around else 0, item.start - _LONGEST_LEAD)
+        begins = max(sentence_start, item.start - _LONGEST_LEAD)
         before = self._draft[begins : item.start]
         words = split_words(before)
         if len(words) < _FEWEST_WORDS:
@@ -174,16 +169,6 @@ class UserText:
         content_words = [word for word in words if not is_stop(word)]
         lead = before[content_words[-_LEADING_WORDS].start :] if len(content_words) >= _LEADING_WORDS else before
         return self._said_as(one_line(MARKER.sub(" ", as_written(lead + self._draft[item.start : item.end]))))
-
-    def _around(self, item: FabricatedCitation) -> CitedSentence | None:
-        """The sentence of the draft that contains a citation."""
-        place = bisect_right(self._sentences, item.start, key=lambda one: one.start) - 1
-        found = self._sentences[place] if place >= 0 else None
-        return found if found and item.start < found.end else None
-
-    @cached_property
-    def _sentences(self) -> Sequence[CitedSentence]:
-        return sentences(self._draft)
 
     def holds(self, text: str, item: FabricatedCitation) -> bool:
         """Whether the user's text contains a citation anywhere."""
@@ -213,7 +198,6 @@ class UserText:
 
 @lru_cache(maxsize=8)
 def _own_sentences(text: str) -> frozenset[str]:
-    """The sentences of the user's text, reduced to their words."""
     return frozenset(_bare(text[start:end]) for start, end in sentence_spans(text))
 
 

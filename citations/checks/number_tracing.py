@@ -18,9 +18,9 @@ from ...documents.marker_escaping import as_written
 from ...experiment import Experiment
 from ...roles.protocols import Source
 from ...text.words import STOP_WORDS, stem
-from ..markers import sentences
+from ..markers import sentence_at
 from .findings import Finding, shown
-from .number_parsing import GAP, Hedge, Number, Scale, claimed_numbers, given_numbers, pointed_thousands
+from .number_parsing import GAP, Number, Scale, claimed_numbers, given_numbers, pointed_thousands
 
 How = Literal["equal", "rounded", "qualified", "repeated"]
 
@@ -83,14 +83,12 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
     own = _experiment_index(experiment.model_dump_json())
     cited = {source.evidence.id: _source_index(source) for source in sources}
     traces: list[NumberTrace] = []
-    placed = sentences(text)
-    starts = [sentence.start for sentence in placed]
     paragraphs = [match.start() for match in re.finditer("\n\n", text)]
     # What a paragraph traced before needs no second citation: "That 0.82".
     before: dict[tuple[int, Decimal, Scale], NumberTrace] = {}
     for number in claimed_numbers(text):
-        index = bisect_right(starts, number.start) - 1
-        ids = placed[index].ids if index >= 0 else ()
+        sentence = sentence_at(text, number.start)
+        ids = sentence.ids if sentence else ()
         said = (bisect_right(paragraphs, number.start), number.value, number.scale)
         trace = _trace(number, ids, own, cited, before.get(said))
         if trace.origin is None and (thousands := pointed_thousands(text, number)):
@@ -146,7 +144,7 @@ class _Index:
     """Given numbers sorted by value, so that a claim is only compared with nearby ones."""
 
     def __init__(self, given: Sequence[_Given]) -> None:
-        self._found: dict[tuple[Decimal, Decimal, Scale, Hedge], tuple[_Given, How] | None] = {}
+        self._found = lru_cache(maxsize=_REMEMBERED)(self._search)
         self._paths: dict[Decimal, set[str]] = {}
         for item in given:
             self._paths.setdefault(abs(item.number.value), set()).add(item.origin.path)
@@ -165,12 +163,7 @@ class _Index:
         return len(self._paths[abs(found[0].number.value)]) if found else 0
 
     def find(self, claim: Number) -> tuple[_Given, How] | None:
-        asked = (claim.value, claim.unit, claim.scale, claim.hedge)
-        if asked not in self._found:
-            if len(self._found) >= _REMEMBERED:
-                self._found.clear()
-            self._found[asked] = self._search(claim)
-        return self._found[asked]
+        return self._found(replace(claim, start=0, end=0, worded=False))
 
     def _search(self, claim: Number) -> tuple[_Given, How] | None:
         best: tuple[int, int, _Given, How] | None = None
@@ -239,16 +232,17 @@ def _trace(
 
 
 def _source_with(text: str, number: Number, sources: Sequence[Source]) -> str:
-    """The first source whose shown words contain a number as written in the text, followed by the same unit or noun;
+    """The first source whose shown words contain a number as written in the text, a count with the same noun behind it;
     empty if there is none."""
     behind = _noun_after(text, number)
+    counts = number.scale == "plain" and number.unit >= 1  # "20 patients" are not 20 networks; 90.9% needs no noun
     return next(
         (
             source.evidence.id
             for source in sources
             for given in _shown_numbers(source.shown)
             if (given.value, given.unit, given.scale) == (number.value, number.unit, number.scale)
-            and _noun_after(source.shown, given) == behind
+            and (not counts or _noun_after(source.shown, given) == behind)
         ),
         "",
     )

@@ -58,7 +58,18 @@ def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[Co
     """
     known = [(source.evidence.id, _windows(source.text)) for source in sources]
     runs: list[CopiedRun] = []
-    for stretch in _unquoted(text):
+    quoted = quoted_spans(text)
+    starts = [start for start, _ in quoted]
+    stretches: list[list[_WordSpan]] = [[]]  # of words between quotations
+    before = -1
+    for word in _words(text):
+        index = bisect_right(starts, word.start) - 1
+        if index != before:
+            stretches.append([])
+            before = index
+        if index < 0 or word.start >= quoted[index][1]:
+            stretches[-1].append(word)
+    for stretch in stretches:
         folded = [word.folded for word in stretch]
         found: list[tuple[int, int, str]] = []  # the runs of overlapping windows
         for index in range(len(stretch) - _WINDOW + 1):
@@ -90,22 +101,6 @@ def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment
         )
         for run in copied_runs(text, sources, experiment.words())
     ]
-
-
-def _unquoted(text: str) -> list[list[_WordSpan]]:
-    """The words of a text, split into stretches at quotations."""
-    quoted = quoted_spans(text)
-    starts = [start for start, _ in quoted]
-    stretches: list[list[_WordSpan]] = [[]]
-    before = -1
-    for word in _words(text):
-        index = bisect_right(starts, word.start) - 1
-        if index != before:
-            stretches.append([])
-            before = index
-        if index < 0 or word.start >= quoted[index][1]:
-            stretches[-1].append(word)
-    return [stretch for stretch in stretches if len(stretch) >= _WINDOW]
 
 
 @lru_cache(maxsize=256)

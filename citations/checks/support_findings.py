@@ -8,13 +8,13 @@ not find X" is not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...roles.protocols import CitedClaim, Source, Verdict
 from ...text.statement_words import weighs_sources
 from ...text.words import is_generic, is_stop, one_line, split_words, stem
-from ..markers import MARKER, CitedSentence, line_start, sentences, sentences_with_markers
+from ..markers import MARKER, CitedSentence, line_start, sentences
 from .fabricated_citations import NEEDED
 from .findings import Finding, Rule
 
@@ -195,8 +195,8 @@ def pairs_of_absence(text: str, sources: Sequence[Source]) -> list[PairKey]:
     known = {source.evidence.id for source in sources}
     return [
         (sentence.text, identifier)
-        for sentence in sentences_with_markers(text)
-        if states_only_absence(sentence)
+        for sentence in sentences(text)
+        if sentence.ids and states_only_absence(sentence)
         for identifier in sentence.ids
         if identifier in known
     ]
@@ -206,26 +206,24 @@ def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Fin
     """The findings of each cited sentence, in reading order: one per negative verdict, and one for markers that add
     nothing.
     """
-    return [finding for sentence in sentences_with_markers(text) for finding in _of_sentence(sentence, verdicts)]
-
-
-def _of_sentence(sentence: CitedSentence, known: Mapping[PairKey, Verdict]) -> Iterator[Finding]:
-    verdicts = {id: known[sentence.text, id] for id in sentence.ids if (sentence.text, id) in known}
-    against = any(verdict.adds == "contradicts" for verdict in verdicts.values())
-    grouped: dict[tuple[Rule, str], list[str]] = {}
-    for identifier, verdict in verdicts.items():
-        rule: Rule | None = DOUBTFUL.get(verdict.label, "unjudged" if verdict.label == "unjudged" else None)
-        # If one source contradicts, only that one is named.
-        if rule and not (against and rule == "contradicted" and verdict.adds != "contradicts"):
-            grouped.setdefault((rule, verdict.reason), []).append(identifier)
-    for (rule, reason), ids in grouped.items():
-        yield _finding(sentence, rule, ids, reason)
-    if len(verdicts) > 1 and weighs_sources(sentence.text):
-        return  # without one of its sources, the sentence would count or compare other ones
-    idle = [identifier for identifier, verdict in verdicts.items() if verdict.adds == "idle"]
-    # For a sentence that none of its sources supports, the finding above is enough.
-    if idle and len(idle) < len(verdicts) and not any(verdict.label == "unsupported" for verdict in verdicts.values()):
-        yield _finding(sentence, "idle-marker", idle)
+    found: list[Finding] = []
+    for sentence in sentences(text):
+        of_it = {id: verdicts[sentence.text, id] for id in sentence.ids if (sentence.text, id) in verdicts}
+        against = any(verdict.adds == "contradicts" for verdict in of_it.values())
+        grouped: dict[tuple[Rule, str], list[str]] = {}
+        for identifier, verdict in of_it.items():
+            rule: Rule | None = DOUBTFUL.get(verdict.label, "unjudged" if verdict.label == "unjudged" else None)
+            # If one source contradicts, only that one is named.
+            if rule and not (against and rule == "contradicted" and verdict.adds != "contradicts"):
+                grouped.setdefault((rule, verdict.reason), []).append(identifier)
+        found += [_finding(sentence, rule, ids, reason) for (rule, reason), ids in grouped.items()]
+        if len(of_it) > 1 and weighs_sources(sentence.text):
+            continue  # without one of its sources, the sentence would count or compare other ones
+        idle = [identifier for identifier, verdict in of_it.items() if verdict.adds == "idle"]
+        # For a sentence that none of its sources supports, the finding above is enough.
+        if idle and len(idle) < len(of_it) and all(verdict.label != "unsupported" for verdict in of_it.values()):
+            found.append(_finding(sentence, "idle-marker", idle))
+    return found
 
 
 def _finding(sentence: CitedSentence, rule: Rule, ids: Sequence[str], reason: str = "") -> Finding:

@@ -11,7 +11,7 @@ import html
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -78,9 +78,7 @@ def fold(text: str) -> Folded:
     starts: list[int] = []
     ends: list[int] = []
     hidden: list[tuple[int, int]] = []
-    behind = (
-        text.rfind("-->") + len("-->") if "-->" in text else 0
-    )  # no comment is searched for after the last end mark
+    behind = text.rfind("-->") + len("-->") if "-->" in text else 0  # no comment is searched for after the last end
     for piece in chain(_PIECE.finditer(text, 0, behind), _PIECE_OUTSIDE.finditer(text, behind)):
         start, end = piece.span()
         if piece["plain"]:
@@ -114,34 +112,25 @@ def _code(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _code_in_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    runs: list[re.Match[str]] = []
-    for match in [*_BACKTICKS_OR_BLANK.finditer(text, start, end), None]:
-        if match is not None and match[0][0] == "`":
-            runs.append(match)
-            continue
-        yield from _paired(runs)
-        runs = []
-
-
-def _paired(runs: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Pair each run of backticks with the next one of its length; unpaired runs are not code."""
+    """Pairs of a run of backticks with the next one of its length in the paragraph; unpaired runs are not code."""
+    runs = list(_BACKTICKS_OR_BLANK.finditer(text, start, end))
     following: dict[int, int] = {}  # the nearest following run, by length
     closes: list[int | None] = [None] * len(runs)
     for index in range(len(runs) - 1, -1, -1):
         length = len(runs[index][0])
-        closes[index] = following.get(length)
-        following[length] = index
-    index = 0
-    while index < len(runs):
-        close = closes[index]
-        if close is not None:
+        if runs[index][0][0] == "`":
+            closes[index] = following.get(length)
+            following[length] = index
+        else:
+            following.clear()  # a blank line
+    done = 0
+    for index, close in enumerate(closes):
+        if close is not None and index >= done:
             yield runs[index].start(), runs[close].end()
-            index = close
-        index += 1
+            done = close + 1
 
 
 def _seen(piece: re.Match[str], text: str) -> str:
-    """What a reader sees of one piece."""
     if piece["sup"]:
         return "^"  # <sup>12</sup> reads as pandoc's ^12^
     if piece["mark"]:
@@ -165,7 +154,6 @@ def _plain_is_empty(character: str) -> bool:
 
 
 def _plain(character: str) -> str:
-    """One character in plain form; empty if it is invisible."""
     if character == "\n":
         return character
     if _plain_is_empty(character) or unicodedata.category(character) in ("Cf", "Cc", "Cs", "Co", "Cn"):

@@ -1,4 +1,6 @@
-"""Renders the evidence report: one HTML file in which every citation of a section links to the words that support it.
+"""The evidence report: one HTML file in which every citation of a section links to the words that support it.
+
+`report_view` collects what it shows from a section's record: citations with their passages, searches, unused evidence.
 
 It is self-contained and runs no script. The template engine escapes text from papers and models; if an escape were ever
 missed, the content security policy would still block scripts, requests and foreign styles, since it allows only one
@@ -9,7 +11,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -17,13 +21,216 @@ from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup
 
+from ...documents.plain_text import format_quote
 from ...plurals import counted
 from ..checks.support_findings import DOUBTFUL
+from ..marking import MARKS
 from .report_html import Link, doi_html, reference_html, section_html, shown_text, standing_apart, zotero_html
-from .report_model import ReportView, finding_place, report_view
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+
+_BEFORE, _AFTER = 220, 360  # characters of the passage shown initially: the quote must be visible on a phone
+_LISTED_AUTHORS = 4
+# A paper that was removed from the library.
+_UNKNOWN: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("title", "venue", "doi", "zotero", "zotero_pdf", "status"), ""),
+    **dict.fromkeys(("authors", "notices", "ocr_pages"), ()),
+    "year": None,
+}
+# A line break within a paragraph; those between lists, tables, headings and paragraphs are kept.
+_WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
+
+
+def _excerpt(before: str, quote: str, after: str) -> dict[str, Any]:
+    """A quote in its passage, and what is near it: whole words, few enough that a phone shows the quote."""
+    near_before, near_after = before[-_BEFORE:].partition(" ")[2], after[:_AFTER].rpartition(" ")[0]
+    return {
+        **{"before": before, "quote": quote, "after": after},
+        "near_before": before if len(before) <= _BEFORE else f"… {near_before}",
+        "near_after": after if len(after) <= _AFTER else f"{near_after} …",
+        "shortened": len(before) > _BEFORE or len(after) > _AFTER,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A piece of evidence: its record, its paper, and the numbers of its cards and of the searches that found it."""
+
+    record: Mapping[str, Any]
+    paper: Mapping[str, Any]
+    searches: tuple[int, ...]
+    cards: tuple[int, ...]
+    quote: str  # with an ellipsis where its sentence is cut
+
+    @property
+    def authors(self) -> str:
+        names = self.paper["authors"]
+        return ", ".join(names[:_LISTED_AUTHORS]) + (" et al." if len(names) > _LISTED_AUTHORS else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The support of a citation: its record, its evidence, and the passage if still available."""
+
+    citation: Mapping[str, Any]
+    found: SearchHit
+    excerpt: Mapping[str, Any]
+    whole: bool
+    quote: str  # with an ellipsis where its sentence is cut
+    decided: str = ""  # the words of the passage that the judge's verdict is based on
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One citation at `start:end` of the text, with its support; it stands for the sentences from `since` on."""
+
+    number: int
+    start: int
+    end: int
+    shown: str
+    supports: tuple[Support, ...]
+    since: int
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the judge found that one of the passages does not support the sentence."""
+        return any(support.citation["verdict"] in DOUBTFUL for support in self.supports)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """The whole report: `unused` is uncited evidence by paper, best paper first; findings and numbers as recorded.
+
+    `searches` have their evidence, best first, and their scope in words, `limits`; `suspicious` are the ids of evidence
+    whose passage seems to contain prompt injection.
+    """
+
+    cards: tuple[Card, ...]
+    searches: Sequence[Mapping[str, Any]]
+    unused: tuple[tuple[SearchHit, ...], ...]
+    verdicts: Mapping[str, int]
+    findings: Sequence[Mapping[str, Any]]
+    numbers: Sequence[Mapping[str, Any]]
+    suspicious: frozenset[str]
+
+    @property
+    def supported(self) -> int:
+        """How many citations the judge found supported."""
+        return self.verdicts.get("supported", 0)
+
+    @property
+    def doubted(self) -> int:
+        """How many it did not."""
+        return sum(count for verdict, count in self.verdicts.items() if verdict in DOUBTFUL)
+
+    def cards_of(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
+        """The citations whose verdict a finding reports."""
+        label = next((label for label, rule in DOUBTFUL.items() if rule == finding["rule"]), None)
+        return tuple(
+            card
+            for card in self.cards
+            if label
+            and finding["start"] <= card.start
+            and card.since < finding["end"]
+            and any(support.citation["verdict"] == label for support in card.supports)
+        )
+
+
+def report_view(record: Mapping[str, Any]) -> ReportView:
+    """Build the view of a section's record, whose `report` holds places, searches, passages and papers."""
+    report = record["report"]
+    searches = report["searches"]
+    found_by = _numbers([search["evidence_ids"] for search in searches])
+    cited_by = _numbers([place["ids"] for place in report["places"]])
+    found = {
+        item["id"]: SearchHit(
+            item,
+            {**_UNKNOWN, **report["papers"].get(item["key"], {})},
+            tuple(found_by.get(item["id"], ())),
+            tuple(cited_by.get(item["id"], ())),
+            report["quotes"].get(item["id"], item["quote"]),
+        )
+        for item in record["evidence"]
+    }
+    unused: dict[str, list[SearchHit]] = {}
+    for item in sorted(found.values(), key=lambda item: -item.record["combined_score"]):
+        if not item.cards:
+            unused.setdefault(item.record["key"], []).append(item)
+    return ReportView(
+        cards=_cards(record, found),
+        searches=[
+            {
+                **search,
+                "number": number,
+                "limits": _limits(search["scope"]),
+                "found": [found[identifier] for identifier in search["evidence_ids"] if identifier in found],
+            }
+            for number, search in enumerate(searches, 1)
+        ],
+        unused=tuple(map(tuple, unused.values())),
+        verdicts=Counter(citation["verdict"] for citation in record["citations"]),
+        findings=record["findings"],
+        numbers=record["numbers"],
+        suspicious=frozenset(flag["evidence_id"] for flag in record["suspicious"] if flag["evidence_id"]),
+    )
+
+
+def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[Card, ...]:
+    text, passages = record["text"], record["report"]["passages"]
+    cards: list[Card] = []
+    for number, place in enumerate(record["report"]["places"], 1):
+        start, end = place["start"], place["end"]
+        since = start - place.get("covers", 0)
+        supports: list[Support] = []
+        for citation in record["citations"]:
+            identifier, words, quote = citation["evidence_id"], citation["sentence"], citation["quote"]
+            # The sentence contains the place, or is one of those from `since` on that it stands for.
+            first = since if since < start else max(0, end - len(words))
+            if (
+                identifier not in place["ids"]
+                or identifier not in found
+                or text.find(words, first, start + len(words)) < 0
+            ):
+                continue
+            passage = passages.get(identifier, "")
+            at = citation["start"] if passage[citation["start"] : citation["end"]] == quote else passage.find(quote)
+            if not passage or at == -1:
+                supports.append(Support(citation, found[identifier], _excerpt("", quote, ""), False, quote))
+                continue
+            flowing, behind = _WRAPPED.sub(" ", passage), at + len(quote)
+            excerpt = _excerpt(flowing[:at], flowing[at:behind], flowing[behind:])
+            shown, decided = format_quote(passage, at, behind), deciding_words(citation, passage)
+            supports.append(Support(citation, found[identifier], excerpt, True, shown, decided))
+        cards.append(Card(number, start, end, text[start:end], tuple(supports), since))
+    return tuple(cards)
+
+
+def deciding_words(citation: Mapping[str, Any], passage: str) -> str:
+    """The deciding words of the passage, in order."""
+    spans = [
+        (span["start"], span["end"])
+        for span in citation["decided_by_spans"]
+        if span["chunk_id"] == citation["chunk_id"]
+    ]
+    return " \u2026 ".join(" ".join(passage[start:end].split()) for start, end in spans)
+
+
+def _numbers(ids: Sequence[Sequence[str]]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = {}
+    for number, listed in enumerate(ids, 1):
+        for identifier in listed:
+            numbers.setdefault(identifier, []).append(number)
+    return numbers
+
+
+def _limits(scope: Mapping[str, Any]) -> str:
+    papers, categories, years, venue = (scope.get(name) for name in ("papers", "categories", "years", "venue"))
+    parts = [f"in {', '.join(papers)}"] if papers else []
+    parts += [f"sections: {', '.join(categories).replace('_', ' ')}"] if categories else []
+    parts += ["years {}–{}".format(*years)] if years else []
+    return "; ".join([*parts, f"venue: {venue}"] if venue else parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +324,12 @@ def links_of(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
     """The links of the text, most important first."""
     text = record["text"]
     cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]
-    findings = [
-        Link("finding", number, *finding_place(text, finding))
-        for number, finding in enumerate(view.findings, 1)
-        if finding["start"] is not None
-    ]
+    findings: list[Link] = []
+    for number, finding in enumerate(view.findings, 1):
+        if finding["start"] is not None:  # its mark if the text contains one, else the words concerned
+            start, end, mark = finding["start"], finding["end"], MARKS.get(finding["rule"], "")
+            at = text.rfind(mark, start, end) if mark else -1
+            findings.append(Link("finding", number, *((at, at + len(mark)) if at >= 0 else (start, end))))
     numbers = [Link("number", number, trace["start"], trace["end"]) for number, trace in enumerate(view.numbers, 1)]
     return [*cards, *findings, *numbers]
 

@@ -49,7 +49,14 @@ def with_printable_characters(latex: str, bibliography: str) -> str:
     Blocks; raises `PandocError`.
     """
     head, begin, body = latex.partition("\\begin{document}")
-    commands = _commands(frozenset(filter(_is_lacking, f"{body}{bibliography}")))
+    commands = _commands(
+        frozenset(
+            sign
+            for sign in set(body) | set(bibliography)
+            if not (ord(sign) <= _LAST_LATIN or ord(sign) in _VIETNAMESE or sign in _IN_FONTS or sign.isspace())
+            and unicodedata.category(sign) not in ("Mn", "Cf", "Co", "Cn", "Cs", "Cc")
+        )
+    )
     if not commands:
         return latex
     special = re.compile("[" + "".join(map(re.escape, commands)) + "]")
@@ -59,15 +66,8 @@ def with_printable_characters(latex: str, bibliography: str) -> str:
     return f"{head}{_definitions(commands, cited)}{begin}{printable}"
 
 
-def _is_lacking(sign: str) -> bool:
-    code = ord(sign)
-    known = code <= _LAST_LATIN or code in _VIETNAMESE or sign in _IN_FONTS
-    return not (known or sign.isspace() or unicodedata.category(sign) in ("Mn", "Cf", "Co", "Cn", "Cs", "Cc"))
-
-
 @lru_cache(maxsize=64)
 def _commands(signs: frozenset[str]) -> dict[str, str]:
-    """The LaTeX of each character."""
     if not signs:
         return {}
     ordered = sorted(signs)
@@ -76,23 +76,19 @@ def _commands(signs: frozenset[str]) -> dict[str, str]:
         file.flush()
         options = ["--from", "html", "--to", "latex", "--wrap=none", "--", file.name]
         written = pandoc(options, seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8")
-    formulas = _FORMULA.findall(written)
-    return {sign: _command(sign, formula) for sign, formula in zip(ordered, formulas, strict=True)}
-
-
-def _command(sign: str, formula: str) -> str:
-    form, _, parts = unicodedata.decomposition(sign).partition(" ")
-    plain = "".join(chr(int(part, 16)) for part in parts.split()) if form.startswith("<") else ""
-    if form in ("<super>", "<sub>") and plain:
-        ascii = plain.replace("\u2212", r"\ensuremath{-}")
-        return rf"\text{form[1:-1]}script{{{ascii}}}"
-    if form == "<fraction>":
-        over, _, under = plain.partition("\u2044")
-        return rf"\textsuperscript{{{over}}}\textfractionsolidus\textsubscript{{{under}}}"
-    formula = _OWN.get(sign, formula)
-    if formula.isascii():
-        return rf"\ensuremath{{{formula}}}"
-    return f"{{{_FONT_COMMAND} {sign}}}"
+    commands: dict[str, str] = {}
+    for sign, formula in zip(ordered, _FORMULA.findall(written), strict=True):
+        form, _, parts = unicodedata.decomposition(sign).partition(" ")
+        plain = "".join(chr(int(part, 16)) for part in parts.split()) if form.startswith("<") else ""
+        formula = _OWN.get(sign, formula)
+        commands[sign] = rf"\ensuremath{{{formula}}}" if formula.isascii() else f"{{{_FONT_COMMAND} {sign}}}"
+        if form in ("<super>", "<sub>") and plain:
+            ascii = plain.replace("\u2212", r"\ensuremath{-}")
+            commands[sign] = rf"\text{form[1:-1]}script{{{ascii}}}"
+        elif form == "<fraction>":
+            over, _, under = plain.partition("\u2044")
+            commands[sign] = rf"\textsuperscript{{{over}}}\textfractionsolidus\textsubscript{{{under}}}"
+    return commands
 
 
 def _definitions(commands: dict[str, str], cited: dict[str, str]) -> str:
@@ -146,28 +142,21 @@ def make_pdf(latex: bytes, images: Mapping[str, bytes]) -> bytes:
             (folder / file).write_bytes(image)
         source = folder / "text.tex"
         source.write_bytes(latex)
-        said = _compile(engine, source)
+        tectonic = Path(engine).name == "tectonic"
+        options = ["--outdir", str(folder)] if tectonic else ["-interaction=nonstopmode", f"-output-directory={folder}"]
+        env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+        env |= {**_LIMITS, "TEXINPUTS": f"{folder}{os.pathsep}", "TEXMFOUTPUT": str(folder)}
+        said = ""
+        try:
+            for _ in range(1 if tectonic else _RUNS):
+                ended = run([engine, *options, str(source)], seconds=_PDF_SECONDS, env=env)
+                said = ended.output.decode("utf-8", "replace") + ended.errors
+        except OutOfTimeError:
+            raise ExportError(f"The pdf file could not be made within {_PDF_SECONDS:g} seconds.") from None
+        except OSError as error:
+            raise ExportError(f"The pdf file could not be made ({error}).") from error
         made = folder / "text.pdf"
         if not made.is_file():
             reason = _ERROR.search(said)
             raise ExportError(f"The pdf file could not be made ({reason[1] if reason else 'no output'}).")
         return made.read_bytes()
-
-
-def _compile(engine: str, source: Path) -> str:
-    """The output of the engine."""
-    folder = source.parent
-    tectonic = Path(engine).name == "tectonic"
-    options = ["--outdir", str(folder)] if tectonic else ["-interaction=nonstopmode", f"-output-directory={folder}"]
-    env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
-    env |= {**_LIMITS, "TEXINPUTS": f"{folder}{os.pathsep}", "TEXMFOUTPUT": str(folder)}
-    said = ""
-    try:
-        for _ in range(1 if tectonic else _RUNS):
-            ended = run([engine, *options, str(source)], seconds=_PDF_SECONDS, env=env)
-            said = ended.output.decode("utf-8", "replace") + ended.errors
-    except OutOfTimeError:
-        raise ExportError(f"The pdf file could not be made within {_PDF_SECONDS:g} seconds.") from None
-    except OSError as error:
-        raise ExportError(f"The pdf file could not be made ({error}).") from error
-    return said

@@ -13,6 +13,7 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -178,16 +179,9 @@ def _escaped(text: str) -> str:
     text = _UNPRINTED.sub("", text)
     kept: list[tuple[int, int, str]] = []
     for match in _KEPT.finditer(text):
-        harmless = match["math"] is None or _harmless(match["math"])
+        formula = match["math"] or ""
+        # Safe to typeset: no commands with side effects, and balanced braces.
+        depths = [0, *accumulate(1 if brace == "{" else -1 for brace in re.findall(r"(?<!\\)[{}]", formula))]
+        harmless = min(depths) == 0 == depths[-1] and not _UNSAFE.search(formula)
         kept.append((*match.span(), match[0] if harmless else plain(match[0]).replace("$", "\\$")))
     return replace_spans(text, kept, plain)
-
-
-def _harmless(formula: str) -> bool:
-    """Whether a formula is safe to typeset: no commands with side effects, and balanced braces."""
-    depth = 0
-    for brace in re.findall(r"(?<!\\)[{}]", formula):
-        depth += 1 if brace == "{" else -1
-        if depth < 0:
-            return False
-    return depth == 0 and not _UNSAFE.search(formula)

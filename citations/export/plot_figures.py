@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -79,8 +80,11 @@ def with_plot_files(
     """
     plots: list[Plot] = []
     for plot in map(_without_file, experiment.plots):
-        path = _inside(folder, file_of(plot.path))
-        shown = path is not None and _image(path)
+        path, written = None, file_of(plot.path)
+        with suppress(OSError, ValueError, RuntimeError):
+            root = folder.resolve()
+            path = (root / written).resolve()  # after links, it must still lie in the folder
+        shown = path and written and path.is_relative_to(root) and path.suffix.lower() in _KINDS and _image(path)
         plots.append(Plot.model_validate({**plot.model_dump(), PLOT_FILE: reference(path)}) if path and shown else plot)
     return experiment.model_copy(update={"plots": plots})
 
@@ -95,18 +99,14 @@ def figures_in(text: str, experiment: Experiment, stem: str, *, every: bool = Fa
     figures = []
     for number, plot in experiment.figures():
         path = str((plot.model_extra or {})[PLOT_FILE])
-        if every or is_mentioned(number, text):
+        if every or find_mentions(number, text):
             file = f"{stem}.figure-{number}{Path(path).suffix.lower()}"
             figures.append(Figure(number, " ".join(plot.caption.split()), path, file))
     return figures
 
 
-def is_mentioned(number: int, text: str) -> bool:
-    """Whether a text mentions a figure by number outside quotations, which refer to another paper's figures."""
-    return bool(_mentions(number, text))
-
-
-def _mentions(number: int, text: str) -> list[re.Match[str]]:
+def find_mentions(number: int, text: str) -> list[re.Match[str]]:
+    """Where a text mentions a figure by number outside quotations, which refer to another paper's figures."""
     quoted = SpanSet(quoted_spans(text))
     found = re.finditer(rf"\b(?:[Ff]ig(?:ure|\.)?)\s*(?P<number>{number})\b", text)
     return [match for match in found if not quoted.holds(match.start())]
@@ -123,12 +123,16 @@ def with_figures(
     behind: dict[int, list[str]] = {}
     for figure in figures:
         number = figure["number"]
-        mentioned = [place for place, words in enumerate(paragraphs) if is_mentioned(number, words)]
+        mentioned = [place for place, words in enumerate(paragraphs) if find_mentions(number, words)]
         place = mentioned[0] if mentioned else len(paragraphs) - 1
-        behind.setdefault(place, []).append(_captioned(figure, target, images))
+        shown = figure_lines([figure], target, images)
+        if _shows(target, figure["file"]):  # an image with its caption as pandoc reads it; LaTeX numbers it itself
+            caption, title, address = _caption(figure, images)
+            shown = f"![{(caption if target == 'tex' else title) or NO_CAPTION}]({address})"
+        behind.setdefault(place, []).append(shown)
         if target == "tex" and _shows(target, figure["file"]):
             for index in mentioned:
-                for match in reversed(_mentions(number, paragraphs[index])):
+                for match in reversed(find_mentions(number, paragraphs[index])):
                     before, after = paragraphs[index][: match.start("number")], paragraphs[index][match.end() :]
                     paragraphs[index] = f"{before.rstrip()}{_REFERENCE[0]}{number}{_REFERENCE[1]}{after}"
     return "\n\n".join(part for place, words in enumerate(paragraphs) for part in (words, *behind.get(place, ())))
@@ -149,16 +153,7 @@ def as_references(latex: str, figures: Sequence[Mapping[str, Any]]) -> str:
 NO_CAPTION: Final = "\\ "
 
 
-def _captioned(figure: Mapping[str, Any], target: str, images: Mapping[str, bytes] | None) -> str:
-    """An image with its caption as pandoc reads it; LaTeX numbers it itself."""
-    if not _shows(target, figure["file"]):
-        return figure_lines([figure], target, images)
-    caption, title, address = _caption(figure, images)
-    return f"![{(caption if target == 'tex' else title) or NO_CAPTION}]({address})"
-
-
 def _caption(figure: Mapping[str, Any], images: Mapping[str, bytes] | None) -> tuple[str, str, str]:
-    """The caption of a figure, the caption with its number, and the address of its image."""
     file = figure["file"]
     caption = _MEANING.sub(r"\\\g<0>", as_written(figure["caption"]))
     title = f"Figure {figure['number']}. {caption}".rstrip(". ") + "."
@@ -227,18 +222,7 @@ def _without_file(plot: Plot) -> Plot:
     return Plot.model_validate({name: value for name, value in plot.model_dump().items() if name != PLOT_FILE})
 
 
-def _inside(folder: Path, written: str) -> Path | None:
-    """The file at a path if it lies in the folder after resolving links."""
-    try:
-        root = folder.resolve()
-        path = (root / written).resolve()
-        return path if written and path.is_relative_to(root) and path.suffix.lower() in _KINDS else None
-    except (OSError, ValueError, RuntimeError):
-        return None
-
-
 def _image(path: Path) -> bytes:
-    """The bytes of an image; empty if it does not exist."""
     try:
         data = read_regular(path, MOST_BYTES)
     except (OSError, ValueError, FileRefusedError):

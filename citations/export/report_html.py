@@ -167,25 +167,17 @@ def _place(state: StateCore) -> None:
             continue
         children: list[Token] = []
         for child in token.children:
-            if child.type == "text":
-                children += _parts(child)
-            else:
+            if child.type != "text":
                 child.content = worded(child.content)
                 children.append(child)
+                continue
+            for piece in filter(None, _SPLIT.split(child.content)):
+                special = _PLACED.fullmatch(piece) or piece in MARKS.values()
+                children.append(Token(_LINKED if special else "text", "", 0, content=piece))
         token.children = children
 
 
-def _parts(token: Token) -> list[Token]:
-    """Split a text token at its links."""
-    parts: list[Token] = []
-    for piece in _SPLIT.split(token.content):
-        special = _PLACED.fullmatch(piece) or piece in MARKS.values()
-        parts += [Token(_LINKED if special else "text", "", 0, content=piece)] if piece else []
-    return parts
-
-
 def _linked(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:
-    """A link, or a mark of a failed check that is none."""
     content = tokens[index].content
     placed = _PLACED.fullmatch(content)
     if placed is None:

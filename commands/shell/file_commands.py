@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import re
 from datetime import datetime
 from pathlib import Path
 
@@ -17,18 +16,17 @@ from .shell import Shell
 from .shell_state import NotNowError, ShellDraft, ShellState
 
 RESULTS = Path("results")
-_LONGEST_SLUG = 60  # characters
-_WORD = re.compile(r"[^\W_]+")
 
 
 async def save(shell: Shell, argument: str) -> ShellState:
     """Save the last result as markdown, with the other files of an answer or section."""
     from ...api.result_views import inert
-    from ...api.run_texts import save_section, stored, write_own_file
+    from ...api.run_texts import save_section, slug, stored, write_own_file
 
     draft = shell.state.draft
     assert draft is not None  # ensured by `require`
-    path = await asyncio.to_thread(_target, argument, default_name(shell.state.original_query))
+    name = f"{slug(shell.state.original_query)}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    path = await asyncio.to_thread(_target, argument, name)
     display.stage("💾", f"Saving {_CALLED[draft.kind]}...")
     home = (await shell.session()).home
     if draft.record:
@@ -49,16 +47,6 @@ async def save(shell: Shell, argument: str) -> ShellState:
 
 
 _CALLED = {"sem-search": "search results", "research": "research results", "section": "section"}
-
-
-def default_name(query: str) -> str:
-    """A file name from the question and the time: `how-do-transformers-work_2025-10-05_14-23-15`."""
-    slug = ""
-    for word in _WORD.findall(query.lower()):
-        if slug and len(slug) + 1 + len(word) > _LONGEST_SLUG:
-            break
-        slug = f"{slug}-{word}" if slug else word[:_LONGEST_SLUG]
-    return f"{slug or 'result'}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
 
 
 def _target(argument: str, name: str) -> Path:

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..output import notice
 from .parser import WORDS
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.document import Document
 
 PROMPT = "You: "
-
-
-class Lines(Protocol):
-    """Yields the lines of the shell."""
-
-    async def next(self) -> str:
-        """The next line; raises EOFError after the last, KeyboardInterrupt when Ctrl-C was pressed at the prompt."""
-        ...
 
 
 def on_terminal() -> bool:
@@ -44,7 +36,7 @@ class PipedLines:
         threading.Thread(target=self._read, name="lines", daemon=True).start()
 
     async def next(self) -> str:
-        """See `Lines`."""
+        """The next line; raises EOFError after the last."""
         line = await self._queue.get()
         if line is None:
             raise EOFError
@@ -76,7 +68,7 @@ class TerminalLines:
         )
 
     async def next(self) -> str:
-        """See `Lines`; output printed meanwhile goes above the prompt."""
+        """The next line; raises EOFError after Ctrl-D, KeyboardInterrupt after Ctrl-C; output goes above the prompt."""
         from prompt_toolkit.patch_stdout import patch_stdout
 
         with patch_stdout(raw=True):
@@ -96,6 +88,9 @@ def _completer(listed: Callable[[], Mapping[int, str]], keys: Callable[[], Seque
                 yield Completion(text, start_position=-len(last), display_meta=meta)
 
     return ShellCompleter()
+
+
+Lines = PipedLines | TerminalLines
 
 
 def suggestions(typed: str, listed: Mapping[int, str], keys: Sequence[str]) -> list[tuple[str, str]]:

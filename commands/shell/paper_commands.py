@@ -1,4 +1,4 @@
-"""list, find and sem-search show numbered papers; summary and open take one."""
+"""list, find and sem-search show numbered papers or passages; summary and open take one paper."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import asyncio
 import os
 import shutil
 import sys
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...api.messages import command, counted
-from ..output import notice
-from ..searching import NO_SUMMARY_NEAR, NOTHING_NEAR, matching_line
+from ...api.messages import command
+from ..output import notice, result
+from ..papers import paper_lines, show_papers
+from ..searching import matching_line, show_found, show_passages
 from . import display
 from .input import on_terminal
 from .shell import Shell
@@ -28,10 +29,9 @@ async def list_papers(shell: Shell, _: str) -> ShellState:
     from ...api.library_papers import alist_papers
 
     papers = await alist_papers(await shell.session())
-    items = [(number, display.paper_head(paper), "") for number, paper in enumerate(papers, 1)]
-    display.listing(counted(len(papers), "paper"), items)
+    show_papers(papers, numbered=True)
     display.next_steps(_NEXT)
-    return shell.state.listed(dict(enumerate((paper["key"] for paper in papers), 1)))
+    return shell.state.listed(_numbers(papers))
 
 
 async def find(shell: Shell, argument: str) -> ShellState:
@@ -42,23 +42,15 @@ async def find(shell: Shell, argument: str) -> ShellState:
     require_words(words)
     by_text = _FULLTEXT in argument.split()
     record = await afind_papers(await shell.session(), words, "text" if by_text else "summary")
-    found = record["papers"]
-    if not found:
-        lacking = f'No paper has the words "{words}". Try fewer or other words, or `sem-search`.'
-        display.failure(lacking if by_text else NO_SUMMARY_NEAR)
+    show_found(record, fulltext=by_text, numbered=True)
+    if not record["papers"]:
         return shell.state.without_result()
-    papers = await _papers(shell, [paper["key"] for paper in found])
-    items = [
-        (number, display.paper_head(papers[paper["key"]]), matching_line(paper))
-        for number, paper in enumerate(found, 1)
-    ]
-    display.listing(f"{len(found)} of {counted(record['total'], 'paper')}, best first", items)
     display.next_steps(_NEXT)
-    return shell.state.listed(dict(enumerate((paper["key"] for paper in found), 1)), words)
+    return shell.state.listed(_numbers(record["papers"]), words)
 
 
 async def sem_search(shell: Shell, query: str) -> ShellState:
-    """The passages nearest to a query, grouped by paper."""
+    """The passages nearest to a query; their numbers stand for their papers."""
     from ...api.library_search import asearch
     from ...api.result_views import inert  # imports all of `citations`
 
@@ -66,46 +58,28 @@ async def sem_search(shell: Shell, query: str) -> ShellState:
     if not records:
         display.failure(f'No passage found near to "{query}".')
         return shell.state.without_result()
-    papers = await _papers(shell, [record["key"] for record in records])
-    items = [
-        (
-            number,
-            display.paper_head(paper),
-            "\n".join(matching_line(record) for record in records if record["key"] == key),
-        )
-        for number, (key, paper) in enumerate(papers.items(), 1)
-    ]
-    display.listing(f"{counted(len(records), 'passage')} of {counted(len(papers), 'paper')}, nearest first", items)
-    if not any(record["near"] for record in records):
-        display.warning(NOTHING_NEAR)
+    show_passages(records)
     display.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` saves this list"])
-    lines = [f"# Passages near to: {inert(query)}", ""]
-    for number, head, below in items:
-        lines += [f"{number}. {inert(head)}", "", *(f"   > {inert(line.strip())}\n" for line in below.splitlines())]
-    draft = ShellDraft("sem-search", "\n".join(lines).rstrip() + "\n")
-    return ShellState(dict(enumerate(papers, 1)), draft, query)
+    found = "\n\n".join(
+        f"{number}. {inert(record['key'])}\n\n   > {inert(matching_line(record))}"
+        for number, record in enumerate(records, 1)
+    )
+    draft = ShellDraft("sem-search", f"# Passages near to: {inert(query)}\n\n{found}\n")
+    return ShellState(_numbers(records), draft, query)
 
 
 async def summary(shell: Shell, argument: str) -> ShellState:
-    """What a paper is about."""
+    """What a paper is about, like `papers show` on the command line."""
     from ...api.library_papers import apaper_details
 
-    key = await _chosen_key(shell, argument)
-    paper = await apaper_details(await shell.session(), key)
-    facts = [
-        *(f"- **{line}**" for line in paper["metadata"]["notices"]),
-        f"- Key: {paper['key']}",
-        f"- Authors: {', '.join(paper['authors']) or 'not known'}",
-        f"- Published: {', '.join(part for part in (paper['venue'], str(paper['year'] or '')) if part) or 'not known'}",
-        *([f"- DOI: {paper['doi']}"] if paper["doi"] else []),
-        f"- File: {paper['source']}",
-    ]
-    parts = [f"# {' '.join(paper['title'].split())}", "\n".join(facts), " ".join(paper["summary"].split())]
-    if paper["note"].strip():
-        parts.append(f"**Your note:** {paper['note'].strip()}")
-    display.panel("Summary", "\n\n".join(part for part in parts if part))
+    for line in paper_lines(await apaper_details(await shell.session(), await _chosen_key(shell, argument))):
+        result(line)
     display.next_steps([f"`open {argument}` opens the file"])
     return shell.state
+
+
+def _numbers(records: Iterable[Mapping[str, Any]]) -> dict[int, str]:
+    return dict(enumerate((record["key"] for record in records), 1))
 
 
 async def open_paper(shell: Shell, argument: str) -> ShellState:
@@ -123,14 +97,6 @@ async def _chosen_key(shell: Shell, argument: str) -> str:
     from ...api.uploading import apaper_sources
 
     return chosen(shell.state, argument, list(await apaper_sources(await shell.session())))
-
-
-async def _papers(shell: Shell, keys: list[str]) -> dict[str, dict[str, Any]]:
-    """The papers with these keys, in their order."""
-    from ...api.library_papers import apaper
-
-    session = await shell.session()
-    return {key: asdict(await apaper(session, key)) for key in dict.fromkeys(keys)}
 
 
 # Programs that fail do so at once; if still running, it shows the file.

@@ -93,7 +93,10 @@ def parse(line: str) -> ShellRequest | NotUnderstood | None:
     first, _, argument = text.removeprefix("/").partition(" ") if slash else text.partition(" ")
     word = _BY_NAME.get(_ALIASES.get(first.casefold(), first.casefold()))
     if word is None:
-        near = _near(first)
+        lowered = first.casefold()
+        close = difflib.get_close_matches(lowered, [word.name for word in WORDS], n=1, cutoff=_NEAR)
+        begun = [word.name for word in WORDS if len(lowered) > 2 and word.name.startswith(lowered)]
+        near = next((word.name for word in WORDS if word.name in (close or begun)), None)
         if not (slash or _looks_mistyped(first, argument, near)):
             return ShellRequest("ask", text, plain=True)
         hint = f"Did you mean '{f'{near} {argument}'.strip()}'?" if near else "'help' lists the commands."
@@ -133,10 +136,3 @@ def _looks_mistyped(first: str, argument: str, near: CommandName | None) -> bool
     if near is None or argument.endswith("?") or first.casefold().startswith(near):
         return False
     return _fits(near, argument)
-
-
-def _near(first: str) -> CommandName | None:
-    lowered = first.casefold()
-    found = difflib.get_close_matches(lowered, [word.name for word in WORDS], n=1, cutoff=_NEAR)
-    begun = [word.name for word in WORDS if len(lowered) > 2 and word.name.startswith(lowered)]
-    return next((word.name for word in WORDS if word.name in (found or begun)), None)

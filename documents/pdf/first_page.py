@@ -148,23 +148,20 @@ def confirm_authors(stated: str, first_page: str) -> tuple[str, ...]:
 
 
 def _names(text: str, around: str) -> list[str]:
-    """The parts of a list of names."""
     text = _MARKS.sub(",", _NICKNAME.sub(" ", text))
-    parts = map(one_line, re.split(r"[,;&]|\band\b|\s{3,}", text))
-    return [name for part in parts if part.strip(" .\u00b7") for name in (_pairs(part, around) or [part])]
-
-
-def _pairs(text: str, around: str) -> list[str]:
-    """Split authors' names side by side ("Ada Smith Jo Doe") if e-mail addresses on the page confirm all of them."""
-    words = text.split()
-    if len(words) < 4 or len(words) % 2:
-        return []
     addresses = " ".join(re.findall(r"[\w.,{} -]{1,80}(?=@)", around)).lower()
-    pairs = list(zip(words[::2], words[1::2], strict=True))
-    lowered = [(given.lower(), family.lower()) for given, family in pairs]
-    forms = [(given[:1] + family, given + family[:1], given, family) for given, family in lowered]
-    known = all(any(form in addresses for form in either) for either in forms)
-    return [" ".join(pair) for pair in pairs] if known else []
+    names: list[str] = []
+    for part in map(one_line, re.split(r"[,;&]|\band\b|\s{3,}", text)):
+        words = part.split()
+        pairs = list(zip(words[::2], words[1::2], strict=False)) if len(words) >= 4 and len(words) % 2 == 0 else []
+        lowered = [(given.lower(), family.lower()) for given, family in pairs]
+        forms = [(given[:1] + family, given + family[:1], given, family) for given, family in lowered]
+        if pairs and all(any(form in addresses for form in either) for either in forms):
+            # Names side by side ("Ada Smith Jo Doe"), of which e-mail addresses on the page confirm all.
+            names += [" ".join(pair) for pair in pairs]
+        elif part.strip(" .\u00b7"):
+            names.append(part)
+    return names
 
 
 def _is_name(text: str) -> bool:

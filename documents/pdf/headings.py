@@ -185,7 +185,12 @@ def assign_levels(pieces: Sequence[Piece], title: Piece | None, opens: Piece | N
             continue
         headings.add(index)
         listed = piece if _REFERENCES.fullmatch(plain_title(piece.text)) else None
-    headings -= find_contents_lines([(index, pieces[index].text) for index in sorted(headings)])
+    # Lines of a table of contents: other headings followed by a page number.
+    titles = {pieces[index].text.casefold() for index in headings}
+    for index in tuple(headings):
+        numbered = re.fullmatch(r"(.*[^\s.])[\s.]++\d{1,3}", pieces[index].text)
+        if numbered and numbered.group(1).strip(" .").casefold() in titles:
+            headings.discard(index)
     sizes = sorted({round(pieces[index].size * 2) / 2 for index in headings if not pieces[index].part}, reverse=True)
     # "A Proofs" with "B Data" are numbered by their letters, "A simple example" alone is not.
     bare = {match.group(1) for index in headings if (match := _LETTERED.match(pieces[index].text))}
@@ -195,7 +200,9 @@ def assign_levels(pieces: Sequence[Piece], title: Piece | None, opens: Piece | N
         lettered = _LETTERED.match(piece.text)
         if piece.part or (lettered and lettered.group(1) in letters and not NUMBERED.match(piece.text)):
             return 2
-        return numbered_level(piece.text) or min(DEEPEST, 2 + sizes.index(round(piece.size * 2) / 2))
+        numbered = NUMBERED.match(piece.text)  # "3.2"
+        depth = (numbered.group(1) or "").count(".") if numbered else sizes.index(round(piece.size * 2) / 2)
+        return min(DEEPEST, 2 + depth)
 
     return [
         replace(piece, level=1 if piece is title else level(piece) if index in headings else 0)
@@ -207,16 +214,3 @@ def opening_category(heading: str) -> Category | None:
     """Abstract or introduction, with which the paper's text begins; before it are names and addresses."""
     category = standard_section(heading)
     return category if category in (Category.ABSTRACT, Category.INTRODUCTION) else None
-
-
-def find_contents_lines(headings: Sequence[tuple[int, str]]) -> set[int]:
-    """Indices of the lines of a table of contents: other headings followed by a page number."""
-    titles = {text.casefold() for _, text in headings}
-    numbered = ((index, re.fullmatch(r"(.*[^\s.])[\s.]++\d{1,3}", text)) for index, text in headings)
-    return {index for index, match in numbered if match and match.group(1).strip(" .").casefold() in titles}
-
-
-def numbered_level(title: str) -> int | None:
-    """The level implied by a number such as "3.2" before a heading; None without a number."""
-    numbered = NUMBERED.match(title)
-    return min(DEEPEST, 2 + (numbered.group(1) or "").count(".")) if numbered else None

@@ -21,6 +21,7 @@ _SMALL = 0.85  # times the letter size: smaller runs may be superscript or subsc
 _MARGIN = 0.1  # of the page height: the margins with running heads and page numbers
 ON_PAGES = 3  # a line at the top of this many pages is a running head
 _LINES_ENOUGH = 8  # minimum lines of a column
+_PAGE_NUMBER = re.compile(r"[-–—\s]*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?[-–—\s]*", re.IGNORECASE)
 _CROSSING = 0.35  # of the lines: if more cross the middle, the page has one column
 
 
@@ -50,7 +51,7 @@ def read_lines(pages: Sequence[Page], lost: bool) -> list[Line]:
         line
         for page, lines in zip(pages, found, strict=True)
         for line in lines
-        if not (_at_edge(page, line) and (without_numbers(line.text) in running or is_number(line.text)))
+        if not (_at_edge(page, line) and (without_numbers(line.text) in running or _PAGE_NUMBER.fullmatch(line.text)))
         and not (line.text == str(line.page + 1) and line.y == min(other.y for other in lines))
     ]
     repairs = find_damaged_words(line.text for line in kept) if lost else {}
@@ -132,7 +133,6 @@ def _crosses(part: Sequence[TextRun], at: float) -> bool:
 
 
 def _split_at_gutter(row: Sequence[TextRun], at: float) -> list[list[TextRun]]:
-    """The row split at `at` if there is a gap, else whole."""
     left = [run for run in row if run.x + run.width / 2 < at]
     right = [run for run in row if run.x + run.width / 2 >= at]
     if not left or not right:
@@ -144,7 +144,6 @@ def _split_at_gutter(row: Sequence[TextRun], at: float) -> list[list[TextRun]]:
 
 
 def _line(number: int, runs: Sequence[TextRun], lost: bool) -> Line:
-    """Join runs from left to right, with a space at each word gap."""
     weight: Counter[float] = Counter()
     text = ""
     for before, run in zip((None, *runs), runs, strict=False):
@@ -165,8 +164,3 @@ def _at_edge(page: Page, line: Line) -> bool:
 def without_numbers(text: str) -> str:
     """The text with numbers removed, so that "Page 3 of 9" equals "Page 4 of 9"."""
     return re.sub(r"\d+", "#", text).casefold().strip()
-
-
-def is_number(text: str) -> bool:
-    """Whether it is a page number."""
-    return bool(re.fullmatch(r"[-–—\s]*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?[-–—\s]*", text, re.IGNORECASE))

@@ -1,4 +1,4 @@
-"""Reads pages without text with tesseract, each in a separate process within limits."""
+"""Reads pages without text with tesseract, each in a separate process within limits, and the hOCR that it prints."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Final
+from xml.etree import ElementTree
 
 from ...errors import InputError
 from ...program import install_hint
 from ...settings.config import Settings
+from ..markdown import is_standard_heading
 from ..safe_files import FileRefusedError
 from ..sandbox import CallLimits, OutOfTimeError, SandboxError, run, sandboxed
-from .hocr import OcrPage, read_hocr, unify_sizes
-from .pages import Page
+from .headings import NUMBERED
+from .pages import Page, TextRun
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -64,8 +67,26 @@ class ScannedPages:
 def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = PAGE_SECONDS) -> ScannedPages:
     """Read these pages (from 1) concurrently; a page that fails does not affect the others."""
     limits = CallLimits(seconds, _MEMORY)
+
+    def read(number: int) -> Page | str:
+        """The page, or the reason why it cannot be read."""
+        degrees, readings = 0.0, list[Page]()
+        try:
+            for _ in range(PAGE_READINGS):
+                hocr = sandboxed(scan_page, limits, path, number, degrees, ocr.program, ocr.languages, ocr.layout)
+                page, turn = read_hocr(str(hocr)) if hocr is not None else (Page(0.0, 0.0, (), (), 0), 0.0)
+                readings.append(page)
+                degrees += turn
+                if not turn:
+                    break
+        except (FileRefusedError, SandboxError) as error:
+            return str(error)
+        # Layout is better on an upright page, even if a word or two more were read before rotation.
+        most = max(len(page.runs) for page in readings)
+        return next(page for page in reversed(readings) if len(page.runs) >= _ENOUGH * most)
+
     with ThreadPoolExecutor(pages_at_once()) as pool:
-        results = list(pool.map(partial(_read, path, ocr=ocr, limits=limits), numbers))
+        results = list(pool.map(read, numbers))
     found = dict(zip(numbers, results, strict=True))
     failed = {number: reason for number, reason in found.items() if isinstance(reason, str)}
     return ScannedPages(unify_sizes({number: page for number, page in found.items() if isinstance(page, Page)}), failed)
@@ -74,21 +95,6 @@ def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = 
 def pages_at_once() -> int:
     """How many pages are read at the same time."""
     return min(_AT_ONCE, os.cpu_count() or 1)
-
-
-def _read(path: Path, number: int, *, ocr: Ocr, limits: CallLimits) -> Page | str:
-    """The page, or the reason why it cannot be read."""
-    degrees, readings = 0.0, list[OcrPage]()
-    try:
-        while len(readings) < PAGE_READINGS and not (readings and not readings[-1].turn):
-            hocr = sandboxed(scan_page, limits, path, number, degrees, ocr.program, ocr.languages, ocr.layout)
-            readings.append(read_hocr(str(hocr)) if hocr is not None else OcrPage(Page(0.0, 0.0, (), (), 0), 0.0))
-            degrees += readings[-1].turn
-    except (FileRefusedError, SandboxError) as error:
-        return str(error)
-    # Layout is better on an upright page, even if a word or two more were read before rotation.
-    most = max(len(read.page.runs) for read in readings)
-    return next(read.page for read in reversed(readings) if len(read.page.runs) >= _ENOUGH * most)
 
 
 def scan_page(path: str, number: int, degrees: float, program: str, languages: str, layout: str) -> str | None:
@@ -188,3 +194,102 @@ def _printed(program: str, option: str) -> str:
     if done is None or done.code:
         raise InputError(f"OCR needs tesseract, but {program} does not start.", help=f"Repair it, {_OTHERWISE}.")
     return done.output.decode("utf-8", "replace") or done.errors
+
+
+_LINES: Final = frozenset({"ocr_line", "ocr_header", "ocr_caption", "ocr_textfloat"})
+_LEAST_SURE: Final = 30  # tesseract's confidence, of 100: anything below is a spot or a line of a figure
+_STRAIGHT: Final = 0.5  # degrees: a page this straight is read as it is
+_WORDS_ENOUGH: Final = 3  # minimum words of a line used to measure skew
+_SAME_SIZE: Final = 0.1  # letters that differ by less have the same size
+_LETTER: Final = 0.8  # times the height of a line: the size of its letters
+_MOST_CHARACTERS: Final = 20_000_000
+_NUMBER: Final = r"(-?\d+(?:\.\d+)?)"
+_BOX: Final = re.compile(rf"\bbbox {_NUMBER} {_NUMBER} {_NUMBER} {_NUMBER}")
+_SCANNED_AT: Final = re.compile(r"\bscan_res (\d+)")
+_SIZE: Final = re.compile(rf"\bx_size {_NUMBER}")
+_SURE: Final = re.compile(r"\bx_wconf (\d+)")
+_TURNED: Final = re.compile(rf"\btextangle {_NUMBER}")
+_SLOPE: Final = re.compile(rf"\bbaseline {_NUMBER}")
+
+Corners = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+def read_hocr(text: str) -> tuple[Page, float]:
+    """The words of the one page in tesseract's output, and the counter-clockwise degrees that make it upright.
+
+    Raises `FileRefusedError`.
+    """
+    if len(text) > _MOST_CHARACTERS:
+        raise FileRefusedError("tesseract printed more than a page can hold")
+    runs: list[TextRun] = []
+    turned: list[float] = []  # the angle of each word's line
+    slopes: list[float] = []  # the same of long lines, within that angle
+    try:
+        root = ElementTree.fromstring(text)
+        sheet = next(node for node in root.iter() if node.get("class") == "ocr_page")
+        _, _, width, height = _box(sheet)
+        points = 72 / int(_found(_SCANNED_AT, sheet, "300"))
+        for paragraph in (node for node in sheet.iter() if node.get("class") == "ocr_par"):
+            lines = [node for node in paragraph if node.get("class") in _LINES]
+            for place, line in enumerate(lines):
+                words = [
+                    (text, _box(word))
+                    for word in line
+                    if (text := "".join(word.itertext()).strip()) and int(_found(_SURE, word, "100")) >= _LEAST_SURE
+                ]
+                slope, count = float(_found(_SLOPE, line, "0")), len(words)
+                turned += [float(_found(_TURNED, line, "0"))] * count
+                slopes += [slope] * count if count >= _WORDS_ENOUGH else []
+                runs += _runs(words, float(_found(_SIZE, line, "0")) * points, height, points, opens=place == 0)
+    except (ElementTree.ParseError, StopIteration, ValueError, ZeroDivisionError, RecursionError) as error:
+        raise FileRefusedError("tesseract printed something other than hOCR") from error
+    # Quarter turns make the page upright; else whatever levels its lines.
+    quarter = median(turned) % 360 if turned else 0.0
+    skew = math.degrees(math.atan(median(slopes))) if slopes else 0.0
+    turn = -quarter or (skew if abs(skew) > _STRAIGHT else 0.0)
+    return Page(width * points, height * points, tuple(runs), (), 0), turn
+
+
+def _found(pattern: re.Pattern[str], node: ElementTree.Element, otherwise: str) -> str:
+    match = pattern.search(node.get("title", ""))
+    return match.group(1) if match else otherwise
+
+
+def _box(node: ElementTree.Element) -> Corners:
+    match = _BOX.search(node.get("title", ""))
+    if match is None:
+        raise ValueError("no bounding box")
+    left, top, right, bottom = map(float, match.groups())
+    return left, top, right, bottom
+
+
+def unify_sizes(pages: Mapping[int, Page]) -> dict[int, Page]:
+    """Unify letter sizes that tesseract measured slightly differently in each line.
+
+    Headings that name a part of the paper all get the size of the largest, so that they share one level.
+    """
+    words = Counter(round(run.size, 1) for page in pages.values() for run in page.runs)
+    common: dict[float, float] = {}
+    for size, _ in words.most_common():
+        if size not in common:
+            near = [other for other in words if other not in common and abs(other - size) <= _SAME_SIZE * size]
+            common |= dict.fromkeys(near, size)
+    largest = max((run.size for page in pages.values() for run in page.runs if run.bold), default=0.0)
+
+    def measured(run: TextRun) -> TextRun:
+        size = common[round(largest if run.bold else run.size, 1)]
+        return replace(run, size=size, height=size / _LETTER)
+
+    return {number: replace(page, runs=tuple(map(measured, page.runs))) for number, page in pages.items()}
+
+
+def _runs(
+    words: Sequence[tuple[str, Corners]], size: float, height: float, points: float, *, opens: bool
+) -> Iterator[TextRun]:
+    """The words of a line on one baseline; `opens` if it is the first of its paragraph."""
+    low = (height - max((box[3] for _, box in words), default=0.0)) * points
+    # Without fonts, only the name of a part of a paper identifies a heading.
+    title = NUMBERED.sub("", " ".join(word for word, _ in words))
+    bold = opens and title[:1].isupper() and is_standard_heading(title)
+    for word, (left, _, right, _) in words:
+        yield TextRun(left * points, low, (right - left) * points, size, size * _LETTER, bold, False, word)

@@ -140,7 +140,6 @@ def grid_box(grid: Grid) -> Table:
 
 
 def _rows(cells: Sequence[Table]) -> list[list[Table]]:
-    """Cells side by side, from top to bottom."""
     rows: list[list[Table]] = []
     for cell in sorted(cells, key=lambda cell: (-round(cell.top / _CLOSE), -round(cell.y / _CLOSE), cell.x)):
         last = rows[-1][-1] if rows else None
@@ -155,7 +154,6 @@ def _rows(cells: Sequence[Table]) -> list[list[Table]]:
 
 
 def _grids(rows: Sequence[list[Table]]) -> list[Grid]:
-    """Rows below each other with the same edges."""
     tables: list[list[list[Table]]] = []
     for row in rows:
         for table in reversed(tables):
@@ -211,29 +209,24 @@ def read_page(document: Any, number: int) -> Page:
         )
     grids = tuple(find_grids(document.extract_rects(number), runs, width * height))
     boxes = [grid_box(grid) for grid in grids]
-    found = (table for item in document.extract_tables(number) if (table := _table(item)) is not None)
-    tables = tuple(table for table in found if not any(table.overlaps(box) for box in boxes))
+    tables: list[Table] = []
+    for found in document.extract_tables(number):
+        rows = [[one_line(_clean(str(cell.get("text") or ""))) for cell in row["cells"]] for row in found["rows"]]
+        columns, cells = max(map(len, rows), default=0), [cell for row in rows for cell in row]
+        filled = sum(map(bool, cells))
+        if min(len(rows), columns) < LEAST_ROWS or filled <= _LEAST_CELLS_FILLED * len(rows) * columns:
+            continue  # the library's detection was wrong
+        table = replace(Table(*found["bbox"]), markdown=table_markdown(rows))
+        if max(map(len, cells)) <= LONGEST_CELL and not any(table.overlaps(box) for box in boxes):
+            tables.append(table)
     # Only needed for pages without text; counting images takes as long as reading text.
     lettered = sum(character.isalpha() for run in runs for character in run.text) >= FEW_LETTERS
     pictures = 0
     if not lettered:
         with suppress(RuntimeError, OSError):
             pictures = len(document.page_images(number))
-    return Page(width, height, runs, tables, pictures, grids)
+    return Page(width, height, runs, tuple(tables), pictures, grids)
 
 
 def _clean(text: str) -> str:
-    """The text without characters that represent no letter."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\u200b\u2060\ufeff]", "", text)
-
-
-def _table(found: dict[str, Any]) -> Table | None:
-    """The table as markdown; None if the library's detection was wrong."""
-    rows = [[one_line(_clean(str(cell.get("text") or ""))) for cell in row["cells"]] for row in found["rows"]]
-    columns = max((len(row) for row in rows), default=0)
-    cells = [cell for row in rows for cell in row]
-    filled = sum(bool(cell) for cell in cells)
-    if len(rows) < LEAST_ROWS or columns < LEAST_ROWS or filled <= _LEAST_CELLS_FILLED * len(rows) * columns:
-        return None
-    x, y, width, height = found["bbox"]
-    return None if max(map(len, cells)) > LONGEST_CELL else Table(x, y, width, height, table_markdown(rows))

@@ -88,7 +88,6 @@ def read_pdf(path: Path, ocr: Ocr | None = None) -> PdfText:
 
 
 def _build_text(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> PdfText:
-    """The text of these pages, with title and DOI."""
     count = len(pages)
     lost = lacks_ligatures(run.text for page in pages for run in page.runs)
     read = structure(read_lines(pages, lost), count)

@@ -107,7 +107,6 @@ def _is_prose(piece: Piece, body: float) -> bool:
 
 
 def _is_aside(piece: Piece, body: float) -> bool:
-    """Whether it is a caption or a footnote."""
     if piece.level or piece.table or piece.code:
         return False
     return piece.size < SMALLER * body or CAPTION.match(piece.text) is not None

@@ -7,7 +7,7 @@ cells, two of them numbers, whose cells share columns. The rows above them are i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -65,7 +65,16 @@ def take_tables(rows: Sequence[Sequence[TextRun]]) -> tuple[list[list[TextRun]],
     made = [_row(runs) for runs in rows]
     taken: set[int] = set()
     tables: list[Table] = []
-    for first, last in _groups(made):
+    groups: list[tuple[int, int]] = []  # first and last row of numbers of each candidate
+    group: list[int] = []
+    for index, row in enumerate([*made, None]):
+        apart = row is None or not group or not _near(made[index - 1], row) or index - group[-1] > _BETWEEN + 1
+        if apart or (row and row.wordy):
+            groups += [(group[0], group[-1])] if len(group) >= _LEAST_ROWS else []
+            group = []
+        if row and row.figures:
+            group.append(index)
+    for first, last in groups:
         columns = _columns(made[first : last + 1])
         if columns is None:
             continue
@@ -120,19 +129,6 @@ def _row(runs: Sequence[TextRun]) -> _Row:
 
 def _near(above: _Row, below: _Row) -> bool:
     return 0 < above.y - below.y < _FALL * max(above.size, below.size)
-
-
-def _groups(rows: Sequence[_Row]) -> Iterator[tuple[int, int]]:
-    """First and last row of numbers of each candidate table."""
-    group: list[int] = []  # rows of numbers
-    for index, row in enumerate([*rows, None]):
-        apart = row is None or not group or not _near(rows[index - 1], row) or index - group[-1] > _BETWEEN + 1
-        if apart or (row and row.wordy):
-            if len(group) >= _LEAST_ROWS:
-                yield group[0], group[-1]
-            group = []
-        if row and row.figures:
-            group.append(index)
 
 
 def _columns(rows: Sequence[_Row]) -> list[tuple[float, float]] | None:

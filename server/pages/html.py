@@ -71,6 +71,12 @@ def page(request: Request, template: str, context: Mapping[str, Any], status: in
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
 
 
+def part(request: Request, template: str, context: Mapping[str, Any]) -> HTMLResponse:
+    """Render a fragment if a script asks for it, else a full page with it."""
+    alone = "x-part" not in request.headers
+    return page(request, "part_alone.html" if alone else template, {**context, "part": template})
+
+
 def strip_controls(text: str) -> str:
     """Remove control characters that are invalid in HTML or change text direction."""
     return _TURNING.sub("", result_views.shown_text(text))

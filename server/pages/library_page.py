@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
@@ -15,7 +15,7 @@ from ..request_models import Offset, Year
 from ..routes.paper_routes import get_paper, list_papers
 from ..routes.status_routes import doctor
 from ..server_state import StateOf
-from .html import markdown, page
+from .html import markdown, page, part
 
 router = APIRouter(include_in_schema=False)
 _PAGE: Final = 50  # papers
@@ -81,7 +81,7 @@ async def paper_page(key: str, number: int, request: Request, state: StateOf) ->
     paper = await apaper(state.session, key)
     if not 1 <= number <= (paper.pages or 0):
         raise ServerError(404, f"{key} has no page {number}.")
-    return _part(request, "paper_page.html", {"paper": paper, "number": number, "total": paper.pages})
+    return part(request, "paper_page.html", {"paper": paper, "number": number, "total": paper.pages})
 
 
 @router.get("/library/{key:path}/figures/{number}")
@@ -89,7 +89,7 @@ async def paper_figure(key: str, number: int, request: Request, state: StateOf) 
     """One figure with its caption, for the side panel."""
     figure = await afigure(state.session, key, number)
     total = len(await afigures(state.session, key))
-    return _part(request, "figure.html", {"paper": await apaper(state.session, key), "figure": figure, "total": total})
+    return part(request, "figure.html", {"paper": await apaper(state.session, key), "figure": figure, "total": total})
 
 
 @router.get("/library/{key:path}")
@@ -108,12 +108,6 @@ async def paper(
         **await afind_citing(state.session, key),
     }
     return page(request, "paper.html", content)
-
-
-def _part(request: Request, template: str, context: dict[str, Any]) -> Response:
-    """A fragment if a script asks for it, else a full page."""
-    alone = "x-part" not in request.headers
-    return page(request, "part_alone.html" if alone else template, {**context, "part": template})
 
 
 def _year(given: str) -> Year:

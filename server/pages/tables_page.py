@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 from ...api import evidence_tables
 from ..routes.table_routes import Column, Key, Study, list_tables, show_cell
 from ..server_state import StateOf
-from .html import page
+from .html import page, part
 
 router = APIRouter(include_in_schema=False)
 _CITATION: Final = re.compile(r"\[[^\[\]]{1,200}\]")
@@ -79,8 +79,7 @@ async def cell(
         "paper": paper,
         "pdf": paper is not None and paper.source.lower().endswith(".pdf"),
     }
-    alone = "x-part" not in request.headers
-    return page(request, "part_alone.html" if alone else "table_cell.html", {**context, "part": "table_cell.html"})
+    return part(request, "table_cell.html", context)
 
 
 def _cell_address(table_id: str, row: dict[str, Any], column: str) -> str:

@@ -21,7 +21,6 @@ from ..run_jobs import load_ended_turn
 from ..server_state import StateOf
 
 router = APIRouter(prefix="/conversations", tags=["conversations"])
-_MARKDOWN = "text/markdown; charset=utf-8"
 
 
 @router.post("", status_code=201, responses=response_models.problems(409))
@@ -97,9 +96,8 @@ async def export_conversation(
     text = (stored_conversations.transcript if format == "md" else stored_conversations.transcript_json)(
         entry.thread_id, turns
     )
-    media_type = _MARKDOWN if format == "md" else "application/json"
-    attached = {"Content-Disposition": f'attachment; filename="{entry.thread_id}.{format}"'}
-    return Response(text.encode("utf-8", "replace"), media_type=media_type, headers=attached)
+    headers = response_models.attached(f"{entry.thread_id}.{format}")
+    return Response(text.encode("utf-8", "replace"), media_type=response_models.MEDIA_TYPES[format], headers=headers)
 
 
 @router.get("/{thread_id}/events", tags=["events"], responses=response_models.event_answers(), response_class=Response)

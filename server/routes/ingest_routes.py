@@ -63,7 +63,7 @@ async def add_papers(
         return found
 
     content = [[file.filename, await asyncio.to_thread(digest, file)] for file in files] if call.key else []
-    return await call.refer([replace, content], start)
+    return await call.answer([replace, content], start, "ingests")
 
 
 @router.post("/papers/by-identifier", status_code=202, response_class=Response, responses=reference_answers(507))
@@ -91,7 +91,7 @@ async def enrich_papers(body: EnrichBody, call: JobCall) -> Response:
 async def _start_lookup(content: dict[str, Any], call: JobCall) -> Response:
     require_services(call.state.session)
     order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", content)
-    return await call.refer(content, lambda: call.state.ingests.start(order))
+    return await call.answer(content, lambda: call.state.ingests.start(order), "ingests")
 
 
 @router.get("/ingests/{upload_id}", responses=problems(404))

@@ -25,20 +25,8 @@ from ..run_jobs import load_ended_run
 from ..server_state import ServerState, StateOf
 
 router = APIRouter()
-_CONTENT: Final[response_models.Responses] = {
-    200: {"description": "The file.", "content": {"application/octet-stream": {}}}
-}
 PageImages = Annotated[bool, Query(description="Put images of the cited PDF pages into the evidence report.")]
 Inline = Annotated[bool, Query(description="Show the evidence report in the browser.")]
-_TYPES: Final = {
-    "md": "text/markdown; charset=utf-8",
-    "bib": "application/x-bibtex; charset=utf-8",
-    "evidence.html": "text/html; charset=utf-8",
-    "html": "text/html; charset=utf-8",
-    "json": "application/json",
-    "tex": "application/x-tex; charset=utf-8",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-}
 # A report opened in the browser runs and loads nothing; its own policy allows only its own style sheet.
 _REPORT_POLICY: Final = (
     "sandbox allow-popups; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
@@ -104,7 +92,7 @@ async def list_files(run_id: str, state: StateOf) -> response_models.FileList:
 @router.get(
     "/runs/{run_id}/files/{name}",
     tags=["files"],
-    responses={**_CONTENT, **response_models.problems(404, 409, 502)},
+    responses={**response_models.FILE, **response_models.problems(404, 409, 502)},
     response_class=Response,
 )
 async def get_file(
@@ -132,7 +120,7 @@ async def get_file(
 @router.get(
     "/conversations/{thread_id}/turns/{number}/files/{name}",
     tags=["files"],
-    responses={**_CONTENT, **response_models.problems(404, 502)},
+    responses={**response_models.FILE, **response_models.problems(404, 502)},
     response_class=Response,
 )
 async def get_answer_file(
@@ -154,7 +142,7 @@ async def _file(
         except run_texts.UnknownFileError as error:
             raise ServerError(404, error.message, help=error.help) from error
     suffix = name.removeprefix(f"{stem}.")
-    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
+    headers = response_models.attached(name)
     if inline and suffix == "evidence.html":
         headers = {"Content-Disposition": "inline", "Content-Security-Policy": _REPORT_POLICY}
     return Response(content, media_type=_media_type(suffix), headers=headers)
@@ -220,7 +208,7 @@ def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[resp
 
 def _media_type(suffix: str) -> str:
     """A file's media type, by its suffix."""
-    return _TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
+    return response_models.MEDIA_TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
 
 
 def _finished(run: RunRecord) -> run_texts.StoredRecord:

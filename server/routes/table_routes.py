@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Annotated, cast
-from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -14,7 +13,17 @@ from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..problems import ServerError, problem_response, to_problem
 from ..request_models import AgreementBody, CellBody, TableBody
-from ..response_models import ListedTable, ListedTables, Responses, Stopped, event_answers, job_answers, problems
+from ..response_models import (
+    FILE,
+    MEDIA_TYPES,
+    ListedTable,
+    ListedTables,
+    Stopped,
+    attached,
+    event_answers,
+    job_answers,
+    problems,
+)
 from ..run_jobs import load_ended_table
 from ..server_state import StateOf
 
@@ -22,16 +31,6 @@ router = APIRouter(prefix="/tables", tags=["tables"])
 Key = Annotated[str, Query(min_length=1, max_length=500, description="Citation key of the paper.")]
 Column = Annotated[str, Query(min_length=1, max_length=200, description="Name of the column.")]
 Study = Annotated[str, Query(max_length=500, description="Name of the study, if the paper reports several.")]
-_TYPES = {
-    "md": "text/markdown; charset=utf-8",
-    "csv": "text/csv; charset=utf-8",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    "tex": "application/x-tex; charset=utf-8",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    "html": "text/html; charset=utf-8",
-    "svg": "image/svg+xml",
-}
-_FILE: Responses = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
 
 
 @router.post("", responses=job_answers(404), response_class=Response)
@@ -99,13 +98,12 @@ async def edit_cell(table_id: str, body: CellBody, state: StateOf) -> Response |
         return problem_response({**to_problem(error), "cell": dict(stored)})
 
 
-@router.get("/{table_id}/files/{format}", responses={**_FILE, **problems(404, 502)}, response_class=Response)
+@router.get("/{table_id}/files/{format}", responses={**FILE, **problems(404, 502)}, response_class=Response)
 async def get_table_file(table_id: str, format: evidence_tables.TableFormat, state: StateOf) -> Response:
     """A table as a file: Markdown, CSV, Excel (with a sheet of the words), LaTeX, Word, HTML with the words, or SVG."""
     async with state.renderers:  # pandoc needs a process
         name, content = await evidence_tables.arender_table(state.session, table_id, format)
-    attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
-    return Response(content, media_type=_TYPES[format], headers=attached)
+    return Response(content, media_type=MEDIA_TYPES[format], headers=attached(name))
 
 
 @router.delete("/{table_id}", status_code=204, responses=problems(404, 409))

@@ -104,7 +104,7 @@ async def check(body: CheckBody, call: JobCall) -> CheckResult:
     given = await check_arguments(content)
     if "respond-async" in call.request.headers.get("prefer", ""):
         order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", {"check": content})
-        reference = await call.refer(content, lambda: state.ingests.start(order))
+        reference = await call.answer(content, lambda: state.ingests.start(order), "ingests")
         return cast("CheckResult", reference)  # FastAPI sends a response as it is
     return await acheck_prose(state.session, **given)
 

@@ -55,7 +55,7 @@ class CatalogFigures(Figures):
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
         with self._transaction() as db:
             for stored in _read_figures(db, key):
-                written = _dump_figures(carry_descriptions(stored, figures))
+                written = dump_json(figure_records(carry_descriptions(stored, figures)))
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
     def _all(self) -> Rows:
@@ -101,12 +101,8 @@ def _read_figures(db: sqlite3.Connection, key: str) -> list[tuple[PaperFigure, .
 def insert_figures(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
     """Store the figures of a paper if they were read."""
     if record.figures_version:
-        values = (change.key, record.figures_version, _dump_figures(change.figures))
+        values = (change.key, record.figures_version, dump_json(figure_records(change.figures)))
         db.execute("INSERT INTO figures VALUES (?, ?, ?)", values)
-
-
-def _dump_figures(figures: Iterable[PaperFigure]) -> str:
-    return dump_json(figure_records(list(figures)))
 
 
 class FigureFiles:

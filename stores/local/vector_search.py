@@ -15,7 +15,7 @@ from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector, Vectors
 from ..paper_catalog import CurrentRecords, ReadOnce
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, ScopedSearch, Scored, VectorKind, VectorStoreError, cosines, ordered
+from ..search_records import ScopedSearch, Scored, TextScope, VectorKind, VectorStoreError, cosines, ordered
 
 if TYPE_CHECKING:
     from .catalog import Catalog
@@ -75,8 +75,7 @@ class Nearest(ScopedSearch):
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         return self._chunks.cosines(vector, ids, self._records())
 
-    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
-        records = scope.records
+    def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
         whole, total = self._whole.get(records, lambda: _chunk_scope(records, records.keys(), b"", {}))
         chosen, size = whole, total
         if scope.keys is not None or scope.categories is not None:
@@ -158,7 +157,16 @@ class Reach:
         `asked` is the number of results first requested from the graph. `state` is a different object whenever the
         library has changed, and `whole` covers all records in that state.
         """
-        brute_force = self._brute_force_for(vector, state, whole)
+        with self._lock:
+            if self._loaded[0] is not state:
+                ids = whole.ids()
+                unreachable = ids if len(ids) <= WHOLE_LIMIT else self._unreachable(vector, ids)
+                use_whole = len(unreachable) > _MOST_UNREACHABLE * len(ids)
+                read = self._read(ids if use_whole else unreachable, vector)
+                names = sorted(read)
+                rows = np.stack([read[name] for name in names]) if names else _NOTHING.rows
+                self._loaded = state, _BruteForce(names, rows, whole=use_whole)
+            brute_force = self._loaded[1]
         exact = brute_force.nearest(vector, k, scope)
         if brute_force.whole:
             return exact
@@ -182,18 +190,6 @@ class Reach:
         missing = [name for name in ids if name not in held]
         vectors = {**held, **self._read(missing, vector)} if missing else held
         return cosines({name: vectors[name] for name in ids if name in vectors}, vector)
-
-    def _brute_force_for(self, vector: Vector, state: object, whole: SearchScope) -> _BruteForce:
-        with self._lock:
-            if self._loaded[0] is not state:
-                ids = whole.ids()
-                unreachable = ids if len(ids) <= WHOLE_LIMIT else self._unreachable(vector, ids)
-                use_whole = len(unreachable) > _MOST_UNREACHABLE * len(ids)
-                found = self._read(ids if use_whole else unreachable, vector)
-                names = sorted(found)
-                rows = np.stack([found[name] for name in names]) if names else _NOTHING.rows
-                self._loaded = state, _BruteForce(names, rows, whole=use_whole)
-            return self._loaded[1]
 
     def _read(self, ids: Sequence[str], vector: Vector) -> Mapping[str, Vector]:
         found = self._vectors(ids)

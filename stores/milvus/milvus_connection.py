@@ -94,19 +94,16 @@ class MilvusConnection:
         try:
             yield
         except (MilvusException, RpcError) as error:
-            message = f"{self.url}: {self._reason(error)}."
+            details = getattr(error, "details", None)
+            said = details() if callable(details) else getattr(error, "message", "")
+            lines = str(said or error).strip().splitlines() or [type(error).__name__]
+            shown = " ".join(lines[0].split())[:200].rstrip(".")
+            for secret in filter(None, (self.url.token, self.url.token.rpartition(":")[2])):
+                shown = shown.replace(secret, "***")
+            message = f"{self.url}: {shown}."
             # The client reports a gRPC status, or says in its message that no server answered.
             lost = not isinstance(getattr(error, "code", None), int) or any(words in str(error) for words in _LOST)
             raise (MilvusUnavailableError(message) if lost else MilvusError(message)) from None
-
-    def _reason(self, error: Exception) -> str:
-        details = getattr(error, "details", None)
-        message = details() if callable(details) else getattr(error, "message", "")
-        lines = str(message or error).strip().splitlines() or [type(error).__name__]
-        shown = " ".join(lines[0].split())[:200].rstrip(".")
-        for secret in filter(None, (self.url.token, self.url.token.rpartition(":")[2])):
-            shown = shown.replace(secret, "***")
-        return shown
 
     def _connect(self) -> MilvusClient:
         _require_extra()

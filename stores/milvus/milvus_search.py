@@ -17,7 +17,7 @@ from ...models.embeddings.protocol import Vector
 from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
 from ..postgres.postgres_vectors import PostgresVectors
-from ..search_records import ChunkScope, FullTextError, ScopedSearch, Scored, TextScope, ordered, split_ids
+from ..search_records import FullTextError, ScopedSearch, Scored, TextScope, ordered, split_ids
 from ..store_protocols import WordIndex, read_change
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusUnavailableError
@@ -120,11 +120,8 @@ class MilvusNearest(ScopedSearch):
         self._rows = rows
         self._versions = versions
 
-    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
-        def filters(versions: Versions) -> Iterator[str]:
-            return scopes(versions, TextScope(scope.keys, scope.categories))
-
-        return self._nearest(CHUNKS, vector, k, filters, chunk_id, scope.records)
+    def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
+        return self._nearest(CHUNKS, vector, k, lambda versions: scopes(versions, scope), chunk_id, records)
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
         return self._nearest(PAPERS, vector, k, lambda _: [f"kind == {SUMMARY}"], lambda key, _: key, records)

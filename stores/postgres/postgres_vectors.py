@@ -18,7 +18,7 @@ from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
 from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
-from ..search_records import ChunkScope, ScopedSearch, Scored, StoredChunk, VectorKind, ordered, split_ids
+from ..search_records import ScopedSearch, Scored, StoredChunk, TextScope, VectorKind, ordered, split_ids
 from ..store_protocols import ChunkVectors
 from .database import Database, PooledTables, SeenRevision
 
@@ -108,13 +108,11 @@ class PostgresNearest(ScopedSearch):
         super().__init__(records, vectors.get_vectors)
         self._vectors = vectors
 
-    def _near_chunks(self, vector: Vector, k: int, scope: ChunkScope) -> Scored:
+    def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
         wanted = None if scope.keys is None else sorted(scope.keys)
         kinds = None if scope.categories is None else [int(category) for category in scope.categories]
         values = {"vector": vector, "k": k, "keys": wanted, "categories": kinds}
-        size = sum(
-            record.chunk_count for key, record in scope.records.items() if scope.keys is None or key in scope.keys
-        )
+        size = sum(record.chunk_count for key, record in records.items() if scope.keys is None or key in scope.keys)
         if size > EXACT_LIMIT:
             found = self._search_index(vector, k, values)
             if len(found) == k:

@@ -8,7 +8,6 @@ from typing import Final
 from langchain_core.messages import AIMessage, HumanMessage
 
 from citeloom.citations import user_citations, verification
-from citeloom.citations.checks import citation_coverage as claimless
 from citeloom.citations.export import plot_figures as figures
 from citeloom.documents import blocks, marker_escaping, paper_names
 from citeloom.graph import conversation_graph, section_queries as needs_filter
@@ -47,7 +46,6 @@ def _item(text: str) -> ZoteroItem:
 
 
 USERS: Final[Mapping[str, Reader]] = {
-    "question_spans": claimless.question_spans,
     "figure_lines": lambda text: figures.figure_lines([{"number": 1, "caption": text, "file": "a.figure-1.png"}]),
     "citing_statements": lambda text: user_citations.citing_statements(experiment(text)),
     "own_citations": lambda text: user_citations.find_user_citations(PLAIN, experiment(text), [paper()]),

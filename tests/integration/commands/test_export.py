@@ -94,6 +94,14 @@ def test_what_is_exported_to_another_folder_can_be_verified_there(
     assert citeloom("verify", out / "discussion.2.docx", "--home", home).code == 0
 
 
+def test_an_ending_of_the_run_is_no_broken_draft(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> None:
+    """Without a chat model a section may end with a list: what another section listed, what is near to nothing."""
+    assert citeloom("paper", exp, "--home", home, "--out", tmp_path).code == 0
+    for kind in ("introduction", "methods", "results", "discussion", "conclusion", "abstract"):
+        done = citeloom("export", tmp_path / f"{kind}.md", "--format", "html", "--home", home)
+        assert done.code == 0 and "breaks off" not in done.err, done.err
+
+
 def test_a_paper_has_the_sections_that_were_edited_in_their_files(
     citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
 ) -> None:

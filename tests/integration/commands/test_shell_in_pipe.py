@@ -20,8 +20,8 @@ def test_lines_of_a_pipe_are_carried_out_one_after_the_other(home: Path, tmp_pat
     done = piped("list\n\nsummary 3\nopen 3\n", home, tmp_path)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout + done.stderr
-    assert done.stdout.startswith("3 papers\n  1. obrien2019seeds - ")
-    assert "- Key: varga2021calibration" in done.stdout
+    assert done.stdout.startswith("3 papers\n") and "1 │ obrien2019seeds" in " ".join(done.stdout.split())
+    assert "\nvarga2021calibration: " in done.stdout
     assert "Next steps" not in done.stdout
     assert [line for line in done.stderr.splitlines() if line.startswith("You:")] == [
         "You: list",

@@ -36,7 +36,7 @@ def test_after_an_unanswered_follow_up_the_last_answer_can_be_opened_saved_and_i
 ) -> None:
     done = chat(f"research {QUESTION}", UNANSWERED, "summary 1", "save answer.md", "improve shorter")
     assert done.err.count("No papers found relevant") == 1, done.err
-    assert "- Key: " in done.out
+    assert "\nFile: " in done.out
     assert QUESTION in (tmp_path / "answer.md").read_text(encoding="utf-8")
     assert done.code == 0, done.err
     # The feedback is about the last answer and not about the question that had none.
@@ -91,7 +91,7 @@ def test_find_gives_the_same_papers_in_the_shell_and_on_the_command_line(
     query = "the calibration of an ensemble"
     found = citeloom("find", *option.split(), query, "--home", home, "--json").json["papers"]
     shown = chat(f"find {option}{query}").out
-    numbered = [line.split()[1] for line in shown.splitlines() if line[:4].strip().rstrip(".").isdigit()]
+    numbered = [line.split()[3] for line in shown.splitlines() if line[:3].strip("│ ").isdigit()]
     assert numbered == [paper["key"] for paper in found]
 
 
@@ -99,5 +99,5 @@ def test_thanks_are_answered_and_keep_the_last_answer(chat: Chat) -> None:
     done = chat("research How many seeds?", "Thank you!", "Thanks", "ok", "Thanks a lot, that helps!", "summary 1")
     assert done.code == 0, done.err
     assert "neither a command" not in done.err and "Unknown command" not in done.err
-    assert done.out.count("nothing was searched") == 4 and "- Key: " in done.out
+    assert done.out.count("nothing was searched") == 4 and "\nFile: " in done.out
     assert done.err.count("Stage 1") == 1

@@ -18,14 +18,14 @@ def test_numbers_stand_for_the_papers_of_the_last_list(home: Path, tmp_path: Pat
     with shell("--home", home, cwd=tmp_path) as person:
         person.sees("3 papers", PROMPT)
         listed = person.type("list", "obrien2019seeds", "okafor2022ensembles", "varga2021calibration", "Next steps")
-        assert "2. okafor2022ensembles - " in listed
-        shown = person.type("summary 3", "Key: varga2021calibration", "Next steps")
-        assert "Summary" in shown
-        found = person.type("find calibration", "papers, best first", "Next steps")
-        assert "1. obrien2019seeds" in found
-        person.type("summary 1", "Key: obrien2019seeds", "Next steps")
+        assert "│ 2 │ okafor2022ensembles" in listed
+        shown = person.type("summary 3", "varga2021calibration: ", "Next steps")
+        assert "File: " in shown and "Abstract [" in shown
+        found = person.type("find calibration", "papers, page 1", "Next steps")
+        assert "obrien2019seeds" in found
+        person.type("summary 1", "obrien2019seeds: ", "Next steps")
         person.type("summary 9", "The last list has no number 9")
-        person.type("summary 1", "Key: obrien2019seeds")
+        person.type("summary 1", "obrien2019seeds: ")
         person.press("Ctrl-D")
         assert person.ends() == 0
 
@@ -35,7 +35,7 @@ def test_results_are_saved_under_the_question_and_never_over_a_file(home: Path, 
     with shell("--home", home, cwd=tmp_path) as person:
         person.sees(PROMPT)
         person.type("save", "There is nothing to save.")
-        person.type("sem-search How well are scores calibrated?", "nearest first", "Next steps")
+        person.type("sem-search How well are scores calibrated?", "passages", "Next steps")
         person.type("save", "Search results saved to:")
         person.type("save mine.md", "Search results saved to:")
         (tmp_path / "mine.md").write_text("my own words", encoding="utf-8")
@@ -109,7 +109,7 @@ def test_a_library_that_cannot_be_opened_is_reported_at_the_prompt(home: Path, t
 def test_lines_are_remembered_and_completed(home: Path, tmp_path: Path) -> None:
     with shell("--home", home, cwd=tmp_path) as person:
         person.sees(PROMPT)
-        person.type("find calibration", "best first", "Next steps")
+        person.type("find calibration", "papers, page 1", "Next steps")
         person.press("Ctrl-C")
         person.sees("Ctrl-D or 'quit' leaves.", PROMPT)
         person.child.sendline("quit")
@@ -117,10 +117,10 @@ def test_lines_are_remembered_and_completed(home: Path, tmp_path: Path) -> None:
     with shell("--home", home, cwd=tmp_path) as person:
         person.sees(PROMPT)
         person.press("\x1b[A\x1b[A\r")  # up, up
-        person.sees("best first", "Next steps", PROMPT)
+        person.sees("papers, page 1", "Next steps", PROMPT)
         person.press("summary var\t")
         person.sees("ga2021calibration")
-        person.type("", "Key: varga2021calibration")
+        person.type("", "varga2021calibration: ")
 
 
 @pytest.mark.long

@@ -63,7 +63,7 @@ def test_a_conversation_is_exported_and_deleted(served: Served) -> None:
     served.post(f"{path}/turns", {"question": QUESTION})
     markdown = served.api.get(f"{path}/export")
     assert markdown.text.startswith(f"# {QUESTION}") and markdown.headers["content-type"].startswith("text/markdown")
-    assert markdown.headers["content-disposition"] == f'attachment; filename="{thread_id}.md"'
+    assert markdown.headers["content-disposition"] == f"attachment; filename*=UTF-8''{thread_id}.md"
     assert served.api.get(f"{path}/export", params={"format": "json"}).json()["turns"][0]["asked"] == QUESTION
     assert served.api.delete(f"/conversations/{thread_id[:8]}").status_code == 404, "only its whole id deletes it"
     assert served.api.delete(path).status_code == 204

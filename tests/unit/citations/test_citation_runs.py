@@ -10,7 +10,7 @@ import pytest
 from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.citation_styles import Rendered, render
 from citeloom.citations.edited_citations import CitableEvidence
-from citeloom.citations.export.report_model import report_view
+from citeloom.citations.export.evidence_report import report_view
 from citeloom.citations.verification import TextCheck, verify
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft, Verdict, VerdictLabel
@@ -133,7 +133,7 @@ def test_the_report_shows_every_sentence_of_a_run_with_its_passage(label: Verdic
 def test_verification_reads_merged_citations() -> None:
     record = record_of(shown())
     wrong: list[str] = []
-    check = TextCheck(record, Shelf(), wrong.append)
+    check = TextCheck(record, Shelf(), wrong.append, Experiment())
     check.check_own_text(record["text"])
     assert wrong == []
     check.check_file(record["text"].replace(FIRST, "Nine et al. compared nine large networks."))

@@ -66,6 +66,13 @@ We wove.
 """
 
 
+def test_front_matter_is_text_whatever_yaml_makes_of_it() -> None:
+    given = "title: 1:59:59\nauthor: null\nyear: !!int 1843\ndoi: ~\njournal: {<<: {a: b}}\nabstract: no"
+    front = parse_markdown(f"---\n{given}\n---\n\nX.").front_matter
+    assert (front.title, front.authors, front.year, front.doi, front.venue) == ("1:59:59", (), 1843, "", "")
+    assert (front.abstract, front.problem) == ("no", "")
+
+
 def test_sections_and_front_matter() -> None:
     paper = parse_markdown(PAPER)
     assert paper.title == "Looms: a study"

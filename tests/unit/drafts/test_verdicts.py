@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from citeloom.citations.citation_styles import citation_of
-from citeloom.citations.export.report_model import deciding_words
+from citeloom.citations.export.evidence_report import deciding_words
 from citeloom.documents import EvidenceSpan
 from citeloom.documents.evidence import text_hash
 from citeloom.drafts.verdicts import relocate_verdicts

@@ -55,6 +55,13 @@ def test_where_a_number_comes_from(text: str, expected: list[str]) -> None:
     assert origins(text) == expected
 
 
+def test_a_share_is_found_in_another_source_whatever_follows_it() -> None:
+    other = replace(make_source("E5"), text="Stage 1 was right more often (90.9% vs. a range from 36.2% to 42.4%).")
+    sources = (*SOURCES, other)
+    (first, *_) = number_findings("Stage 1 was right in 90.9% against 36.2% to 42.4% [E4].", sources, EXPERIMENT)
+    assert first.ids == ("E5",)
+
+
 @pytest.mark.parametrize("source", ["40 000", "40\u2009000", "40\u202f000", "40.000", "40,000", "40000"])
 @pytest.mark.parametrize("said", ["40 000", "40\u2009000", "40\u202f000", "40.000", "40,000", "40000"])
 def test_thousands_may_be_separated_by_a_blank_a_comma_or_a_point(said: str, source: str) -> None:

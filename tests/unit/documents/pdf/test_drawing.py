@@ -6,7 +6,7 @@ from citeloom.documents.pdf.drawing import Letter, find_quote_boxes
 def _page(*lines: str) -> list[Letter]:
     """Letters of 10 points in lines of 12, the first at 100."""
     return [
-        Letter(character, 10.0 * column, 100 - 12 * row, 10.0 * column + 9, 110 - 12 * row)
+        (character, (10.0 * column, 100 - 12 * row, 10.0 * column + 9, 110 - 12 * row))
         for row, line in enumerate(lines)
         for column, character in enumerate(line)
         if character != " "

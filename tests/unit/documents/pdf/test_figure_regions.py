@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.pdf.figure_regions import Box, PageLayout, find_region
+from citeloom.documents.pdf.drawing import Box, PageLayout, find_region
 
 WIDTH, HEIGHT = 600.0, 800.0
 

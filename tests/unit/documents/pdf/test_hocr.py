@@ -4,43 +4,43 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.documents.pdf.hocr import read_hocr, unify_sizes
+from citeloom.documents.pdf.ocr import read_hocr, unify_sizes
 from citeloom.documents.safe_files import FileRefusedError
 from tests.support.scanned_pdfs import hocr
 
 
 def test_words_have_their_places_in_points() -> None:
-    read = read_hocr(hocr("Node degree"))
-    assert (read.page.width, read.page.height, read.turn) == (240, 336, 0)
-    node, degree = read.page.runs
+    page, turn = read_hocr(hocr("Node degree"))
+    assert (page.width, page.height, turn) == (240, 336, 0)
+    node, degree = page.runs
     assert (node.text, degree.text) == ("Node", "degree")
     assert node.x == pytest.approx(2.4) and degree.x == pytest.approx(24)
     assert node.y == pytest.approx((1400 - 70) * 0.24) and node.y == degree.y
 
 
 def test_words_that_tesseract_only_guesses_are_left_out() -> None:
-    assert read_hocr(hocr("|||", sure=12)).page.runs == ()
+    assert read_hocr(hocr("|||", sure=12))[0].runs == ()
 
 
 def test_a_line_that_names_a_part_of_a_paper_is_a_heading() -> None:
-    runs = read_hocr(hocr("2 Methods", "We counted nodes", "results")).page.runs
+    runs = read_hocr(hocr("2 Methods", "We counted nodes", "results"))[0].runs
     assert [run.text for run in runs if run.bold] == ["2", "Methods"]
 
 
 def test_a_page_on_its_side_is_turned_upright() -> None:
-    assert read_hocr(hocr("Node degree", angle=90)).turn == -90
-    assert read_hocr(hocr("Node degree", angle=180)).turn == -180
+    assert read_hocr(hocr("Node degree", angle=90))[1] == -90
+    assert read_hocr(hocr("Node degree", angle=180))[1] == -180
 
 
 def test_lines_that_rise_say_how_much_the_page_is_skewed() -> None:
     text = hocr("The degree of nodes").replace("textangle 0.0", "baseline -0.0524 3")
-    assert read_hocr(text).turn == pytest.approx(-3, abs=0.01)
+    assert read_hocr(text)[1] == pytest.approx(-3, abs=0.01)
 
 
 def test_sizes_that_differ_by_little_become_one_and_others_stay_apart() -> None:
     text = hocr("Title words", "body text here", "more body text")
     text = text.replace("x_size 30", "x_size 60", 1).replace("x_size 30", "x_size 31.5", 1)
-    sizes = [round(run.size, 2) for run in unify_sizes({1: read_hocr(text).page})[1].runs]
+    sizes = [round(run.size, 2) for run in unify_sizes({1: read_hocr(text)[0]})[1].runs]
     assert len(set(sizes[2:])) == 1 and sizes[0] > 1.5 * sizes[2]
 
 
