@@ -15,6 +15,7 @@ from ..claims.check_files import (
     CheckFormat,
     check_formats,
     comment_in_place,
+    without_copy,
     write_check,
 )
 from ..claims.check_report import (
@@ -180,6 +181,8 @@ async def acheck_text(
     Raises `InputError` for a file that cannot be read, and `PausedError` if the endpoint is lost.
     """
     path, wanted = Path(file), check_formats(formats, out, Path(file))
+    for line in without_copy(formats, path):
+        on_notice(line)
     given = None if experiment is None else await asyncio.to_thread(load_experiment, Path(experiment))
     found = None if bib is None else Path(bib)
     result, manuscript = await _check(session, path, found, given, only, max_calls, fresh, look_up, on_notice)

@@ -101,7 +101,7 @@ def number_faults(
             found.append(fault("unit-differs", message))
         elif bound:
             found.append(fault("number-differs", f"{words}: the source has {bound}."))
-        elif said and other is not None:
+        elif said and other is not None and not _stands_alike(marked, number, texts):
             quoted = f'"{shorten(said.text, SHOWN_WORDS)}"'
             has = f"the source has {other} ({quoted})" if other else f"the source says {quoted}"
             found.append(fault("number-differs", f"{_with_unit(marked, number)}: {has}."))
@@ -243,6 +243,19 @@ def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool
     return False
 
 
+def _stands_alike(text: str, number: Number, sources: Sequence[str]) -> bool:
+    """Whether a source has the number before the same noun and beside another of its words."""
+    noun, words = _noun(text, number), _words_around(text, number)
+    return any(
+        _same_value(number, given)
+        and noun == _noun(source, given)
+        and len(words & _words_around(source, given)) >= _SHARED_WORDS
+        for source in sources
+        for given in _given(source)
+    )
+
+
+_SHARED_WORDS: Final = 2
 _PARTICULAR: Final = 3  # digits
 _QUALIFIED: Final = Decimal("0.12")
 _NOUN: Final = re.compile(r"[\s\u00a0-]{0,2}(?:\[E\d+\]\s?)?([^\W\d_]{2,30})")

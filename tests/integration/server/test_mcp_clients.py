@@ -69,7 +69,7 @@ async def test_an_agent_finds_reads_and_asks(connect: Opened) -> None:
     async with connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         free = {"search_evidence", "search_papers", "get_context_window", "list_figures", "library_status"}
-        others = {"check_claim", "check_text", "make_table", "get_table", "research"}
+        others = {"agree", "check_claim", "check_text", "make_table", "get_table", "research"}
         assert tools.keys() == {*free, *others}
         found = (
             await client.call_tool("search_evidence", {"query": "temperature scaling", "limit": 3})

@@ -72,7 +72,7 @@ async def test_an_agent_starts_the_program_as_configured(own_home: Path) -> None
     program = str(Path(sys.executable).with_name(given["command"]))
     arguments = [str(own_home) if item.endswith(".citeloom") else item for item in given["args"]]
     async with Client(StdioServerParameters(command=program, args=arguments, env=environment({}))) as agent:
-        assert len((await agent.list_tools()).tools) == 10
+        assert len((await agent.list_tools()).tools) == 11
 
 
 async def test_an_agent_connects_as_configured(url: str) -> None:

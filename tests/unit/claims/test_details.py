@@ -64,6 +64,20 @@ def test_the_number_named_instead_is_the_one_of_its_kind_beside_the_same_words(c
     assert named in fault["message"]
 
 
+def test_a_number_beside_the_same_words_elsewhere_in_the_paper_is_no_fault() -> None:
+    text = (
+        "Version 1.0 of Hetionet consists of 47,031 nodes (11 types) and 2,250,197 relationships. Many methods were "
+        "tried before. Hetionet contains 24 types of edges between nodes of the network in all."
+    )
+    claim = "Hetionet contains 47,031 nodes of 11 types."
+    source, said = (
+        whole_source(Paper("a", "Hetionet"), text, "E1"),
+        near(text[text.index("Hetionet contains") :], claim),
+    )
+    assert not number_faults(f"{claim[:-1]} [E1].", [source], [source], None, said)
+    assert number_faults("Hetionet contains 47,031 nodes of 12 types [E1].", [source], [source], None, said)
+
+
 @pytest.mark.parametrize(
     ("claim", "source", "differs"),
     [
