@@ -27,7 +27,7 @@ class SectionSpec:
     required: tuple[tuple[str, ...], ...]  # it can be written when each group has at least one field with text
     queried: tuple[str, ...]  # fields that the default queries are made of, one each
     prompted: tuple[str, ...]  # fields that it is written from; the whole experiment would drown what matters
-    stated: tuple[str, ...] = ()  # fields that it is about; the user's own citations in them belong into it
+    stated: tuple[str, ...] = ()  # fields that it is about; the user's own citations in them belong in it
     sums_up: tuple[SectionKind, ...] = ()  # sections of the same paper that its writer is shown
     must_cite: bool = False  # whether a draft without citations is a fault where there are sources
 

@@ -169,7 +169,7 @@ async def acheck_text(
         experiment: the `exp.json` whose numbers the text may state without a source.
         bib: the bibliography, if the text does not name it.
         only: parts to check, of `claims`, `uncited`, `numbers` and `references`; all if omitted.
-        max_calls: limit on model requests; beyond it, sentences stay unjudged, and the same call goes on later.
+        max_calls: limit on model requests; beyond it, sentences stay unjudged, and the same call resumes later.
         fresh: judge again, without reusing answers.
         look_up: ask metadata services whether the entries that the library lacks exist.
         out: folder for the files in `formats`; none are written if omitted.

@@ -425,7 +425,7 @@ class StudyRow(TypedDict):
     title: str
     year: int | None
     study: Annotated[str, Meaning("The name of the study; empty if the paper has one only.")]
-    reason: Annotated[str, Meaning("Why the paper belongs into the table.")]
+    reason: Annotated[str, Meaning("Why the paper belongs in the table.")]
     changed: Annotated[bool, Meaning("True if the paper has changed since it was read.")]
     cells: dict[str, CellRecord]
 

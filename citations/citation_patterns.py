@@ -69,7 +69,7 @@ _OTHERS = (
 class NamedSource:
     """The names by which a sentence may refer to a source it cites: its authors' family names, and its year.
 
-    `words` are the source's own: what a review says of others' studies may be told with the names that it gives.
+    `words` are the source's own: a review's report of other studies may keep the names that it gives.
     """
 
     family_names: tuple[str, ...]

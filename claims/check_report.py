@@ -178,7 +178,7 @@ def summary_lines(result: CheckResult) -> Sequence[str]:
 
 
 def remarked_sentences(result: CheckResult) -> list[tuple[SentenceRecord, list[str]]]:
-    """The sentences with problems, and what is said of each."""
+    """The sentences with problems, and the remarks on each."""
     return [(sentence, lines) for sentence in result["sentences"] if (lines := problem_lines(sentence))]
 
 

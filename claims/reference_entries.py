@@ -36,7 +36,7 @@ _SAME_KEY: Final = 0.55  # similarity of titles from which a shared key means th
 _YEARS_APART: Final = 1  # between preprint and article
 _LONGEST_ORGANISATION: Final = 90  # characters
 _NEAR_KEY: Final = 0.8
-_BEGUN_KEY: Final = 5  # characters of a key by which one that goes on is suggested
+_BEGUN_KEY: Final = 5  # characters of a key by which a longer key is suggested
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) 
 
 
 def parse_listed(item: ListedReference, place: int) -> Paper:
-    """What an entry of a written list says, as far as it can be told: authors, year, title, DOI."""
+    """What an entry of a written list says, as far as it can be recognised: authors, year, title, DOI."""
     text = item.text
     year, quoted = _YEAR.search(text), _QUOTED.search(text)
     families = tuple(_listed_authors(text[: year.start()] if year and year.start() > 0 else text[:200]))

@@ -295,7 +295,7 @@ class ManuscriptCheck:
             if check.kind is not None:
                 continue
             check.kind = uncited_kind(sentence.shown, sentence.section)
-            # What goes on with a sentence that cites is covered by that citation.
+            # What continues a sentence that cites is covered by its citation.
             last = checks[sentence.position - 1] if sentence.position else None
             follows = last is not None and last.works and sentence.before == last.sentence.shown
             covered = follows and is_context_dependent(sentence.shown)

@@ -72,7 +72,7 @@ def make_table(
 ) -> None:
     """Make a table of the papers that answer a question, a row for each study.
 
-    Every paper is screened by a card of it; those that may belong are read, and each cell holds a value with the words
+    Every paper is screened by its card; those that may belong are read, and each cell holds a value with the words
     it rests on. "not reported" is said only after a search in that paper. Run the same command again to resume, or
     after adding papers or columns: only what is missing is read.
 

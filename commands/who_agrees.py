@@ -30,7 +30,7 @@ def agree(
 ) -> None:
     """Show which papers are for a claim, which against it, under which condition, and which say nothing.
 
-    Every paper is screened by a card of it; those that may bear on the claim are read. Each study has its stance,
+    Every paper is screened by its card; those that may bear on the claim are read. Each study has its stance,
     direction, design and n, and the words that decide. A result under another condition is no contradiction. Run the
     same command again to resume, or after adding papers. Without a chat model, the nearest sentence of each near paper
     is shown, not judged.

@@ -45,7 +45,7 @@ _AT_ONCE: Final = 16  # papers that are read concurrently
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a paper belongs into a table: "included", "near" (left out for a reason), "screened out", or "named"."""
+    """Whether a paper belongs in a table: "included", "near" (left out for a reason), "screened out", or "named"."""
 
     status: str
     reason: str = ""
@@ -160,7 +160,7 @@ class TableFiller:
         before = Decision.from_dict(known.decision) if known else None
         if before is not None and before.status != "included":
             return
-        # The names of studies last: a person's cells hang on them.
+        # The names of studies last: a person's cells refer to them.
         studies = before.studies if before else tuple(dict.fromkeys(cell.study for cell in stored if cell.edited))
         missing = tuple(column for column in self.columns if before is None or self._lacks(column, studies, stored))
         if not missing and before is not None:
@@ -181,8 +181,8 @@ class TableFiller:
         made = before or decision
         await asyncio.to_thread(self.register.save_row, self.table_id, self._stored(paper, made), rows)
         filled = sum(cell.status not in ("not_reported", "unread") for cell in cells.values())
-        told = f"{filled} of {counted(len(cells), 'cell')}"
-        self.on_progress(f"{paper.key}: {told if made.status == 'included' else f'left out: {made.reason}'}")
+        progress = f"{filled} of {counted(len(cells), 'cell')}"
+        self.on_progress(f"{paper.key}: {progress if made.status == 'included' else f'left out: {made.reason}'}")
 
     def _lacks(self, column: TableColumn, studies: Sequence[str], stored: Sequence[StoredCell]) -> bool:
         """Whether the cell of any study is neither read for this description of the column nor written by a person."""

@@ -110,8 +110,8 @@ def _plots(table: Mapping[str, Any]) -> Iterator[tuple[str, list[CellValue], _Ax
     for column in table["columns"]:
         name = column["name"]
         if is_stance(column):
-            told = [item for item in stances(table, name) if item["stance"] in STANCES]
-            values = [CellValue(study_name(item), STANCES.index(item["stance"]), "") for item in told]
+            placed = [item for item in stances(table, name) if item["stance"] in STANCES]
+            values = [CellValue(study_name(item), STANCES.index(item["stance"]), "") for item in placed]
             if values:
                 last = len(STANCES) - 1
                 yield column["queries"][0], values, _Axis(-0.3, last + 0.3, dict(enumerate(STANCES)))

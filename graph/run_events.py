@@ -129,10 +129,10 @@ def progress(
     return cast(ProgressEvent, {"source": "citeloom", "kind": "stage", "stage": stage, "text": text, **given})
 
 
-def on_findings(emit: Callable[[Any], None]) -> Callable[[Sequence[PassageFinding]], None]:
+def findings_emitter(emit: Callable[[Any], None]) -> Callable[[Sequence[PassageFinding]], None]:
     """A listener that emits an event for each finding as soon as it is read."""
 
-    def heard(findings: Sequence[PassageFinding]) -> None:
+    def emit_findings(findings: Sequence[PassageFinding]) -> None:
         for finding in findings:
             chunk = finding.spans[0][0]
             event: FindingEvent = {
@@ -145,7 +145,7 @@ def on_findings(emit: Callable[[Any], None]) -> Callable[[Sequence[PassageFindin
             }
             emit(event)
 
-    return heard
+    return emit_findings
 
 
 class EventRecorder:

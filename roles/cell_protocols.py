@@ -70,7 +70,7 @@ class StudyReading:
 
 @dataclass(frozen=True, slots=True)
 class RowReading:
-    """What the passages of one paper say: whether it belongs into the table, why, and its studies."""
+    """What the passages of one paper say: whether it belongs in the table, why, and its studies."""
 
     belongs: bool
     reason: str

@@ -68,9 +68,11 @@ class _DirectedResult:
     @classmethod
     def of(cls, source: Source) -> _DirectedResult:
         said = source.evidence.summary
-        told = telling_words(said).items()
+        weighted = telling_words(said).items()
         words = {
-            word: weight for word, weight in told if not (word[0].isdigit() or word in _OF_MEASURE or direction(word))
+            word: weight
+            for word, weight in weighted
+            if not (word[0].isdigit() or word in _OF_MEASURE or direction(word))
         }
         conditions = {(number, unit.lower()) for number, unit in _CONDITION.findall(said[:_EXAMINED])}
         outcome = frozenset(word for word in outcome_words(said) if word in words)

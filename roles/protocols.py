@@ -52,7 +52,7 @@ class Source:
     window: tuple[PassageSentence, ...] = ()
 
     @property
-    def told(self) -> tuple[PassageSentence, ...]:
+    def shown_sentences(self) -> tuple[PassageSentence, ...]:
         """The sentences that every role is shown; the quoted words where no sentence of them was found."""
         item = self.evidence
         return self.passage or (PassageSentence(item.chunk_id, item.start, item.end, item.quote),)

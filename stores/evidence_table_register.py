@@ -87,7 +87,7 @@ class StoredTable:
 
 @dataclass(frozen=True, slots=True)
 class StoredPaper:
-    """Whether a paper belongs into a table; `version` identifies the text that was read."""
+    """Whether a paper belongs in a table; `version` identifies the text that was read."""
 
     key: Annotated[str, NAME]
     version: Annotated[str, TEXT]

@@ -91,13 +91,13 @@ async def read_in_waves(
     library: Library | None = None,
     *,
     further: FurtherSearch | None = None,
-    heard: OnFindings | None = None,
+    on_findings: OnFindings | None = None,
 ) -> SearchResult:
     """Read windows best first, skipping those whose needs are met, exhausted, or well served by the same paper.
 
     The last wave has `further` windows.
 
-    What is found is `heard` as soon as it is read.
+    `on_findings` receives findings as soon as they are read.
 
     With a `library`, the last wave also reads the abstracts of the papers that helped most, unless they are among the
     windows: an abstract states a paper's main findings, but ranks below passages that detail one of them.
@@ -114,13 +114,13 @@ async def read_in_waves(
     waves += [()] if further is not None and len(waves) == 1 else []
     for number, wave in enumerate(waves, 1):
         open_needs = {need.id for need in purpose.needs} - _settled_needs(purpose, read, found, limits)
-        told = Counter((item.finding.paper.key, need) for item in found for need in item.needs if _is_strong(item))
+        strong = Counter((item.finding.paper.key, need) for item in found for need in item.needs if _is_strong(item))
         wanted = [
             window
             for window in wave
             if not window.needs
             or any(
-                limits.of_paper is None or told[window.paper.key, need] < limits.of_paper
+                limits.of_paper is None or strong[window.paper.key, need] < limits.of_paper
                 for need in open_needs.intersection(window.needs)
             )
         ]
@@ -131,7 +131,7 @@ async def read_in_waves(
         if last and library is not None:
             more += await asyncio.to_thread(_abstracts, library, found, [*read, *wanted, *more], limits)
         wanted, windows = [*wanted, *more], [*windows, *more]
-        reading = read_windows(reader, purpose, wanted, limits, purpose.needs, heard=heard)
+        reading = read_windows(reader, purpose, wanted, limits, purpose.needs, on_findings=on_findings)
         if number == 1 and further is not None:
             preparing = asyncio.ensure_future(further.windows())  # while the first wave is read
             try:
@@ -170,7 +170,7 @@ async def read_windows(
     limits: EvidenceLimits,
     searched_for: Sequence[Need],
     *,
-    heard: OnFindings | None = None,
+    on_findings: OnFindings | None = None,
 ) -> tuple[list[FoundEvidence], frozenset[str]]:
     """The useful findings of windows, best first, and the ids of unreadable chunks.
 
@@ -180,8 +180,8 @@ async def read_windows(
 
     async def read(group: Sequence[Window]) -> list[PassageFinding]:
         findings = await reader.read(purpose, group)
-        if heard is not None:
-            heard(findings)
+        if on_findings is not None:
+            on_findings(findings)
         return findings
 
     readings = await gather_all(read(group) for group in group_windows(windows, limits.call_tokens))

@@ -156,10 +156,10 @@ def nearest_findings(
         own = [chunk.id for window in windows if window.paper.key == key for chunk in window.chunks]
         for chunk in library.chunks([*abstract, *own][:1]):
             spans = [span for span in sentence_spans(chunk.text) if any(map(str.isalpha, chunk.text[slice(*span)]))]
-            told = sorted(_telling_places([" ".join(chunk.text[start:end].split()) for start, end in spans]))
-            if told:
-                statement = plain_text(" ".join(chunk.text[slice(*spans[place])] for place in told))
-                chosen = tuple((chunk, *spans[place]) for place in told)
+            places = sorted(_telling_places([" ".join(chunk.text[start:end].split()) for start, end in spans]))
+            if places:
+                statement = plain_text(" ".join(chunk.text[slice(*spans[place])] for place in places))
+                chosen = tuple((chunk, *spans[place]) for place in places)
                 score = cosines.get(key, 0.0)
                 finding = PassageFinding(library.paper(key), " ".join(statement.split()), 0.0, need.id, chosen, score)
                 found.append(FoundEvidence(finding, score, need.search))

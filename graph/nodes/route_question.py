@@ -27,7 +27,7 @@ from ...tools.window_search import propose_windows
 from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import limits_of
-from ..run_events import on_findings, progress
+from ..run_events import findings_emitter, progress
 from ..session import Session
 from ..state import (
     PlannedSearch,
@@ -176,7 +176,13 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     within = await asyncio.to_thread(limits_of, state, session.library)
     further = _further_search(state, session, windows, usual, within)
     searched = await read_in_waves(
-        reader, purpose, windows, limits, session.library, further=further, heard=on_findings(runtime.stream_writer)
+        reader,
+        purpose,
+        windows,
+        limits,
+        session.library,
+        further=further,
+        on_findings=findings_emitter(runtime.stream_writer),
     )
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))

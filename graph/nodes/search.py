@@ -20,7 +20,7 @@ from ...tools.window_search import propose_windows
 from ..input_check import require_given
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of
-from ..run_events import on_findings, progress
+from ..run_events import findings_emitter, progress
 from ..section_queries import default_queries as queries_for, without_own_results
 from ..session import Session
 from ..state import (
@@ -106,8 +106,8 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     papers = len({window.paper.key for window in windows})
     said = f"{counted(len(windows), 'passage')} of {counted(papers, 'paper')} to read"
     runtime.stream_writer(progress("found", said, total=len(windows)))
-    heard = on_findings(runtime.stream_writer)
-    searched = await read_in_waves(roles.reader, purpose, windows, limits, session.library, heard=heard)
+    emit = findings_emitter(runtime.stream_writer)
+    searched = await read_in_waves(roles.reader, purpose, windows, limits, session.library, on_findings=emit)
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
     searches = first_searches(purpose.needs, searched, {})

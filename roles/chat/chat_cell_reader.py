@@ -91,7 +91,7 @@ class ReadStudy(StructuredAnswer):
 class ReadRow(StructuredAnswer):
     """The model's answer for one paper."""
 
-    belongs: bool = Field(description="Whether the paper belongs into the table.")
+    belongs: bool = Field(description="Whether the paper belongs in the table.")
     reason: str = Field(description="Why, in at most 25 words.")
     studies: list[ReadStudy] = Field(description="One object for each study.")
 

@@ -84,10 +84,10 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
         system, again = (self.prompts[f"{self._prompt}_{part}"].render() for part in ("system", "again"))
         for request in (task, f"{task}\n\n{again}"):
             messages: list[BaseMessage] = [SystemMessage(system), HumanMessage(request)]
-            heard = None if listener is None else CleanStream(listener, self._kept)
-            answer = await self.caller.call(messages, max_tokens=self.max_tokens, listener=heard)
-            if heard is not None:
-                heard.finish()
+            stream = None if listener is None else CleanStream(listener, self._kept)
+            answer = await self.caller.call(messages, max_tokens=self.max_tokens, listener=stream)
+            if stream is not None:
+                stream.finish()
             text, truncated = prose(answer.message), was_cut_off(answer.message)
             if text:
                 return Draft(text, truncated=truncated, notes=notes)

@@ -116,7 +116,7 @@ class CleanStream:
     def __init__(self, listener: TextListener, clean: Callable[[str], str]) -> None:
         self._listener = listener
         self._clean = clean
-        self._text = self._told = ""
+        self._text = self._forwarded = ""
         self._look_at = 0
 
     def restart(self) -> None:
@@ -134,12 +134,12 @@ class CleanStream:
         self._show(self._clean(self._text))
 
     def _show(self, kept: str) -> None:
-        if not kept.startswith(self._told):
-            self._told = ""
+        if not kept.startswith(self._forwarded):
+            self._forwarded = ""
             self._listener.restart()
-        if kept != self._told:
-            self._listener.piece(kept[len(self._told) :])
-            self._told = kept
+        if kept != self._forwarded:
+            self._listener.piece(kept[len(self._forwarded) :])
+            self._forwarded = kept
 
 
 def _has_begun(text: str) -> bool:

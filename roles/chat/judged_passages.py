@@ -59,7 +59,7 @@ class JudgedPassage:
 def shown_sentences(source: Source, said: Sequence[str]) -> tuple[PassageSentence, ...]:
     """The passage of a source with the sentences of its window that a judge of what is `said` needs, in order."""
     if not source.window:
-        return source.told
+        return source.shown_sentences
     window, own = source.window, set(source.passage)
     places = {place for place, sentence in enumerate(window) if sentence in own}
     places |= _afford(window, _around(window, sorted(places)), _AROUND_TOKENS)

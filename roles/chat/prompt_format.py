@@ -165,7 +165,9 @@ def present_findings(
     papers = {key: letter_at(place) for place, key in enumerate(keys)}
     brief = {source.evidence.id: _finding_head(source, papers) for source in sources}
     words = {
-        source.evidence.id: [f"   {'words' if it.carries else 'before'}: {one_line(it.text)}" for it in source.told]
+        source.evidence.id: [
+            f"   {'words' if it.carries else 'before'}: {one_line(it.text)}" for it in source.shown_sentences
+        ]
         for source in sources
     }
     blocks = {name: "\n".join([head, *words[name]]) for name, head in brief.items()}

@@ -54,11 +54,11 @@ class FolderLock:
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], object] | None = None) -> AsyncIterator[None]:
-        lock, told = self._lock(), on_wait is None
+        lock, notified = self._lock(), on_wait is None
         while not try_acquire(lock):
-            if on_wait is not None and not told:
+            if on_wait is not None and not notified:
                 on_wait(self._written_pid())
-            told = True
+            notified = True
             await asyncio.sleep(_POLL_SECONDS)
         with self._naming_holder(lock):
             yield

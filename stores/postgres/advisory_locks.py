@@ -74,14 +74,14 @@ class DatabaseLock:
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], object] | None = None) -> AsyncIterator[None]:
-        connection, told = await self._database.connect_async(), on_wait is None
+        connection, notified = await self._database.connect_async(), on_wait is None
         try:
             with self._database.named_errors():
                 take = f"SELECT pg_try_advisory_lock({_KEY})"
                 while await (await connection.execute(take, (self._name,))).fetchone() != (True,):
-                    if on_wait is not None and not told:
+                    if on_wait is not None and not notified:
                         on_wait(await asyncio.to_thread(self.holder) or None)
-                    told = True
+                    notified = True
                     await asyncio.sleep(_POLL_SECONDS)
             yield
         finally:

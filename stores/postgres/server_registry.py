@@ -103,8 +103,8 @@ class DatabaseServerRegistry(ServerRegistry):
                     listener.orphans()  # after losing the database, some jobs may have ended without being registered
                     while not self._leaving.is_set():
                         self._send_heartbeat(connection, listener)
-                        for heard in connection.notifies(timeout=HEARTBEAT_INTERVAL, stop_after=1):
-                            listener.changed(heard.payload)
+                        for notification in connection.notifies(timeout=HEARTBEAT_INTERVAL, stop_after=1):
+                            listener.changed(notification.payload)
             except LeaseLostError:
                 listener.lost()
                 return
