@@ -70,7 +70,7 @@ class KilledRuns:
         settings = settings_of(self.server, key) | {"HOME": str(self.home)}
         before = answers(self.home)
         if isinstance(at, Write):
-            process = self._start_interrupted(at, settings)
+            process = start_interrupted(self.folder, at, settings, *self._arguments)
         else:
             self.server.at = Moment(key, at.side, at.number) if at is not None else None
             process = start(*self._arguments, cwd=self.folder, settings=settings)
@@ -89,19 +89,6 @@ class KilledRuns:
             self.attempt(at)
             assert len(self.attempts) < 300, "a killed run does not move on"
         return self.attempts
-
-    def _start_interrupted(self, at: Write, settings: dict[str, str]) -> subprocess.Popen[str]:
-        script = ROOT / "tests" / "support" / "interrupted_section.py"
-        return subprocess.Popen(
-            [sys.executable, str(script), at.writes, str(at.number), at.side, *self._arguments],
-            cwd=self.folder,
-            env=environment(settings),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
 
     def calls(self) -> int:
         """The requests of all attempts."""
@@ -131,6 +118,21 @@ class KilledRuns:
         assert not differing, differing
         assert self.kept() == undisturbed.kept()
         assert self.calls() <= undisturbed.calls() + sum(attempt.lost for attempt in self.attempts)
+
+
+def start_interrupted(folder: Path, at: Write, settings: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
+    """Start the program in a folder, to be killed at a write."""
+    script = ROOT / "tests" / "support" / "interrupted_section.py"
+    return subprocess.Popen(
+        [sys.executable, str(script), at.writes, str(at.number), at.side, *arguments],
+        cwd=folder,
+        env=environment(settings),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
 
 
 def settings_of(server: KillingServer, key: str) -> dict[str, str]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.checking_model import CheckingModel
-from tests.support.cli_process import ROOT, Finished, environment, finish
+from tests.support.cli_process import Finished, finish
+from tests.support.killed_runs import Write, start_interrupted
 from tests.support.openai_server import FakeOpenAI
 from tests.support.sample_library import index_samples
 
@@ -38,18 +37,8 @@ def check(folder: Path, server: FakeOpenAI, number: int, side: str) -> Finished:
         "CHAT_BASE_URL": server.base_url,
         "MAX_CONCURRENCY": "1",
     }
-    script = ROOT / "tests" / "support" / "interrupted_section.py"
-    process = subprocess.Popen(
-        [sys.executable, str(script), "answer", str(number), side, "check", "draft.md", "--only", "claims", "--json"],
-        cwd=folder,
-        env=environment(given),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    return finish(process)
+    arguments = ("check", "draft.md", "--only", "claims", "--json")
+    return finish(start_interrupted(folder, Write("answer", side, number), given, *arguments))
 
 
 def prepared(samples: Path, folder: Path) -> Path:
