@@ -35,7 +35,7 @@ from .blocking import blocking
 from .evidence_tables import complete_table, id_of_table
 
 _CARDS: Final = 120  # papers whose cards a survey's claims are taken from, the nearest to its topic
-_EVERYTHING: Final = "what papers find"  # the topic of a survey without one
+_ANY_TOPIC: Final = "what papers find"  # the topic of a survey without one
 
 
 class NoComparerError(ConfigurationError):
@@ -118,7 +118,7 @@ async def acontradictions(
         raise NoComparerError("Without a chat model, a claim cannot be told from its contradiction.")
     if len(keys) == 1:
         raise InputError("One paper alone has nothing to be compared with.", help="Name two or more, or none for all.")
-    about = plain_question(topic) if topic.strip() else _EVERYTHING
+    about = plain_question(topic) if topic.strip() else _ANY_TOPIC
     scope = await asyncio.to_thread(Scope.within, session.library, keys)
 
     async def columns(stored: StoredTable | None, roles: Roles) -> tuple[TableColumn, ...]:

@@ -1,4 +1,4 @@
-"""The numbers in the cells of a table: estimates with their intervals, and what a column comes to."""
+"""The numbers in the cells of a table: estimates with their intervals, and summary statistics of columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CellValue:
 
 
 def column_values(table: Mapping[str, Any], column: Mapping[str, Any]) -> Iterator[CellValue]:
-    """The values of a number or interval column, in the order of the rows; a cell without one is passed over."""
+    """The values of a number or interval column, in the order of the rows; cells without one are skipped."""
     if column["kind"] not in ("number", "interval"):
         return
     for row in table["rows"]:
@@ -41,7 +41,7 @@ def column_values(table: Mapping[str, Any], column: Mapping[str, Any]) -> Iterat
 
 
 def _read(text: str, kind: str) -> tuple[float, ...] | None:
-    """The estimate of a cell, and the ends of its interval if it has one; None if it is not plain which it is."""
+    """The estimate of a cell, and the ends of its interval if it has one; None if it is ambiguous."""
     numbers = [number for number in outermost(given_numbers(text)) if not _LEVEL.match(text, number.end)]
     values = [float(number.value) for number in numbers]
     if kind == "interval" and len(values) == 3 and values[1] <= values[0] <= values[2]:
@@ -67,7 +67,7 @@ def column_sums(table: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def sum_lines(table: Mapping[str, Any]) -> list[str]:
-    """What the columns come to, a line for each unit of a column."""
+    """The summary statistics of the columns, a line for each unit."""
     return [
         f"{name}: {counted(item['count'], 'value')}, median {item['median']:.6g}, "
         f"{item['low']:.6g} to {item['high']:.6g} {item['unit']}".rstrip()

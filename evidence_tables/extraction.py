@@ -105,7 +105,7 @@ class TableFiller:
             if OWN_STUDY not in known or not self._holds(known[OWN_STUDY].version, paper_version(own)):
                 candidates.append(OWN_STUDY)
         count = len(papers) - (self.own is not None)
-        self.on_progress(f"{counted(count, 'paper')} in scope, {len(candidates)} of them to be read")
+        self.on_progress(f"{counted(count, 'paper')} in scope, {len(candidates)} left to read")
         stored: dict[str, list[StoredCell]] = defaultdict(list)
         for cell in await asyncio.to_thread(self.register.cells, self.table_id):
             stored[cell.key].append(cell)

@@ -1,7 +1,7 @@
-"""Who agrees with a claim: an evidence table with a column of stances, and what is read from it.
+"""Who agrees with a claim: an evidence table with a column of stances, and its evaluation.
 
 A stance is for or against the claim as it stands. What holds for other people, doses, times or settings is neither, and
-a result that found no difference is told apart from one in the other direction.
+a result that found no difference is distinguished from one in the other direction.
 """
 
 from __future__ import annotations
@@ -113,6 +113,6 @@ def agreement_lines(record: Mapping[str, Any]) -> list[str]:
     """The counts of an agreement as lines for people."""
     counts = [f"{number} {name}" for name, number in record["counts"].items()]
     others = record["screened"] - len(record["silent"]) - len({study["key"] for study in record["studies"]})
-    line = f"{', '.join(counts) or 'No paper says anything on it'}; {len(record['silent'])} read and silent"
-    more = f", {others} left out by their cards" if others > 0 else ""
+    line = f"{', '.join(counts) or 'No paper says anything on it'}; {len(record['silent'])} read without a result on it"
+    more = f", {others} excluded by their cards" if others > 0 else ""
     return [f"{line}{more}, of {record['papers']} papers in scope."]

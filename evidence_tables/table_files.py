@@ -57,8 +57,8 @@ def render_table(table: Mapping[str, Any], target: TableFormat) -> bytes:
 def count_line(table: Mapping[str, Any]) -> str:
     """How many papers were screened, included and left out, and how many were not screened or are gone."""
     screened, included, near = table["screened"], table["included"], len(table["left_out"])
-    line = f"{counted(screened, 'paper')} screened, {included} included, {near} near and left out, "
-    line += f"{screened - included - near} others left out."
+    line = f"{counted(screened, 'paper')} screened, {included} included, {screened - included} excluded"
+    line += f" ({near} of them near the question)." if near else "."
     if unscreened := table["papers"] - screened:
         line += f" {counted(unscreened, 'paper')} not screened: others are nearer to the question, or they are new."
     if table["removed"]:

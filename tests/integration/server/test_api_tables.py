@@ -56,7 +56,7 @@ def test_the_same_table_in_the_background_is_the_same_job(served: Served, table:
     assert (answer.status_code, answer.json()["id"]) == (202, table["table_id"])
     assert answer.headers["location"] == f"/api/v1/tables/{table['table_id']}"
     events = served.events(f"/tables/{table['table_id']}/events")
-    assert "1 paper in scope, 0 of them to be read" in [event.data.get("text") for event in events]
+    assert "1 paper in scope, 0 left to read" in [event.data.get("text") for event in events]
     assert events[-1].data["result"]["table_id"] == table["table_id"]
 
 
