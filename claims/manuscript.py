@@ -31,7 +31,7 @@ _HELD: Final = re.compile("\ue010(\\d+)\ue011")
 # What pandoc, natbib and biblatex print where a key has no entry.
 _BROKEN: Final = re.compile(r"[(\[]([^()\[\]\n?]{0,300}\?[^()\[\]\n]{0,300})[)\]]")
 _BROKEN_KEY: Final = re.compile(
-    r"@?(?=[\w:./+-]{0,60}[\d_:])(?=[\w:./+-]{0,60}[^\W\d])[\w:./+-]{2,60}\??|@[\w:./+-]{2,60}|\?{1,2}"
+    r"@?(?=[\w:./+-]{0,60}[\d_:])(?=[\d:./+-]{0,60}+[^\W\d])[\w:./+-]{2,60}\??|@[\w:./+-]{2,60}|\?{1,2}"
 )
 LIST_HEADING: Final = re.compile(
     r"(?:\d{1,2}\.?\s)?\W*(?:references(?:\s(?:cited|list))?|reference\slist|bibliography|literature(?:\scited)?|works\scited"
