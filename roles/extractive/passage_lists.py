@@ -1,7 +1,7 @@
 """Writes sections and answers without a chat model: the author's own paragraphs, with lists of passages near to them.
 
-Nothing is composed, argued or judged. A passage is a verbatim sentence with its place and the nearest sentence of the
-statement, nearest first; statements without a near passage are listed at the end.
+Nothing is composed, argued or judged. A passage is a verbatim sentence with its place and the number of the sentence
+that it is near to, nearest first; a statement without a near passage says so.
 """
 
 from __future__ import annotations
@@ -27,16 +27,14 @@ _OF_A_QUESTION: Final = 8  # that has no parts
 _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.25  # score taken off per earlier passage of the same paper in an answer,
 _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
-_LABEL: Final = 12  # words of a statement where a passage names it
 _NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
 _FAINT: Final = -2.5  # and from which it may add a paper to a section that has few
-_FAR: Final = -0.8  # below it nothing is near: odds depend a little on what else a section's searches found
 _PAPERS: Final = 4  # in a section; fewer are noted
-OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
-LISTED_BEFORE: Final = "*Listed in the {}, and near to the {} too:*"  # no two sections have the same words
 # No more than five words, so that a paper does not say a sentence again under every statement.
+OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
 EVIDENCE: Final = "*Nearest in your library, unjudged:*"
-NOTHING_NEAR: Final = "*Nothing in your library near:*"
+ELSEWHERE: Final = "*Near too, listed elsewhere:*"
+NOTHING_NEAR: Final = "*Nothing near in your library.*"
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
@@ -54,11 +52,12 @@ class _Repairless:
 
 @dataclass(frozen=True, slots=True)
 class NearPassage:
-    """A passage that may be listed under a need; `odds` are the log-odds that it bears on it."""
+    """A passage near to a need, with its log-odds; `elsewhere` if it is listed under another need or section."""
 
     need: str
     source: Source
     odds: float
+    elsewhere: bool = False
 
     @property
     def words(self) -> str:
@@ -78,33 +77,19 @@ class ExtractiveWriter(_Repairless):
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; notes name omitted parts of the experiment, and whether few papers are near."""
-        earlier = {section.kind: section.text for section in brief.earlier or ()}
-        said = "\n".join(earlier.values())
         paragraphs = outline(brief.kind, brief.experiment, of_paper=brief.earlier is not None)
         needs = {item.need.text: item.need for item in brief.needs}
         stated = {needs[item.about].id for item in paragraphs if item.about in needs}
-        near = await self._near(brief, stated)
-        best = {item.need: item.odds for item in sorted(near, key=lambda item: item.odds)}
-        placed, again = place_passages(near, stated, said)
-        papers = {item.source.paper.key for items in (*placed.values(), again) for item in items}
+        said = "\n".join(section.text for section in brief.earlier or ())
+        placed = place_passages(await self._near(brief, stated), stated, said)
+        papers = {item.source.paper.key for items in placed.values() for item in items}
         blocks: list[str] = []
-        far: list[str] = []
         for paragraph in paragraphs:
             blocks.append(paragraph.text)
-            if (need := needs.pop(paragraph.about, None)) is None:
-                continue
-            if passages := placed.pop(need.id, []):
-                blocks += [EVIDENCE, await self._listed(passages, need.text)]
-            elif best.get(need.id, _FAR) <= _FAR and _quoted(need.text) not in said:
-                far.append(need.text)
-        if beside := sorted((item for items in placed.values() for item in items), key=lambda item: -item.odds):
-            blocks += [OF_SUBJECT, "\n".join(_item(item.source, less=item.odds < _NEAR) for item in beside)]
-        for kind, text in earlier.items():
-            if markers := [item.marker for item in again if item.marker in text]:
-                blocks.append(f"{LISTED_BEFORE.format(kind.capitalize(), brief.kind)} {', '.join(markers)}")
-                again = [item for item in again if item.marker not in markers]
-        if far:
-            blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
+            if need := needs.pop(paragraph.about, None):
+                blocks += await self._listed(placed.pop(need.id, []), EVIDENCE, need.text) or [NOTHING_NEAR]
+        beside = sorted((item for items in placed.values() for item in items), key=lambda item: -item.odds)
+        blocks += await self._listed(beside, OF_SUBJECT)
         notes = used_and_left_out(brief.kind, brief.experiment)
         if len(papers) < _PAPERS:
             found = counted(len(papers), "paper") if papers else "no paper"
@@ -126,37 +111,37 @@ class ExtractiveWriter(_Repairless):
             for source, each in zip(sources, of_need, strict=True)
         ]
 
-    async def _listed(self, passages: Sequence[NearPassage], statement: str) -> str:
+    async def _listed(self, passages: Sequence[NearPassage], heading: str, statement: str = "") -> list[str]:
+        """The blocks of a list: passages with the sentence of the statement they are near to, then those elsewhere."""
+        here = [item for item in passages if not item.elsewhere]
         sentences = [statement[start:end] for start, end in sentence_spans(statement)]
-        nearest = (await self._scores.cosines(sentences, [item.source.evidence.quote for item in passages])).argmax(1)
-        return "\n".join(
-            _item(item.source, int(place) + 1 if len(sentences) > 1 else 0, less=item.odds < _NEAR)
-            for item, place in zip(passages, nearest, strict=True)
-        )
+        several = len(sentences) > 1 and here
+        quotes = [item.source.evidence.quote for item in here]
+        nearest = (await self._scores.cosines(sentences, quotes)).argmax(1) + 1 if several else [0] * len(here)
+        lines = [_item(item.source, place, less=item.odds < _NEAR) for item, place in zip(here, nearest, strict=True)]
+        elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
+        return [heading, "\n".join(lines)] * bool(here) + [f"{ELSEWHERE} {elsewhere}"] * bool(elsewhere)
 
 
-def place_passages(
-    near: Sequence[NearPassage], stated: Set[str], earlier: str
-) -> tuple[dict[str, list[NearPassage]], list[NearPassage]]:
-    """The passages to list by need, nearest first, and those that an earlier section of the paper lists already.
+def place_passages(near: Sequence[NearPassage], stated: Set[str], earlier: str) -> dict[str, list[NearPassage]]:
+    """The passages to list by need, nearest first.
 
-    `stated` are the needs with a paragraph in the section, `earlier` the text of earlier sections. Each passage stands
-    once, where it is nearest; further ones of a need have to be nearer the more of their paper is listed. While a
-    section has few papers, the best passages of other papers are added, for whatever need they were found.
+    `stated` are the needs with a paragraph in the section, `earlier` the text of earlier sections. Each passage is
+    listed once, where it is nearest; further ones of a need have to be nearer the more of their paper is listed. While
+    a section has few papers, the best passages of other papers are added, for whatever need they were found. A
+    statement whose near passages are all listed elsewhere refers to them.
     """
     placed: dict[str, list[NearPassage]] = {}
-    again: list[NearPassage] = []
     papers: Counter[str] = Counter()
     listed: set[str] = set()
 
     def take(item: NearPassage) -> None:
         key, here = item.source.paper.key, placed.setdefault(item.need, [])
         of_paper = sum(other.source.paper.key == key for other in here)
-        if item.words in listed or len(here) >= _OF_A_NEED or of_paper >= _OF_A_PAPER:
-            return
-        (again if item.marker in earlier else here).append(item)
-        papers[key] += 1
-        listed.add(item.words)
+        if item.words not in listed and len(here) < _OF_A_NEED and of_paper < _OF_A_PAPER:
+            here.append(replace(item, elsewhere=item.marker in earlier))
+            papers[key] += 1
+            listed.add(item.words)
 
     ranked = sorted(near, key=lambda item: -item.odds)
     for item in ranked:
@@ -166,7 +151,11 @@ def place_passages(
     for item in ranked:
         if len(papers) < _PAPERS and item.source.paper.key not in papers and item.odds >= _FAINT:
             take(item)
-    return {need: items for need, items in placed.items() if items}, again
+    without = {need for need in stated if not placed.get(need)}
+    for item in ranked:
+        if item.need in without and item.odds >= _NEAR and len(here := placed.setdefault(item.need, [])) < _OF_A_NEED:
+            here.append(replace(item, elsewhere=True))
+    return placed
 
 
 class ExtractiveAnswerer(_Repairless):
@@ -178,25 +167,24 @@ class ExtractiveAnswerer(_Repairless):
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The passages by need, nearest first; empty when nothing is near."""
         blocks: list[str] = []
-        far: list[str] = []
         taken: list[NearPassage] = []
+        whole, *parts = brief.needs
         # Parts of the question label passages better than the whole question, which gets the rest.
-        most, of_paper = (_OF_A_NEED, _OF_A_PAPER) if len(brief.needs) > 1 else (_OF_A_QUESTION, _OF_A_NEED)
-        for need in [*brief.needs[1:], *brief.needs[:1]]:
+        most, of_paper = (_OF_A_NEED, _OF_A_PAPER) if parts else (_OF_A_QUESTION, _OF_A_NEED)
+        for need in [*parts, whole]:
             sources = _sources_of(need, brief.sources)
             odds = await self._scores.answers(need.need.text, sources)
             near = [NearPassage(need.need.id, *each) for each in zip(sources, odds, strict=True)]
-            if not (passages := choose_passages(near, taken, most, of_paper, brief.most_papers)):
-                far.append(need.need.text)
-                continue
+            passages = choose_passages(near, taken, most, of_paper, brief.most_papers)
             taken += passages
-            head = "the whole question" if need is brief.needs[0] else _quoted(need.need.text)
-            several = f"*Passages near to {head}, nearest first, not judged:*"
-            ranked = sorted(passages, key=lambda item: -item.odds)
-            blocks += [several if len(brief.needs) > 1 else EVIDENCE, "\n".join(_item(item.source) for item in ranked)]
-        if blocks and (far := [text for text in far if text != brief.needs[0].need.text]):
-            blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
-        return Draft("\n\n".join(blocks))
+            words = "the whole question" if need is whole else f"“{as_text(one_line(need.need.text))}”"
+            if passages:
+                ranked = sorted(passages, key=lambda item: -item.odds)
+                blocks.append(f"*Nearest to {words}, unjudged:*" if parts else EVIDENCE)
+                blocks.append("\n".join(_item(item.source) for item in ranked))
+            elif need is not whole:
+                blocks.append(f"*Nothing near in your library to {words}.*")
+        return Draft("\n\n".join(blocks) if taken else "")
 
 
 def choose_passages(
@@ -241,9 +229,3 @@ def _item(source: Source, sentence: int = 0, *, less: bool = False) -> str:
     how = "less near" if less else "near"
     near_to = f"; {how} to sentence {sentence}" if sentence else f"; {how}" if less else ""
     return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], in “{as_text(section)}”{page}{near_to}"
-
-
-def _quoted(text: str) -> str:
-    """The first words of a statement in quotation marks."""
-    words = one_line(text).replace("“", '"').replace("”", '"').split()
-    return as_text(f"“{' '.join(words[:_LABEL])}{' …' if len(words) > _LABEL else ''}”")

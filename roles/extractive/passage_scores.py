@@ -29,19 +29,27 @@ from .quotable_sentences import Genre, genre_of
 Odds = NDArray[np.float64]
 _MOST_CACHED: Final = 20_000  # vectors, and scores of the cross-encoder
 _SURE: Final = 1e-6
-_LONGEST_NOUN: Final = 60  # characters, with a word before it
+_LONGEST_NOUN: Final = 60  # characters, with two words before it
 _LENGTH: Final = 8  # words added to a sentence's length, so that short ones do not win by being short
 # Weight of a cosine beside the log-odds of the cross-encoder, and the cosine at even odds.
 _PASSAGE: Final = (30.0, 0.70)
 _SENTENCE: Final = (10.0, 0.70)
-# A sentence answers a question better if its whole passage does, if it concludes, and if it counts what is counted.
+# A sentence answers a question better if its whole passage does, if it concludes, and if it has a number asked for.
 _OF_PASSAGE: Final = 0.5
 _CONCLUDES: Final = 1.5
-_COUNTS: Final = 3.0  # twice that if it names what is counted
-_HOW_MANY: Final = re.compile(r"\bhow (?:many|few)\s(\w{1,40})", re.IGNORECASE)
+_COUNTS: Final = 3.0  # and as much for each thing asked for that it names behind a number
+_ASKED: Final = re.compile(
+    r"\b(?:how (?:many|few)|(?P<share>how much|(?:what|which) (?:fraction|proportion|percentage|percent|share|part)s?)"
+    r"(?: of(?: the| all)?)?)\s(?P<noun>\w{1,40})",
+    re.IGNORECASE,
+)
 _COUNT: Final = re.compile(
     r"(?<![\d.])(?:\d{1,9}(?![\d.]|,\d)|\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|"
     r"hundreds?|thousands?|dozens?)\b)(?!-|\s?(?:%|times\b|per\s?cent|fold\b))",
+    re.IGNORECASE,
+)
+_SHARE: Final = re.compile(
+    r"\d\s?(?:%|percent|per cent|times|-?fold)|(?<![\d.])0?\.\d|\b(?:half|thirds?|quarters?|majority|most|twice)\b",
     re.IGNORECASE,
 )
 # Weights of the cosine to a statement, the cosine to the subject, the log-odds of the cross-encoder and the words
@@ -109,8 +117,8 @@ class PassageScores:
         """Log-odds that each sentence answers the question, [n], without its passage."""
         crossed = await self.crossed(question, texts)
         odds = self._beside(crossed, (await self.cosines([question], texts))[:, 0], _SENTENCE)
-        if asked := _HOW_MANY.search(question):
-            odds += [_COUNTS * _count(text, stem(asked[1])) for text in texts]
+        if asked := list(_ASKED.finditer(question)):
+            odds += [_COUNTS * _count(text, asked) for text in texts]
         return odds
 
     def _beside(self, odds: Odds, cosines: Odds, weight: tuple[float, float]) -> Odds:
@@ -171,10 +179,11 @@ class PassageScores:
         return [each + _CONCLUDES * (source.category in concludes) for each, source in zip(odds, sources, strict=True)]
 
 
-def _count(text: str, noun: str) -> int:
-    """1 if a text has a count, 2 if it is one of the noun, which is given by its stem."""
-    after = [text[found.end() : found.end() + _LONGEST_NOUN].split()[:2] for found in _COUNT.finditer(text)]
-    return bool(after) + any(stem(word.strip(",;:.")) == noun for words in after for word in words)
+def _count(text: str, asked: Sequence[re.Match[str]]) -> int:
+    """1 if a text has such a number as is asked for, and 1 more for each noun asked for that stands behind one."""
+    numbers = [found.end() for found in (_SHARE if asked[0]["share"] else _COUNT).finditer(text)]
+    after = {stem(word.strip(",;:.")) for end in numbers for word in text[end : end + _LONGEST_NOUN].split()[:3]}
+    return bool(numbers) + sum(stem(match["noun"]) in after for match in asked)
 
 
 def _of_genre(need: Need, text: str, category: Category) -> float:

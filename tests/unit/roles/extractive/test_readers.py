@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.chunking import Window
@@ -56,3 +57,35 @@ def test_sentences_of_passages_that_are_never_shown_are_not_scored() -> None:
     scores = Given({"passage Soil": -11.0, "passage Smaller": 2.0, "Smaller": 9.0})
     assert read(scores, f"{ELSEWHERE}.", f"{ANSWER}.") == [ANSWER, ELSEWHERE]
     assert scores.scored == [ANSWER]
+
+
+NODES = "The network contains 47,031 nodes of 11 types and 2,250,197 edges of 24 types"
+PAPERS = "The edges were compiled from 10,646 distinct publications by hand"
+SHARE = "Of the known edges 30% were recalled for all types"
+PLAIN = "Nodes and edges of a network can both have types and properties"
+
+
+class AllNear(PassageScores):
+    """Every text is as near as any other."""
+
+    async def crossed(self, query: str, texts: Sequence[str]) -> Any:
+        return np.zeros(len(texts))
+
+    async def cosines(self, queries: Sequence[str], texts: Sequence[str]) -> Any:
+        return np.zeros((len(texts), len(queries)))
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "second"),
+    [
+        ("How many edges does it contain, and of how many types?", NODES, PAPERS),
+        ("How many publications were read?", PAPERS, NODES),
+        ("What fraction of edges were recalled?", SHARE, PAPERS),
+        ("How much of the edges was recalled?", SHARE, PAPERS),
+    ],
+)
+def test_a_question_for_a_number_prefers_sentences_with_numbers_of_what_is_asked_for(
+    question: str, first: str, second: str
+) -> None:
+    odds = asyncio.run(AllNear(WordEmbedding(), Reranker()).sentences(question, [PLAIN, second, first]))
+    assert odds[0] <= odds[1] < odds[2]

@@ -13,6 +13,7 @@ from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
 from citeloom.models.embeddings.bundled_models import Reranker
 from citeloom.roles.extractive.passage_details import blank_details
 from citeloom.roles.extractive.passage_lists import (
+    ELSEWHERE,
     NOTHING_NEAR,
     OF_SUBJECT,
     ExtractiveAnswerer,
@@ -108,11 +109,18 @@ def test_a_passage_names_the_sentence_of_the_paragraph_that_it_is_near_to() -> N
     assert "[E1], in “Results”; near to sentence 2\n" in f"{draft.text}\n"
 
 
-def test_what_no_passage_is_near_to_is_listed_at_the_end() -> None:
-    draft = write("discussion", near(EXPERIMENT.reasoning))
-    assert blocks(draft)[-2] == NOTHING_NEAR
-    assert blocks(draft)[-1].startswith("- “Temperature scaling lowered the calibration error of small networks from")
-    assert "[E" not in draft.text
+def test_a_statement_or_open_question_without_a_near_passage_says_so_beneath_it() -> None:
+    (question,) = EXPERIMENT.paper_concept.open_questions
+    given, far = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="varga2021")
+    almost = replace(far, evidence=replace(far.evidence, llm_score=0.24))
+    needs = (
+        near(EXPERIMENT.reasoning, given),
+        *(replace(near(text, almost), need=Need(text, text, ("q",))) for text in (question, EXPERIMENT.summary)),
+    )
+    draft = write("discussion", *needs, sources=(given, almost))
+    for statement in (f"**Summary.** {EXPERIMENT.summary}", f"**Open question.** {question}"):
+        assert blocks(draft)[blocks(draft).index(statement) + 1] == NOTHING_NEAR, statement
+    assert draft.text.count(NOTHING_NEAR) == 2
 
 
 def test_a_passage_that_only_adds_a_paper_is_called_less_near() -> None:
@@ -134,48 +142,38 @@ def test_at_most_three_passages_of_two_per_paper_are_listed_for_a_statement() ->
 
 def test_a_passage_stands_once_under_the_statement_that_it_is_nearest_to() -> None:
     given = source(1, FITTING, key="varga2021")
-    placed, _ = place_passages([NearPassage("N1", given, 1.0), NearPassage("N2", given, 3.0)], {"N1", "N2"}, "")
-    assert list(placed) == ["N2"]
+    placed = place_passages([NearPassage("N1", given, 1.0), NearPassage("N2", given, 3.0)], {"N1", "N2"}, "")
+    assert [(need, item.elsewhere) for need, items in placed.items() for item in items] == [("N2", False), ("N1", True)]
     again = source(2, FITTING, key="varga2021")
-    placed, _ = place_passages([NearPassage("N1", given, 3.0), NearPassage("N2", again, 1.0)], {"N1", "N2"}, "")
+    placed = place_passages([NearPassage("N1", given, 3.0), NearPassage("N2", again, -1.0)], {"N1", "N2"}, "")
     assert list(placed) == ["N1"]
 
 
-def test_what_an_earlier_section_of_the_paper_says_is_not_repeated() -> None:
+def test_what_an_earlier_section_of_the_paper_lists_is_not_repeated() -> None:
     before, fresh = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="lind2022")
     near = [NearPassage("N1", before, 3.5), NearPassage("N1", fresh, 2.5)]
-    placed, again = place_passages(near, {"N1"}, "")
-    assert ([item.source for item in placed["N1"]], again) == ([before, fresh], [])
-    placed, again = place_passages(near, {"N1"}, "It was so [E1].")
-    assert ([item.source for item in placed["N1"]], [item.source for item in again]) == ([fresh], [before])
+    assert [item.source for item in place_passages(near, {"N1"}, "")["N1"]] == [before, fresh]
+    placed = place_passages(near, {"N1"}, "It was so [E1].")
+    assert [(item.source, item.elsewhere) for item in placed["N1"]] == [(fresh, False), (before, True)]
 
 
-def test_a_later_section_names_what_is_listed_and_what_nothing_is_near_to_once() -> None:
+def test_a_later_section_refers_to_what_is_listed_in_an_earlier_one() -> None:
     given = source(1, FITTING, key="varga2021")
     first = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
-    needs = (
-        near(EXPERIMENT.reasoning, given),
-        replace(near(EXPERIMENT.summary), need=Need("N2", EXPERIMENT.summary, ("q",))),
-    )
-    second = write("conclusion", *needs, sources=(given,), earlier=(EarlierSection("discussion", first.text),))
-    assert "*Listed in the Discussion, and near to the conclusion too:* [E1]" in second.text
-    assert FITTING not in second.text
-    both = (EarlierSection("discussion", first.text), EarlierSection("conclusion", second.text))
-    third = write("abstract", *needs, sources=(given,), earlier=both)
-    assert NOTHING_NEAR in second.text and NOTHING_NEAR not in third.text
-    assert third.text.count("[E1]") <= 1 and "Listed in the Conclusion" not in third.text
+    earlier = (EarlierSection("discussion", first.text),)
+    second = write("conclusion", near(EXPERIMENT.summary, given), sources=(given,), earlier=earlier)
+    assert f"{ELSEWHERE} [E1]" in blocks(second)
+    assert FITTING not in second.text and NOTHING_NEAR not in second.text
 
 
-def test_a_statement_whose_passages_stand_elsewhere_is_not_said_to_have_nothing_near() -> None:
+def test_a_statement_whose_passages_stand_under_another_refers_to_them() -> None:
     given = source(1, FITTING, key="varga2021")
     needs = (
         near(EXPERIMENT.reasoning, given),
         replace(near(EXPERIMENT.summary, given), need=Need("N2", EXPERIMENT.summary, ("q",))),
     )
     alone = write("discussion", *needs, sources=(given,))
-    assert alone.text.count("[E1]") == 1 and NOTHING_NEAR not in alone.text
-    earlier = (EarlierSection("methods", f"{FITTING} [E1]"),)
-    assert NOTHING_NEAR not in write("discussion", *needs, sources=(given,), earlier=earlier).text
+    assert f"{ELSEWHERE} [E1]" in blocks(alone) and alone.text.count(FITTING) == 1 and NOTHING_NEAR not in alone.text
 
 
 def test_a_paper_that_a_statement_names_has_its_passage_listed() -> None:
@@ -195,7 +193,7 @@ def test_a_section_with_few_papers_lists_the_best_passages_of_others_for_whateve
     given = [source(number, f"{FITTING} {number}", key=key) for number, key in enumerate(keys, 1)]
     near = [NearPassage("N1", given[0], 2.0), NearPassage("N1", given[4], -1.0)]
     near += [NearPassage("N2", item, 0.5 - 0.1 * place) for place, item in enumerate(given)]
-    placed, _ = place_passages(near, {"N1"}, "")
+    placed = place_passages(near, {"N1"}, "")
     assert [item.source.paper.key for item in placed["N2"]] == keys[1:4] and placed["N1"][0].source == given[0]
 
 
@@ -281,8 +279,8 @@ def answer(*needs: NeedCoverage, sources: tuple[Source, ...] = ()) -> str:
 def test_a_question_gets_its_passages_by_need_and_no_log_of_searches() -> None:
     given = source(1, FITTING, key="varga2021")
     text = answer(near("whole"), near("Does scaling lower the error", given), near("at what cost"), sources=(given,))
-    assert "Passages near to “Does scaling lower the error”, nearest first, not judged" in text and "[E1]" in text
-    assert f"{NOTHING_NEAR}\n\n- “at what cost”" in text and "Searched" not in text
+    assert "*Nearest to “Does scaling lower the error”, unjudged:*" in text and "[E1]" in text
+    assert "*Nothing near in your library to “at what cost”.*" in text and "Searched" not in text
 
 
 def test_a_question_without_parts_gets_three_passages_of_the_paper_that_is_about_it() -> None:
