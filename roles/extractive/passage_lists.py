@@ -18,7 +18,7 @@ from ...plurals import counted
 from ...text.sentences import sentence_spans
 from ...text.words import one_line
 from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, NeedCoverage, SectionBrief, Source
-from .passage_scores import CITED, PassageScores
+from .passage_scores import CITED, PassageScores, topic_of
 from .section_outlines import outline, used_and_left_out
 from .statement_needs import is_cited
 
@@ -27,10 +27,11 @@ _OF_A_QUESTION: Final = 8  # that has no parts
 _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.25  # score taken off per earlier passage of the same paper in an answer,
 _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
-_NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
-_FAINT: Final = -2.5  # and from which it may add a paper to a section that has few
+_NEAR: Final = 0.8  # log-odds from which a passage is listed under a statement
+_OF_SUBJECT: Final = 1.5  # and how near to the subject it has to be to add a paper to a section that has few
 _PAPERS: Final = 4  # in a section; fewer are noted
 # No more than five words, so that a paper does not say a sentence again under every statement.
+SUBJECT: Final = ""  # in place of the id of a need
 OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
 EVIDENCE: Final = "*Nearest in your library, unjudged:*"
 ELSEWHERE: Final = "*Near too, listed elsewhere:*"
@@ -81,15 +82,14 @@ class ExtractiveWriter(_Repairless):
         needs = {item.need.text: item.need for item in brief.needs}
         stated = {needs[item.about].id for item in paragraphs if item.about in needs}
         said = "\n".join(section.text for section in brief.earlier or ())
-        placed = place_passages(await self._near(brief, stated), stated, said)
+        placed = place_passages(await self._near(brief, stated), said)
         papers = {item.source.paper.key for items in placed.values() for item in items}
         blocks: list[str] = []
         for paragraph in paragraphs:
             blocks.append(paragraph.text)
             if need := needs.pop(paragraph.about, None):
                 blocks += await self._listed(placed.pop(need.id, []), EVIDENCE, need.text) or [NOTHING_NEAR]
-        beside = sorted((item for items in placed.values() for item in items), key=lambda item: -item.odds)
-        blocks += await self._listed(beside, OF_SUBJECT)
+        blocks += await self._listed(placed.pop(SUBJECT, []), OF_SUBJECT)
         notes = used_and_left_out(brief.kind, brief.experiment)
         if len(papers) < _PAPERS:
             found = counted(len(papers), "paper") if papers else "no paper"
@@ -97,18 +97,20 @@ class ExtractiveWriter(_Repairless):
         return Draft("\n\n".join(blocks), notes=tuple(notes))
 
     async def _near(self, brief: SectionBrief, stated: Set[str]) -> list[NearPassage]:
-        """Each passage with each need that it was found for; procedures only count under a statement on methods."""
-        concept = brief.experiment.paper_concept
-        asked = [
-            (item.need if item.need.id in stated else replace(item.need, asks="finding"), sources)
-            for item in brief.needs
-            if (sources := _sources_of(item, brief.sources))
-        ]
-        odds = await self._scores.near_statements(asked, f"{concept.title}. {concept.description}")
-        return [
-            NearPassage(need.id, source, float(each) + CITED * is_cited(source.paper, need.text))
-            for (need, sources), of_need in zip(asked, odds, strict=True)
-            for source, each in zip(sources, of_need, strict=True)
+        """Each passage with each stated need, and with the subject of the paper."""
+        concept, topic = brief.experiment.paper_concept, topic_of(item.need for item in brief.needs)
+        quoted = [(source.evidence.quote, source.category) for source in brief.sources]
+        odds = {
+            item.need: await self._scores.statements(item.need, topic, quoted, crossed=True) for item in brief.needs
+        }
+        papers = [f"{source.paper.title}. {source.paper.abstract or ''}" for source in brief.sources]
+        of_subject = await self._scores.subject(f"{concept.title}. {concept.description}", papers, list(odds.values()))
+        near = [NearPassage(SUBJECT, *each) for each in zip(brief.sources, of_subject, strict=True)]
+        return near + [
+            NearPassage(need.id, source, each + CITED * is_cited(source.paper, need.text))
+            for need, of_need in odds.items()
+            if need.id in stated
+            for source, each in zip(brief.sources, of_need, strict=True)
         ]
 
     async def _listed(self, passages: Sequence[NearPassage], heading: str, statement: str = "") -> list[str]:
@@ -118,18 +120,17 @@ class ExtractiveWriter(_Repairless):
         several = len(sentences) > 1 and here
         quotes = [item.source.evidence.quote for item in here]
         nearest = (await self._scores.cosines(sentences, quotes)).argmax(1) + 1 if several else [0] * len(here)
-        lines = [_item(item.source, place, less=item.odds < _NEAR) for item, place in zip(here, nearest, strict=True)]
+        lines = [_item(item.source, place) for item, place in zip(here, nearest, strict=True)]
         elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
         return [heading, "\n".join(lines)] * bool(here) + [f"{ELSEWHERE} {elsewhere}"] * bool(elsewhere)
 
 
-def place_passages(near: Sequence[NearPassage], stated: Set[str], earlier: str) -> dict[str, list[NearPassage]]:
-    """The passages to list by need, nearest first.
+def place_passages(near: Sequence[NearPassage], earlier: str) -> dict[str, list[NearPassage]]:
+    """The passages to list by need, nearest first; `earlier` is the text of earlier sections of the paper.
 
-    `stated` are the needs with a paragraph in the section, `earlier` the text of earlier sections. Each passage is
-    listed once, where it is nearest; further ones of a need have to be nearer the more of their paper is listed. While
-    a section has few papers, the best passages of other papers are added, for whatever need they were found. A
-    statement whose near passages are all listed elsewhere refers to them.
+    Each passage is listed once, where it is nearest; further ones of a statement have to be nearer the more of their
+    paper is listed. While a section has few papers, those nearest to the subject are added. A statement whose near
+    passages are all listed elsewhere refers to them.
     """
     placed: dict[str, list[NearPassage]] = {}
     papers: Counter[str] = Counter()
@@ -138,22 +139,28 @@ def place_passages(near: Sequence[NearPassage], stated: Set[str], earlier: str) 
     def take(item: NearPassage) -> None:
         key, here = item.source.paper.key, placed.setdefault(item.need, [])
         of_paper = sum(other.source.paper.key == key for other in here)
-        if item.words not in listed and len(here) < _OF_A_NEED and of_paper < _OF_A_PAPER:
+        if (
+            item.words not in listed
+            and len(here) < (_PAPERS if item.need == SUBJECT else _OF_A_NEED)
+            and of_paper < _OF_A_PAPER
+        ):
             here.append(replace(item, elsewhere=item.marker in earlier))
             papers[key] += 1
             listed.add(item.words)
 
     ranked = sorted(near, key=lambda item: -item.odds)
-    for item in ranked:
+    of_statements = [item for item in ranked if item.need != SUBJECT and item.odds >= _NEAR]
+    for item in of_statements:
         least = _NEAR + _USED_IN_SECTION * papers[item.source.paper.key] * bool(placed.get(item.need))
-        if item.need in stated and item.marker not in earlier and item.odds >= least:
+        if item.marker not in earlier and item.odds >= least:
             take(item)
     for item in ranked:
-        if len(papers) < _PAPERS and item.source.paper.key not in papers and item.odds >= _FAINT:
+        few = len(papers) < _PAPERS and item.source.paper.key not in papers
+        if item.need == SUBJECT and few and item.odds >= _OF_SUBJECT:
             take(item)
-    without = {need for need in stated if not placed.get(need)}
-    for item in ranked:
-        if item.need in without and item.odds >= _NEAR and len(here := placed.setdefault(item.need, [])) < _OF_A_NEED:
+    for item in of_statements:
+        here = placed.setdefault(item.need, [])
+        if len(here) < _OF_A_NEED and all(other.elsewhere for other in here):
             here.append(replace(item, elsewhere=True))
     return placed
 
@@ -221,11 +228,10 @@ def _sources_of(need: NeedCoverage, sources: Sequence[Source]) -> list[Source]:
     return [known[name] for name in need.evidence if name in known]
 
 
-def _item(source: Source, sentence: int = 0, *, less: bool = False) -> str:
+def _item(source: Source, sentence: int = 0) -> str:
     """A passage as a list item: quote, marker, place, the number of the statement's sentence that it is near to."""
     evidence = source.evidence
     page = "" if evidence.page is None else f", page {evidence.page}"
     section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
-    how = "less near" if less else "near"
-    near_to = f"; {how} to sentence {sentence}" if sentence else f"; {how}" if less else ""
+    near_to = f"; near to sentence {sentence}" if sentence else ""
     return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], in “{as_text(section)}”{page}{near_to}"

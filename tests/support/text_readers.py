@@ -302,7 +302,10 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "foreign_language": words.foreign_language,
     "is_remark": rewriter.is_remark,
     "rank_by_words": lambda text: passage_scores.rank_by_words([text], [text]),
-    "count_of": lambda text: passage_scores._count(text, "seed"),
+    "count_of": lambda text: passage_scores._count(
+        text, list(passage_scores._ASKED.finditer(f"how many seeds? {text}"))
+    ),
+    "share_of": lambda text: passage_scores._count(text, list(passage_scores._ASKED.finditer("how much of a seed"))),
     "plain_wording": words.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
     "opening_category": pdf_headings.opening_category,
