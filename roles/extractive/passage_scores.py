@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Final
@@ -18,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...documents import Category
+from ...documents import Category, Paper
 from ...models.embeddings.bundled_models import EMBEDDER, Reranker, load_tokenizer
 from ...models.embeddings.protocol import EmbeddingModel, Vector
 from ...text.words import is_latin, is_stop, one_line, split_words, stem
@@ -62,7 +63,11 @@ _MORE_WEIGHT: Final = 8.0  # added to that of a sentence, so that short ones do 
 _CROSS: Final = (0.1, -5.0)  # and the log-odds that add nothing
 _HOPELESS: Final = -2.5  # without the cross-encoder
 _LEAST, _RAREST = 0.3, 5.5  # weights of words
-_PAPER: Final = 6.0  # of the cosine of a paper's title and abstract to the subject
+# Of the subject: the log-odds for a need from which on a sentence supports its paper, the weight of the cosine of the
+# paper's abstract, and that of the mean log-odds for its nearest needs, by which a sentence of the paper is chosen.
+_SUPPORTS: Final = -1.0
+_ABSTRACT: Final = 6.0
+_AMONG, _NEEDS = 0.1, 3
 CITED: Final = 8.0  # added for a passage of a paper that the statement names
 _OF_GENRE: Final[Mapping[Genre, float]] = {"outcome": 0.0, "other": 0.0, "procedure": -0.6, "announcement": -4.0}
 
@@ -149,10 +154,20 @@ class PassageScores:
             odds[place] += _CROSS[0] * (read - _CROSS[1])
         return odds
 
-    async def subject(self, about: str, papers: Sequence[str], of_needs: Sequence[Odds]) -> Odds:
-        """How near sentences are to the subject of a paper, [n]: to all its needs, and their own papers' abstracts."""
-        nearest = (await self.cosines([about], papers))[:, 0]
-        return sum(of_needs, start=np.zeros(len(papers))) / max(1, len(of_needs)) + _PAPER * nearest
+    async def subject(self, about: str, papers: Sequence[Paper], of_needs: Sequence[Odds]) -> Odds:
+        """How near sentences of papers are to the subject of an experiment, [n].
+
+        A paper is near by how many of its sentences are near to a need, and by its abstract; of its sentences that is
+        nearest which is near to several needs.
+        """
+        sorted_odds = np.sort(np.array(of_needs).reshape(-1, len(papers)), axis=0)
+        support: Counter[str] = Counter()
+        for paper, best in zip(papers, sorted_odds.max(axis=0, initial=-9), strict=True):
+            support[paper.key] += max(0.0, best - _SUPPORTS)
+        abouts = await self.cosines([about], [f"{paper.title}. {paper.abstract or ''}" for paper in papers])
+        of_paper = np.log1p([support[paper.key] for paper in papers]) + _ABSTRACT * abouts[:, 0]
+        odds: Odds = of_paper + _AMONG * sorted_odds[-_NEEDS:].mean(axis=0)
+        return odds
 
     async def answers(self, question: str, sources: Sequence[Source]) -> list[float]:
         """How near the quotes of sources are to a question, by their words and their passages, [n]."""
