@@ -8,7 +8,7 @@ from typing import Final
 from ...documents import Chunk
 from ...documents.chunking import Window
 from ...models.concurrency import gather_all
-from ...text.words import one_line
+from ...text.words import is_latin, one_line
 from ..protocols import Need, PassageFinding, Purpose
 from .passage_scores import CITED, EVEN, PassageScores, as_score, rank_by_words, topic_of
 from .quotable_sentences import QuotablePassage, quotable_passages
@@ -67,7 +67,7 @@ class QuestionReader:
 
     async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
         needs = purpose.named(window.needs) or purpose.needs[:1]
-        if not self._scores.can_judge(purpose.text):
+        if not is_latin(purpose.text):  # the cross-encoder reads English only
             passages = _compared(needs[0], chunk) if self._scores.multilingual else []
             cosines = await self._scores.cosines([needs[0].text], [passage.text for passage in passages])
             nearest = [passages[int(cosines.argmax())]] if passages else []

@@ -69,7 +69,7 @@ _SUPPORTS: Final = -1.0
 _ABSTRACT: Final = 6.0
 _AMONG, _NEEDS = 0.1, 3
 CITED: Final = 8.0  # added for a passage of a paper that the statement names
-_OF_GENRE: Final[Mapping[Genre, float]] = {"outcome": 0.0, "other": 0.0, "procedure": -0.6, "announcement": -4.0}
+_OF_GENRE: Final[Mapping[Genre, float]] = {"other": 0.0, "procedure": -0.6, "announcement": -4.0}
 
 
 class PassageScores:
@@ -81,10 +81,6 @@ class PassageScores:
         self._bundled = embedding.name.endswith(EMBEDDER.name)
         self._vectors: dict[str, Vector] = {}
         self._crossed: dict[tuple[str, str], float] = {}
-
-    def can_judge(self, question: str) -> bool:
-        """True when the models know the question's script; the bundled ones read English only."""
-        return is_latin(question)
 
     @property
     def multilingual(self) -> bool:
@@ -145,7 +141,7 @@ class PassageScores:
         weights = [_weights(text) for text in texts]
         shared = np.array([_sum(of, stated) for of in weights])
         topical = np.array([_sum(of, topic) / (_sum(of, of.keys()) + _MORE_WEIGHT) for of in weights])
-        genres = [_of_genre(need, text, category) for text, category in passages]
+        genres = [_of_genre(need, text, category) for text, (_, category) in zip(texts, passages, strict=True)]
         odds: Odds = (
             _AT_ZERO + _COSINE * cosines.max(axis=1, initial=0) + _SHARED * shared + _TOPICAL * topical + genres
         )
@@ -160,9 +156,11 @@ class PassageScores:
         A paper is near by how many of its sentences are near to a need, and by its abstract; of its sentences that is
         nearest which is near to several needs.
         """
-        sorted_odds = np.sort(np.array(of_needs).reshape(-1, len(papers)), axis=0)
+        if not papers:
+            return np.zeros(0)
+        sorted_odds = np.sort(np.array(of_needs), axis=0)
         support: Counter[str] = Counter()
-        for paper, best in zip(papers, sorted_odds.max(axis=0, initial=-9), strict=True):
+        for paper, best in zip(papers, sorted_odds[-1], strict=True):
             support[paper.key] += max(0.0, best - _SUPPORTS)
         abouts = await self.cosines([about], [f"{paper.title}. {paper.abstract or ''}" for paper in papers])
         of_paper = np.log1p([support[paper.key] for paper in papers]) + _ABSTRACT * abouts[:, 0]
@@ -171,7 +169,7 @@ class PassageScores:
 
     async def answers(self, question: str, sources: Sequence[Source]) -> list[float]:
         """How near the quotes of sources are to a question, by their words and their passages, [n]."""
-        if not sources or not self.can_judge(question):
+        if not sources or not is_latin(question):
             return [source.evidence.llm_score for source in sources]
         odds = await self.sentences(question, [source.evidence.quote for source in sources])
         odds += _OF_PASSAGE * await self.crossed(question, [source.text for source in sources])
@@ -187,15 +185,13 @@ def _count(text: str, asked: Sequence[re.Match[str]]) -> int:
 
 
 def _of_genre(need: Need, text: str, category: Category) -> float:
-    """What the genre of a sentence adds to its nearness.
+    """What authors announce or define is no evidence, and what they did less than what they report.
 
-    What a sentence reports weighs more than what its authors did, unless the statement is on methods; what they
-    announce or define is no evidence.
+    Numbers in a section on methods are settings, not results.
     """
-    line = one_line(text)
-    genre = genre_of(line)
-    if category is Category.METHOD and genre != "announcement" and any(map(str.isdigit, line)):
-        genre = "procedure"  # numbers in a section on methods are settings, not results
+    genre = genre_of(text)
+    if category is Category.METHOD and genre == "other" and any(map(str.isdigit, text)):
+        genre = "procedure"
     return 0.0 if genre == "procedure" and need.asks == "method" else _OF_GENRE[genre]
 
 
@@ -214,7 +210,7 @@ def _weights(text: str) -> Mapping[str, float]:
 def _rarity(word: str) -> float:
     """How rare a word is, as a logarithm: the tokenizer's vocabulary is in order of frequency."""
     ids = load_tokenizer(EMBEDDER).encode(word, add_special_tokens=False).ids
-    return _RAREST if len(ids) > 1 else min(_RAREST, max(_LEAST, 0.8 + 1.6 * math.log(max(ids[0], 1) / 2000)))
+    return _RAREST if len(ids) != 1 else min(_RAREST, max(_LEAST, 0.8 + 1.6 * math.log(max(ids[0], 1) / 2000)))
 
 
 def _sum(weights: Mapping[str, float], words: Set[str]) -> float:

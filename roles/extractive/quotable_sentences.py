@@ -136,20 +136,15 @@ _REPORTS: Final = (
     r"afford(?:s|ed|ing)|led to|leads? to"
 )
 _REPORT: Final = re.compile(rf"(?<!to )\b(?:{_REPORTS})\b")
-_OUTCOME: Final = re.compile(
-    rf"(?<!to )\b(?:{_REPORTS}|indicat(?:e|es|ed)|correlat\w+|associated|significant(?:ly)?|consistent with|more|less|than|fail(?:s|ed)?|"
-    r"cannot|bias(?:es|ed)?|limit(?:s|ed|ation|ations)|lead|leads|depends?|robust|accurate(?:ly)?|differ(?:s|ed)?|only)\b"
-)
-Genre = Literal["announcement", "procedure", "outcome", "other"]
+Genre = Literal["announcement", "procedure", "other"]
 
 
 def genre_of(sentence: str) -> Genre:
-    """What a sentence does in its paper: announces or defines something, says what was done, or reports an outcome."""
+    """What a sentence does in its paper: announces or defines something, says what was done, or something else."""
     if _ANNOUNCES.search(sentence):
         return "announcement"
-    if _AIMED.search(sentence) or (_PROCEDURE.search(sentence) and not _REPORT.search(sentence)):
-        return "procedure"
-    return "outcome" if _OUTCOME.search(sentence) else "other"
+    done = _AIMED.search(sentence) or (_PROCEDURE.search(sentence) and not _REPORT.search(sentence))
+    return "procedure" if done else "other"
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,6 @@ from citeloom.roles.chat.prompt_format import present_experiment
 from citeloom.roles.extractive import (
     follow_ups as rewriter,
     passage_details,
-    passage_lists as writer,
     passage_scores,
     quotable_sentences,
     section_outlines,
@@ -344,7 +343,6 @@ MODELS: Final[Mapping[str, Reader]] = {
     "outline": lambda text: [section_outlines.outline(kind, experiment(text)) for kind in ("results", "discussion")],
     "metrics_table": lambda text: metrics_table.metrics_table({text: {text: text}, "a": text}),
     "without_details": passage_details.blank_details,
-    "_quoted, of a statement": writer._quoted,
     "queries_for": needs.queries_for,
     "subject_of": lambda text: question_subject.find_subject(text[:QUESTION]),
     "subject_words": lambda text: question_subject.subject_words(text[:QUESTION]),

@@ -64,15 +64,15 @@ GENRES: list[tuple[Genre, str]] = [
     ("procedure", "The map allows us to compare both towns to determine if the level of traffic relates to income"),
     ("procedure", "We trained a baseline model on the labels of the experts and then sampled from the rest"),
     ("procedure", "Temperatures were fitted on wrist windows of the calibration persons of each rotation"),
-    ("outcome", "We trained two models and found that the larger one was less accurate on unseen sites"),
-    ("outcome", "Random rotation raised accuracy in the untrained pocket position from 0.571 to 0.688"),
-    ("outcome", "Methods that were tuned on one site cannot be expected to work on another without labels"),
+    ("other", "We trained two models and found that the larger one was less accurate on unseen sites"),
+    ("other", "Random rotation raised accuracy in the untrained pocket position from 0.571 to 0.688"),
+    ("other", "Methods that were tuned on one site cannot be expected to work on another without labels"),
     ("other", "Soil moisture probes are buried in heavy clay at two depths in every second field"),
 ]
 
 
 @pytest.mark.parametrize(("genre", "sentence"), GENRES)
-def test_aims_definitions_and_procedures_are_told_from_outcomes(genre: Genre, sentence: str) -> None:
+def test_aims_definitions_and_procedures_are_told_from_the_rest(genre: Genre, sentence: str) -> None:
     assert genre_of(sentence) == genre
 
 

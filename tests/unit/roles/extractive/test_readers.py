@@ -13,7 +13,7 @@ from citeloom.documents import Category, Chunk, Paper
 from citeloom.documents.chunking import Window
 from citeloom.models.embeddings.bundled_models import Reranker
 from citeloom.roles.extractive.extractive_readers import QuestionReader
-from citeloom.roles.extractive.passage_scores import PassageScores
+from citeloom.roles.extractive.passage_scores import PassageScores, topic_of
 from citeloom.roles.protocols import Need, Purpose
 from tests.support.word_embedding import WordEmbedding
 
@@ -89,3 +89,24 @@ def test_a_question_for_a_number_prefers_sentences_with_numbers_of_what_is_asked
 ) -> None:
     odds = asyncio.run(AllNear(WordEmbedding(), Reranker()).sentences(question, [PLAIN, second, first]))
     assert odds[0] <= odds[1] < odds[2]
+
+
+def test_a_sentence_on_the_experiment_is_nearer_than_one_that_shares_words_with_two_meanings() -> None:
+    need = Need("N1", "A penalty on coefficients selects few genes.", ("A penalty on coefficients selects few genes.",))
+    on_it = "The penalty sets coefficients of most genes to zero"
+    other = "The referee gave a penalty in the last minute of the match"
+    given = [(other, Category.OTHER), (on_it, Category.OTHER)]
+    scores = AllNear(WordEmbedding(), Reranker())
+    far, near = asyncio.run(scores.statements(need, topic_of([need]), given, crossed=True))
+    assert far < near
+    (announced,) = asyncio.run(scores.statements(need, topic_of([need]), [("We study the penalty", Category.OTHER)]))
+    assert announced < far
+
+
+def test_a_paper_with_more_sentences_near_to_the_statements_is_nearer_to_the_subject() -> None:
+    papers = [Paper(key, "A title", (), 2020) for key in ("a", "b", "b")]
+    of_needs = [np.array([2.0, 1.0, 1.5]), np.array([-9.0, -3.0, 0.0])]
+    scores = AllNear(WordEmbedding(), Reranker())
+    alone, second, best = asyncio.run(scores.subject("It", papers, of_needs))
+    assert alone < second < best
+    assert list(asyncio.run(scores.subject("It", [], [np.zeros(0)]))) == []

@@ -194,7 +194,7 @@ def test_a_section_with_few_papers_lists_those_nearest_to_the_subject_that_are_n
     keys = ["varga2021", "lind2022", "okafor2022", "tanaka2023", "moreau2025"]
     given = [source(number, f"{FITTING} {number}", key=key) for number, key in enumerate(keys, 1)]
     near = [NearPassage("N1", given[0], 2.0), NearPassage("N1", given[4], -1.0)]
-    near += [NearPassage(SUBJECT, item, 3 - 0.1 * place) for place, item in enumerate(given)]
+    near += [NearPassage(SUBJECT, item, 5 - 0.1 * place) for place, item in enumerate(given)]
     placed = place_passages(near, "")
     assert [item.source.paper.key for item in placed[SUBJECT]] == keys[1:4] and placed["N1"][0].source == given[0]
     assert list(place_passages([replace(item, odds=item.odds - 2) for item in near], "")) == []
