@@ -1,4 +1,4 @@
-"""The draft with 25 planted faults of `tests/unit/cases`, checked against the sample papers: `python -m bench.faulty_draft`.
+"""The draft with 25 planted faults of `tests/unit/cases` against the sample papers: `python -m bench.faulty_draft`.
 
 A fault is found when its sentence breaks one of the rules, or has one of the labels, that a reader would name for it;
 any other remark on a sentence, apart from notes, is a false alarm. Without a chat model the faults that only a judge
@@ -30,7 +30,7 @@ class DraftScore:
     false: list[str]
 
 
-def score_draft(library: Any, settings_have_model: bool = False) -> DraftScore:
+def score_draft(library: Any, *, judged: bool = False) -> DraftScore:
     """Check the draft against a library that holds the sample papers."""
     faults = json.loads((CASES / "faulty_draft.json").read_text(encoding="utf-8"))["faults"]
     checked = check_text(library, CASES / "faulty_draft.md", bib=SAMPLES / "library.bib")
@@ -49,7 +49,7 @@ def score_draft(library: Any, settings_have_model: bool = False) -> DraftScore:
             score.false.extend(f"{rule}: {sentence['claim']}" for rule in loud)
         elif set(said) & set(here["as"]):
             score.found.append(here["id"])
-        elif here["judged"] and not settings_have_model:
+        elif here["judged"] and not judged:
             score.left_to_judge.append(here["id"])
         else:
             score.missed.append(f"{here['id']} {loud or ''}".strip())
