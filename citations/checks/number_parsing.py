@@ -327,7 +327,7 @@ def given_numbers(text: str) -> list[Number]:
 
 
 def pointed_thousands(text: str, number: Number) -> Number | None:
-    """The number if its point separates thousands ("40.000 people"); None if it hardly does."""
+    """The number if its point separates thousands ("40.000 people"); None if that is unlikely."""
     pointed = _POINTED_THOUSANDS.fullmatch(text, number.start, number.end)
     return replace(number, value=number.value * 1000, unit=Decimal(1)) if pointed else None
 
