@@ -270,15 +270,6 @@ VerdictLabel = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk that retrieval proposes for a query, with its true cosine similarity (0-1)."""
-
-    chunk: Chunk
-    paper: Paper
-    vector_score: float
-
-
-@dataclass(frozen=True, slots=True)
 class PassageFinding:
     """A statement that a passage makes for a need, and the words that carry it.
 
@@ -439,13 +430,13 @@ class EvidenceReader(Protocol):
         """The relevant findings, best first; empty if there are none. `Findings` if some chunks were unreadable."""
 
 
-class Planner(Protocol[BriefT]):
+class Planner(Protocol):
     """Decides what to search for next, for a section or for a question with thin evidence."""
 
-    def open(self, brief: BriefT) -> list[BaseMessage]:
+    def open(self, brief: Brief) -> list[BaseMessage]:
         """The messages that every later turn starts with, verbatim."""
 
-    async def plan(self, messages: Sequence[BaseMessage], brief: BriefT) -> AIMessage:
+    async def plan(self, messages: Sequence[BaseMessage]) -> AIMessage:
         """The next turn: a message with tool calls, or one without when the evidence is sufficient."""
 
 
@@ -467,8 +458,6 @@ class Writer(Protocol[BriefT]):
         """The replacement of each sentence: new text, "" to remove it, None to leave it unchanged."""
 
 
-SearchPlanner = Planner[SectionBrief]
-AnswerPlanner = Planner[AnswerBrief]
 SectionWriter = Writer[SectionBrief]
 AnswerWriter = Writer[AnswerBrief]
 

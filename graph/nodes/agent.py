@@ -60,11 +60,12 @@ _MAX_FRUITLESS = 3  # fruitless searches for a question, after which the library
 
 async def agent(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
     """One turn of the planner; its opening messages are kept in the state, so that they never change."""
-    roles = await session.roles(runtime)
+    planner = (await session.roles(runtime)).planner
+    assert planner is not None  # without a chat model nothing leads here
     brief, warnings = await brief_of(state, session)
     known: list[BaseMessage] = list(state.get("messages", []))
-    opening = [] if known else roles.planner_for(brief).open(brief)
-    answer = await roles.planner_for(brief).plan(await _with_texts([*opening, *known], session), brief)
+    opening = [] if known else planner.open(brief)
+    answer = await planner.plan(await _with_texts([*opening, *known], session))
     asked = len(answer.tool_calls) + len(answer.invalid_tool_calls)
     said = f"searching further: {counted(asked, 'request')}" if asked else "no further search needed"
     runtime.stream_writer(progress("planning", said))
@@ -119,7 +120,7 @@ def _reminder(state: RunState, session: Session, used: int) -> str:
     """The one-time reminder for a planner that stops before every need is met or has been searched for twice."""
     reminded = sum(isinstance(message, HumanMessage) for message in state["messages"]) > 1
     left = [item for item in own_coverage(state) if item.status == "open"]
-    if reminded or not left or "agent" in session.extractive or used >= session.settings.max_search_iterations:
+    if reminded or not left or used >= session.settings.max_search_iterations:
         return ""
     listed = "\n".join(f"{item.need.id}: {item.need.text}" for item in left)
     return session.prompts["planner_reminder"].render(needs=fence(listed, "needs"))
@@ -229,7 +230,7 @@ async def _search(
     roles = await session.roles(runtime)
     purpose = await asyncio.to_thread(purpose_of, state)
     question = cast(ResearchState, state).get("question", "")
-    reader = roles.answering.reader if question else roles.reader
+    reader = roles.answer_reader if question else roles.reader
     limits = await search_limits(session, runtime, section=not question)
     wanted = []
     for request in requests:  # for its need with the planner's query, else for the query itself

@@ -108,7 +108,7 @@ async def condense_follow_up(
     """Complete the question from earlier turns; emits the completed question if it differs."""
     roles = await session.roles(runtime)
     earlier = [Turn(turn["question"], turn["answer"], turn.get("asked", "")) for turn in past]
-    question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
+    question = plain_question(await roles.rewriter.rewrite(asked, earlier))
     if question != asked:
         runtime.stream_writer(progress("rewritten", f"understood as: {question}"))
     return question
@@ -178,7 +178,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     unless it was disabled.
     """
     roles = await session.roles(runtime)
-    reader = roles.answering.reader
+    reader = roles.answer_reader
     usual = await search_limits(session, runtime, section=False)
     purpose, limits = purpose_of(state), _limits(state, usual, session)
     windows = await asyncio.to_thread(windows_from, state["found"], session.library)
