@@ -177,7 +177,7 @@ async def ask(question: str, bench: RecordingBench, *, single_shot: bool = False
 
 def proposed_in(values: Mapping[str, Any]) -> list[str]:
     """Ids of the chunks that the run's first search selected for reading; everything the agent finds is read."""
-    return [identifier for window in values["found"] for identifier in window["chunks"]]
+    return list(values["found"])
 
 
 def shown_to_reader(purpose: Purpose, windows: Sequence[Window]) -> list[Passage]:
