@@ -33,8 +33,7 @@ Edges = Mapping[str, str | Callable[..., str] | tuple[Callable[..., str], dict[H
 
 # Each node has one way out: a node, a function that chooses one, or such a function with the nodes of its answers.
 _FROM_AGENT_TO_CHECK: Final[Edges] = {
-    "agent": "guard",
-    "guard": agent.after_guard,
+    "agent": "tools",
     "tools": search.to_agent_or_generate,
     "generate": "check",
     "repair": "check",
@@ -47,7 +46,7 @@ _SECTION_STEPS: Final[Edges] = {
 }
 _SECTION_NODES: Final = (
     *(search.default_queries, search.plan_needs, search.gather),
-    *(agent.agent, agent.guard, agent.tools),
+    *(agent.agent, agent.tools),
     *(write.generate, write.check, write.repair),
 )
 
@@ -110,7 +109,7 @@ _RESEARCH: Final = GraphShape(
     (ResearchState, ResearchInput, ResearchOutput),
     (
         *(route_question.route, search.plan_needs, route_question.read),
-        *(agent.agent, agent.guard, agent.tools),
+        *(agent.agent, agent.tools),
         *(write.generate, write.check, write.repair, finish.render),
     ),
     {
