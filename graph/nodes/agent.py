@@ -22,19 +22,10 @@ from ...tools.found_evidence import SearchResult, coverage
 from ...tools.scope import Scope
 from ...tools.tool_schemas import (
     COUNTED,
-    ContextWindow,
-    PaperIntroduction,
-    Reading,
     SearchEvidence,
-    SearchPapers,
-    ToolAnswer,
     ToolRequest,
     ToolRequestError,
     parse_request,
-    read_introduction,
-    read_papers,
-    read_summaries,
-    read_window,
 )
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of, chunks_of, is_answerable, limits_of
@@ -180,7 +171,7 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     records = {number: query_record(item, within) for number, item in asked.items() if number not in repeated}
     searched = await _search([asked[number] for number in records], state, runtime, session, within)
     reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
-    texts = await gather_all(_read(item, session) for item in reading.values())
+    texts = await gather_all(item.answer(session.library) for item in reading.values())
     passages = dict(zip(reading, texts, strict=True))
     searches = list(map(PlannedSearch, records.values(), searched))
     given = cast(ResearchState, state).get("evidence_ids", {})
@@ -242,17 +233,6 @@ async def _search(
         wanted.append((replace(need, queries=(request.query,)), request.scope().narrowed(within)))
     known = state.get("read_chunks", [])
     return await search_each(session.library, reader, purpose, wanted, limits, known=known)
-
-
-async def _read(request: Reading, session: Session) -> ToolAnswer:
-    if isinstance(request, ContextWindow):
-        return await asyncio.to_thread(read_window, session.library, request.chunk_id, request.window)
-    if isinstance(request, PaperIntroduction):
-        return await asyncio.to_thread(read_introduction, session.library, request.key)
-    if isinstance(request, SearchPapers):
-        asked = (request.query, request.min_year, request.max_year, request.page)
-        return await asyncio.to_thread(read_papers, session.library, *asked)
-    return await read_summaries(session.library, request.query)
 
 
 _WORD = re.compile(r"\w+")
