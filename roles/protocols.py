@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar
 
 from ..documents import Category, Chunk, Evidence, Paper
 from ..models.journal.streaming import TextListener
@@ -178,7 +178,6 @@ Brief = SectionBrief | AnswerBrief
 
 
 Asks = Literal["finding", "number", "method", "contrary", "limit"]
-ASKS: tuple[Asks, ...] = get_args(Asks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,13 +445,8 @@ class Writer(Protocol[BriefT]):
     async def write(self, brief: BriefT, listener: TextListener | None = None) -> Draft:
         """The draft; `listener` receives it while it is written, if the writer streams."""
 
-    async def repair(
-        self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
-    ) -> Draft:
-        """Rewrite the draft to fix problems that concern it as a whole.
-
-        `problems` are one line each; `failing` are the spans of sentences that fail as well.
-        """
+    async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
+        """Rewrite the draft to fix problems that concern it as a whole, one line each."""
 
     async def repair_sentences(self, brief: BriefT, failing: Sequence[FailingSentence]) -> list[str | None]:
         """The replacement of each sentence: new text, "" to remove it, None to leave it unchanged."""

@@ -226,7 +226,7 @@ _LONGEST_QUESTION = 1000  # characters
 class Rewritten(StructuredAnswer):
     """The model's answer."""
 
-    question: str = Field(min_length=3, description="The question as it stands alone.")
+    question: str = Field(min_length=3, max_length=_LONGEST_QUESTION, description="The question as it stands alone.")
 
 
 class ChatRewriter(ChatRole):
@@ -243,10 +243,5 @@ class ChatRewriter(ChatRole):
             turns=fence("\n".join(turns), "turns"), question=fence(question, "question")
         )
         messages = [SystemMessage(self.prompts["rewriter_system"].render()), HumanMessage(task)]
-        answer = await self.ask(messages, Rewritten, check=_no_longer_than_one_asks)
+        answer = await self.ask(messages, Rewritten)
         return one_line(answer.question) if answer is not None else condense_question(question, earlier)
-
-
-def _no_longer_than_one_asks(answer: Rewritten) -> None:
-    if len(answer.question) > _LONGEST_QUESTION:
-        raise ValueError(f"field question: it has {len(answer.question)} characters; a question has some 200")
