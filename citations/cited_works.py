@@ -53,7 +53,6 @@ class CitedWork:
 
     @property
     def shown(self) -> str:
-        """The work as a citation names it."""
         if self.key or self.number is not None:
             return self.key or str(self.number)
         return f"{' and '.join(self.authors)}{' et al.' if self.others else ''} {self.year}".strip()
@@ -99,7 +98,6 @@ def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark
 
 
 def _parse(form: CitationForm, words: str, known: Collection[str]) -> tuple[tuple[CitedWork, ...], bool]:
-    """The works that a citation names, and whether it names them in the sentence."""
     bracketed = words[:1] in ("[", "(")
     inside = words.strip("[]()") if bracketed else words
     if form == "pandoc":

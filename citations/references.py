@@ -164,9 +164,8 @@ def _format_with_pandoc(
     return first | second, []
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=32)  # pandoc takes as long as a model call
 def _format_in_default_style(papers: tuple[Paper, ...], seconds: float) -> Mapping[str, str]:
-    """The list in pandoc's default style, cached because pandoc takes as long as a model call."""
     return _run_pandoc(papers, None, seconds)
 
 

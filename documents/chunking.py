@@ -35,6 +35,7 @@ _WHOLE = 2.0  # times the target: the maximum length of a block that stays whole
 
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]  # of each text
+_CHARACTERS_PER_TOKEN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +197,6 @@ def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tupl
         first = following
 
 
-_CHARACTERS_PER_TOKEN: Final = 4
-
-
 @dataclass(frozen=True, slots=True)
 class WindowSentence:
     """A sentence, a table or a panel of a caption: `chunk.text[start:end]`, shown as `text`."""
@@ -228,12 +226,10 @@ class Window:
 
     @property
     def id(self) -> str:
-        """An id from the first chunk and the number of chunks."""
         return f"{self.chunks[0].id}+{len(self.chunks)}"
 
     @property
     def vector_score(self) -> float:
-        """The best cosine of the hits."""
         return max(self.cosines)
 
     def cosine_of(self, hit: str) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from .types import Chunk
 
@@ -75,7 +75,7 @@ class PaperFigure:
         return (min(ends), max(ends)) if ends else None
 
     def with_description(self, other: PaperFigure) -> PaperFigure:
-        """Copy the description from another figure with the same image."""
+        """The figure with the description of another one that has the same image."""
         copied = ("description", "described_by", "vector", "described_chunk")
         return replace(self, **{name: getattr(other, name) for name in copied})
 
@@ -123,8 +123,3 @@ def is_image_hash(name: str) -> bool:
 def image_type(content: bytes) -> str:
     """The media type of an image by its first bytes; empty for a type that is never stored."""
     return next((kind for magic, kind in IMAGE_TYPES.items() if content.startswith(magic)), "")
-
-
-def figure_records(figures: Sequence[PaperFigure]) -> list[dict[str, Any]]:
-    """Figures as plain data."""
-    return [asdict(figure) for figure in figures]

@@ -30,7 +30,6 @@ class Note:
 
     @property
     def passages(self) -> tuple[str, ...]:
-        """The passages to embed, in text order."""
         return tuple(self.text[start:end] for start, end in self.spans)
 
 

@@ -98,7 +98,6 @@ def sentences_between(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The spans of sentences in one passage, with surrounding whitespace."""
     # Imported lazily: sentencex loads the rules of all its languages.
     from sentencex import get_sentence_boundaries
 
@@ -163,7 +162,6 @@ def _after_citations(passage: str, cut: int) -> int:
 
 
 def _ends_sentence(passage: str, begin: int, cut: int) -> bool:
-    """Whether a boundary proposed by sentencex is valid in a paper."""
     _, end = trim_span(passage, begin, cut)
     start = max(begin, end - _BEHIND)
     left = passage[start:end] if start == begin else f" {passage[start:end]}"  # a blank replaces the rest

@@ -200,7 +200,6 @@ class ItemFile:
 
     @property
     def stamp(self) -> str:
-        """Path, size and time of the file."""
         return f"{self.path}:{self.size}:{self.modified}"
 
     @property

@@ -51,7 +51,6 @@ class ZoteroLibrary:
 
     @property
     def path(self) -> str:
-        """The library's path in links to Zotero."""
         return f"groups/{self.group}" if self.group else "library"
 
 

@@ -112,7 +112,6 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """The severity, determined by the rule."""
         return RULES[self.rule].severity
 
     def as_dict(self) -> FindingRecord:

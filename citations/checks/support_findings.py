@@ -129,7 +129,6 @@ def _matches_need(subject: frozenset[str], need: frozenset[str]) -> bool:
 
 
 def _subject_stems(text: str) -> frozenset[str]:
-    """The stems of the content words that name a subject."""
     return frozenset(
         form for word in split_words(text) if not is_stop(word) and (form := stem(word.surface)) not in _OF_SAYING
     )

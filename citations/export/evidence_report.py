@@ -95,7 +95,6 @@ class Card:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the judge found that one of the passages does not support the sentence."""
         return any(support.citation["verdict"] in DOUBTFUL for support in self.supports)
 
 
@@ -117,12 +116,10 @@ class ReportView:
 
     @property
     def supported(self) -> int:
-        """How many citations the judge found supported."""
         return self.verdicts.get("supported", 0)
 
     @property
     def doubted(self) -> int:
-        """How many it did not."""
         return sum(count for verdict, count in self.verdicts.items() if verdict in DOUBTFUL)
 
     def cards_of(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
@@ -248,7 +245,6 @@ class ReportFigure:
 
     @property
     def address(self) -> str:
-        """The image as a data URI; empty if there is no image."""
         return data_uri(self.content, self.media_type) if self.content else ""
 
 
@@ -261,7 +257,6 @@ class ReportImages:
 
     @property
     def any(self) -> bool:
-        """Whether the report has an image at all."""
         return bool(self.pages) or any(figure.content for figure in self.figures.values())
 
 

@@ -59,12 +59,10 @@ class Link:
 
     @property
     def anchor(self) -> str:
-        """The id of the words, for links back to them."""
         return f"{ANCHORS[self.kind][0]}{self.number}"
 
     @property
     def opens(self) -> str:
-        """The id of the link's target."""
         return f"{ANCHORS[self.kind][1]}{self.number}"
 
 

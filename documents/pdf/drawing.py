@@ -45,8 +45,8 @@ _BORDER: Final = 8  # pixels around a drawing
 _TEXT: Final = 1  # pdfium's number for a text object
 _NOTHING: Final = "is not drawn next to its caption, or is part of a scanned page"
 
-
 Box = tuple[float, float, float, float]  # left, bottom, right, top
+Letter = tuple[str, Box]  # a character of a page and its box
 
 _TWO_COLUMNS: Final = 0.35  # share of the lines: if fewer cross the middle, the page has two columns
 _LINES_ENOUGH: Final = 16
@@ -74,19 +74,13 @@ class WantedFigure:
     address: str
 
 
-Letter = tuple[str, Box]  # a character of a page and its box
-
-
 def draw_page_apart(path: Path, page: int, *, words: str = "", width: int = 1000, seconds: float = SECONDS) -> bytes:
     """A page of a PDF, counted from 1, as a PNG with these words marked; raises `FileRefusedError` with the reason."""
     limits = CallLimits(seconds, _MEMORY)
     try:
-        drawn = sandboxed(draw_page, limits, path.resolve(), page, width, words[:MAX_WORDS].replace("\0", " "))
+        return bytes(sandboxed(draw_page, limits, path.resolve(), page, width, words[:MAX_WORDS].replace("\0", " ")))
     except SandboxError as error:
         raise FileRefusedError(f"the page was not drawn: drawing it {error}") from None
-    if not isinstance(drawn, bytes):
-        raise FileRefusedError("the page was not drawn")
-    return drawn
 
 
 def draw_page(path: str, number: int, width: int, words: str) -> bytes:

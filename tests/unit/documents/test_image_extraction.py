@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from citeloom.documents.figures import image_type
-from citeloom.documents.image_extraction import EncodedImage, decode_image, encode_image
+from citeloom.documents.image_extraction import decode_image, encode_image
 from citeloom.documents.safe_files import FileRefusedError
 
 
@@ -20,7 +21,7 @@ def written(kind: str, size: tuple[int, int] = (300, 200), mode: str = "RGB") ->
     return file.getvalue()
 
 
-def stored(data: bytes) -> EncodedImage:
+def stored(data: bytes) -> dict[str, Any]:
     return encode_image(decode_image(data))
 
 
@@ -37,22 +38,22 @@ def png_of(width: int, height: int) -> bytes:
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP"])
 def test_raster_images_become_png_or_jpeg(kind: str) -> None:
     image = stored(written(kind))
-    assert (image_type(image.content), image.width, image.height) == ("image/png", 300, 200)
-    assert Image.open(io.BytesIO(image.content)).size == (300, 200)
+    assert (image_type(image["content"]), image["width"], image["height"]) == ("image/png", 300, 200)
+    assert Image.open(io.BytesIO(image["content"])).size == (300, 200)
 
 
 def test_equal_pixels_become_equal_bytes_without_what_was_behind_them() -> None:
     plain = written("PNG")
-    assert stored(plain + b"<script>alert(1)</script>").content == stored(plain).content
+    assert stored(plain + b"<script>alert(1)</script>")["content"] == stored(plain)["content"]
 
 
 def test_a_large_image_becomes_smaller() -> None:
     image = stored(written("PNG", (5000, 1000)))
-    assert (image.width, image.height) == (2000, 400)
+    assert (image["width"], image["height"]) == (2000, 400)
 
 
 def test_transparency_becomes_white() -> None:
-    image = Image.open(io.BytesIO(stored(written("PNG", mode="RGBA")).content))
+    image = Image.open(io.BytesIO(stored(written("PNG", mode="RGBA"))["content"]))
     assert image.mode == "RGB"
     assert image.getpixel((5, 5)) == (255, 255, 255)
 
