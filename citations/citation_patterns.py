@@ -28,7 +28,6 @@ _PARTICLE = (
     r"|Van|Von|De|Der|Den|Di|Da|Du|La|Le|El|Al)"
 )
 
-
 # Words that begin a sentence or phrase before a name but are never names themselves.
 _LEADING = frozenset(
     (

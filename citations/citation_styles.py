@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
 
 from ..documents import Evidence
 from ..documents.marker_escaping import as_written
@@ -51,10 +50,6 @@ class Citation:
     decided_by: tuple[int, int] | None = None
     number: int | None = None
     decided_by_spans: tuple[DecidingSpan, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from typing import Final
 
 from ..text.sentences import sentence_spans, trim_span
 from .figure_search import find_figures
-from .figures import PaperFigure, Span
+from .figures import PaperFigure
 from .markdown import Block, ParsedPaper
 from .passages import readable_units
-from .types import Chunk, Paper, Section, chunk_id
+from .types import Chunk, Paper, Section, Span, chunk_id
 
 # Chunks of another version are recomputed when their paper is ingested.
 CHUNKING_VERSION = "3"
@@ -32,7 +32,6 @@ _PICTURE = re.compile(r"!\[\]\([^()]*\)(?:\{[^{}]*\})?")  # without a caption
 _GAP = re.compile(r"[\s*_-]*")
 _MOST = 1.25  # times the target: the maximum length of a chunk that is not one whole block
 _WHOLE = 2.0  # times the target: the maximum length of a block that stays whole
-
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]  # of each text
 _CHARACTERS_PER_TOKEN: Final = 4

@@ -10,11 +10,12 @@ from itertools import zip_longest
 from typing import Final, Literal
 
 from .blocks import TABLE_RULE
-from .figures import FigureKind, PaperFigure, Span
+from .figures import FigureKind, PaperFigure
 from .markdown import ParsedPaper
 from .paragraph_kinds import caption_kind, caption_label
 from .passages import Part, parts_of
 from .plain_text import plain_text
+from .types import Span
 
 MAX_FIGURES: Final = 300  # per paper
 _CAPTIONS: Final = ("figure caption", "table caption")

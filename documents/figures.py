@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
-from .types import Chunk
+from .types import Chunk, Span
 
 FigureKind = Literal["figure", "table"]
-Span = tuple[int, int]
 
 # Figures of another version are read again when their paper is ingested.
 FIGURES_VERSION: Final = "2"

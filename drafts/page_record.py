@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -172,7 +172,7 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
     return {
         **record,
         "coverage": coverage,
-        "suspicious": [flag.as_dict() for flag in page.flags],
+        "suspicious": [asdict(flag) for flag in page.flags],
         "cite_style": options.style,
         "csl": options.csl,
         "strict": options.strict,
@@ -242,7 +242,7 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
         "thread_id": "",
         "section": brief.kind,
         "text": shown.text,
-        "citations": [citation.as_dict() for citation in shown.citations],
+        "citations": [asdict(citation) for citation in shown.citations],
         "evidence": [dict(record) for record in written.evidence],
         "references": [reference.as_dict() for reference in references],
         "findings": [finding.as_dict() for finding in findings],
@@ -256,7 +256,7 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
             for item in final.out
         ],
         "own_citations": [citation.as_dict() for citation in _move_spans(page.own, shown)],
-        "figures": [figure.as_dict() for figure in figures],
+        "figures": [asdict(figure) for figure in figures],
         "usage": {},
         "warnings": list(dict.fromkeys(warnings)),
         "files": {},

@@ -84,7 +84,6 @@ FILTERS: Final[Mapping[str, Callable[..., str]]] = {
     "postfix": lambda text, end="": text + end if text else "",
 }
 
-
 _SAMPLE: Final = KeyFields(["Family"], "Title", 2000, "Venue", "kind")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +23,6 @@ from ..citations.export.section_files import (
     free_name,
     prepare_folder,
     slug,
-    there,
     write_atomically,
     write_texts,
     zip_files,
@@ -213,7 +213,7 @@ async def save_section(
         while True:
             free = find_name()
             files = ResultFiles.of(record, home, free.stem, images)
-            beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
+            beside = [kind for kind in FORMATS if kind not in wanted and os.path.lexists(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
             made: dict[str, bytes] = {}
             failed: dict[str, ExportError] = {}
@@ -225,7 +225,7 @@ async def save_section(
             if free == find_name():  # unless edited meanwhile
                 break
         formats_left = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
-        old = [file for file in formats_left if there(out / file)]
+        old = [file for file in formats_left if os.path.lexists(out / file)]
         are_old = "is not of this run" if len(old) == 1 else "are not of this run"
         notices = [
             *free.notices(),

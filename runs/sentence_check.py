@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Final
 
@@ -229,7 +229,7 @@ def _checked(
         "text": inert(shown.text[start:end]),
         "verdict": _worst([citation.verdict for citation in citations]),
         "ok": not any(finding.severity != "note" for finding in found),
-        "citations": [citation.as_dict() for citation in citations],
+        "citations": [asdict(citation) for citation in citations],
         "findings": findings,
         "numbers": numbers,
     }

@@ -60,7 +60,6 @@ _UNIT_ENDS = re.compile(r"\d\s?(?:[mnpk\u00b5\u03bc]M|[hgms]|[mk]V|[mk]W)\.\s+(?
 _LOWERCASE_WORD = re.compile(r"[(\[\"'\u201c]*[a-z]+(?=[\s,;:.)]|$)")
 _CLOSING = re.compile(r"[)\]\"'\u201d\u2019*_]+(?=\s|$)")
 
-
 # Characters examined around a cut; a line of megabytes would otherwise take minutes.
 _AHEAD = 400
 _BEHIND = 64

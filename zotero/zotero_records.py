@@ -25,7 +25,6 @@ _CREATOR: Final = ("creatorType", "firstName", "lastName", "name")
 _MOST_CREATORS: Final = 100_000
 _MOST_TEXT: Final = 2_000_000  # characters of one value
 
-
 Record = Mapping[str, Any]
 
 

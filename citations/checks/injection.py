@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
 
 from ...documents import Chunk, Paper
 from ...documents.figures import PaperFigure
@@ -152,10 +151,6 @@ class Flag:
     end: int
     text: str
     why: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
-        return asdict(self)
 
 
 def flag_sources(

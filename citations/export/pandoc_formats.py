@@ -48,7 +48,6 @@ _UNSAFE = re.compile(
 )
 _UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
-
 _COMMAND = re.compile(
     r"\\(?P<name>[A-Za-z]*cite[A-Za-z]*)\*?(?:\[[^\[\]]*\](?=\[))?(?:\[(?P<place>[^\[\]]*)\])?\{(?P<keys>[^{}]+)\}"
 )

@@ -10,7 +10,7 @@ import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,10 +61,6 @@ class Figure:
     caption: str
     path: str
     file: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
-        return asdict(self)
 
 
 def with_plot_files(

@@ -37,7 +37,6 @@ _DOI = re.compile(r"10\.\d{4,9}/[^\s<>\"'\\`{}|^\x00-\x1f\x7f-\x9f]{1,200}")
 _RESOLVER = re.compile(r"^(?:https?://(?:dx\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
 _LINKED: Final = "citeloom_linked"
 
-
 LinkKind = Literal["citation", "finding", "number"]
 # The id prefixes of a link in the text and of its target.
 ANCHORS: Final[Mapping[LinkKind, tuple[str, str]]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from citeloom.citations.checks.support_findings import support_findings
@@ -49,7 +50,7 @@ def make_record(
         "thread_id": "discussion-1",
         "section": "discussion",
         "text": shown.text,
-        "citations": [citation.as_dict() for citation in shown.citations],
+        "citations": [asdict(citation) for citation in shown.citations],
         "evidence": [source.evidence.as_dict() for source in sources],
         "references": [{"key": key, "label": key, "text": f"Ada. 2017. “On {said}.”"} for key in shown.keys],
         "findings": [

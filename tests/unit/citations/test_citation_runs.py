@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ def record_of(rendered: Rendered) -> dict[str, Any]:
     return {
         "text": rendered.text,
         "evidence": [source.evidence.as_dict() for source in SOURCES],
-        "citations": [citation.as_dict() for citation in rendered.citations],
+        "citations": [asdict(citation) for citation in rendered.citations],
         "references": [
             {"label": str(number), "key": key, "text": "", "authors": ["Ada Nine", "Ada Ten", "Bo Three"]}
             for number, key in enumerate(NUMBERING, 1)

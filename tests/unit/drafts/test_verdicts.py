@@ -32,7 +32,7 @@ def placed(source: Source, verdict: Verdict = VERDICT) -> Verdict:
 
 
 def test_a_citation_gives_all_words_that_decide_and_the_first_as_before() -> None:
-    record = citation_of(SOURCE.evidence, PAIR[0], VERDICT, 1).as_dict()
+    record = asdict(citation_of(SOURCE.evidence, PAIR[0], VERDICT, 1))
     assert tuple(record["decided_by"]) == (0, 39)
     assert [tuple(span.values()) for span in record["decided_by_spans"]] == [
         (FIRST.chunk_id, 0, 39),
