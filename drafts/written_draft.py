@@ -15,7 +15,7 @@ from ..citations.checks.support_findings import PairKey
 from ..documents import Chunk, Evidence, Paper, text_hash
 from ..errors import InputError
 from ..experiment import SectionKind
-from ..roles.protocols import Brief, Draft, QuoteSpan, Source, Verdict
+from ..roles.protocols import Brief, Draft, QuestionKind, QuoteSpan, Source, Verdict
 from ..stores.library import Library
 from .finding_windows import near_chunks, source_of, with_columns
 
@@ -52,7 +52,7 @@ def searches_of(queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 class ScreeningRecord(TypedDict):
-    """The cards read for a broad question, the papers opened for it, and those left out as near cases, with why."""
+    """The cards read for a broad question, the papers opened for it, and the near cases left out, with reasons."""
 
     cards: int
     opened: list[str]
@@ -69,7 +69,7 @@ class RouteRecord(TypedDict):
     track: Literal["one_paper", "survey"]
     papers: list[str]
     categories: list[str]
-    kind: Literal["paper", "focused", "survey", "inventory", "remark"]
+    kind: QuestionKind
     start: list[str]
     screened: NotRequired[ScreeningRecord]
 
@@ -86,7 +86,7 @@ class DraftRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
-    """Where an answer was searched: in the `shortlist` papers; `limited` if the user named papers.
+    """Where an answer was searched for: in the `shortlist` papers; `limited` if the user named papers.
 
     `read` counts the papers of which a reader was shown passages.
     """
