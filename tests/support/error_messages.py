@@ -16,6 +16,10 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs" / "error-messages.md"
 _OUTSIDE: Final = frozenset({"tests", "bench", "examples", "docs", ".venv", ".typecheck", "build"})
+ROOMS: Final = (
+    "citations documents drafts experiment.py graph metadata models prompts runs settings sqlite.py table_columns.py"
+    " text tools zotero"
+).split()
 # Their messages complete a line such as "paper.pdf: is empty."; that of `Refusal` is its second argument.
 REASONS: Final = (
     "FileRefusedError",
@@ -28,8 +32,8 @@ REASONS: Final = (
 INTRODUCTION: Final = """# Error messages
 
 What each error says, and the remedy that it names; `{}` stands for a value. `python -m tests.support.error_messages`
-makes this page from the code. Tests elsewhere ask for the class of an error and the values that it must name, not for
-its words.
+makes this page from the code of {rooms}.
+Tests elsewhere ask for the class of an error and the values that it must name, not for its words.
 """
 
 
@@ -103,7 +107,7 @@ def reasons() -> tuple[Raised, ...]:
 def _made(roots: Sequence[str]) -> Iterator[Raised]:
     product = _product()
     classes = _derived(product, roots)
-    for path, tree in product:
+    for path, tree in (item for item in product if item[0].partition("/")[0] in ROOMS):
         outer: dict[ast.AST, ast.AST] = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -129,7 +133,10 @@ def _default_help(classes: dict[str, ast.ClassDef], name: str) -> str:
 
 def table() -> str:
     """The page: for each class its messages and remedies, and last the reasons."""
-    lines = [INTRODUCTION, *_sections(raised_errors(), "##")]
+    lines = [
+        INTRODUCTION.replace("{rooms}", ", ".join(f"`{room}`" for room in ROOMS)),
+        *_sections(raised_errors(), "##"),
+    ]
     from citeloom.models.http.failures import _MESSAGES, _REMEDIES  # by the kind of failure
 
     rows = [f"- {_MESSAGES[kind]}{f' *{_REMEDIES[kind]}*' if kind in _REMEDIES else ''}" for kind in _MESSAGES]

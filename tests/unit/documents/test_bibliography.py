@@ -87,10 +87,10 @@ def test_a_file_finds_its_entry(
 
 
 def test_a_missing_or_binary_bib_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.bib: no such file"):
+    with pytest.raises(InputError, match=r"gone\.bib"):
         read_bibliography(tmp_path / "gone.bib")
     (tmp_path / "b.bib").write_bytes(b"@a{b\0}")
-    with pytest.raises(InputError, match="not a text file"):
+    with pytest.raises(InputError, match=r"b\.bib"):
         read_bibliography(tmp_path / "b.bib")
 
 
