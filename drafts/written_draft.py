@@ -15,7 +15,7 @@ from ..citations.checks.support_findings import PairKey
 from ..documents import Chunk, Evidence, Paper, text_hash
 from ..errors import InputError
 from ..experiment import SectionKind
-from ..roles.protocols import Brief, Draft, QuoteSpan, Source, Verdict
+from ..roles.protocols import Brief, Draft, QuestionKind, QuoteSpan, Source, Verdict
 from ..stores.library import Library
 from .finding_windows import near_chunks, source_of, with_columns
 
@@ -71,7 +71,7 @@ class RouteRecord(TypedDict):
     track: Literal["one_paper", "survey"]
     papers: list[str]
     categories: list[str]
-    kind: Literal["paper", "focused", "survey", "inventory", "remark"]
+    kind: QuestionKind
     start: list[str]
     screened: NotRequired[ScreeningRecord]
 

@@ -249,6 +249,18 @@ class Purpose:
         return tuple(need for need in self.needs if need.id in ids)
 
 
+# How widely the library is read for a question; a remark asks for nothing.
+QuestionKind = Literal["paper", "focused", "survey", "inventory", "remark"]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsPlan:
+    """What has to be known, and for a question, its kind if the planner said one."""
+
+    needs: tuple[Need, ...]
+    kind: QuestionKind | None = None
+
+
 BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
 
 # "indirect": said there, but of another paper's work; only claims of users' texts are judged so.
@@ -402,7 +414,7 @@ class ScreenedPapers:
 class NeedsPlanner(Protocol):
     """Plans the needs before anything is searched."""
 
-    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
+    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> NeedsPlan:
         """At least one need; `papers` are titles in the library near to the question or section."""
 
 

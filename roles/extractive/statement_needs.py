@@ -12,7 +12,7 @@ from ...documents import Paper
 from ...experiment import Experiment, SectionKind
 from ...text.sentences import sentence_spans
 from ...text.words import is_stop, split_words, stem
-from ..protocols import AnswerBrief, Brief, Need
+from ..protocols import AnswerBrief, Brief, Need, NeedsPlan
 from .section_outlines import outline
 
 _FEWEST_WORDS: Final = 3
@@ -50,14 +50,15 @@ class NoFurtherSearch:
 class ExtractiveNeeds:
     """Implements `NeedsPlanner`."""
 
-    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
+    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> NeedsPlan:
         """For a section, one need per paragraph and open question; for a question, the whole, then one per clause."""
         if not isinstance(brief, AnswerBrief):
-            return statement_needs(brief.kind, brief.experiment) or section_needs(brief.queries)
+            return NeedsPlan(statement_needs(brief.kind, brief.experiment) or section_needs(brief.queries))
         asked = brief.sought
         *clauses, words = split_question(asked) or [asked]
         whole = Need("N1", asked, tuple(dict.fromkeys([asked, words])))
-        return (whole, *(Need(f"N{place}", text, (text,)) for place, text in enumerate(clauses[:_MOST_CLAUSES], 2)))
+        parts = (Need(f"N{place}", text, (text,)) for place, text in enumerate(clauses[:_MOST_CLAUSES], 2))
+        return NeedsPlan((whole, *parts))
 
 
 def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ...]:
