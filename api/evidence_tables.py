@@ -21,6 +21,7 @@ from ..evidence_tables.given_tables import GivenTable, give_table
 from ..evidence_tables.stances import claim_needs
 from ..evidence_tables.stored_tables import (
     cell_record,
+    count_line as count_line,
     describe_columns,
     find_table,
     id_of_table as id_of_table,
@@ -29,7 +30,6 @@ from ..evidence_tables.stored_tables import (
 from ..evidence_tables.table_files import (
     TABLE_FORMATS as TABLE_FORMATS,
     TableFormat as TableFormat,
-    count_line as count_line,
     render_table,
 )
 from ..evidence_tables.table_plots import draw_table as draw_table

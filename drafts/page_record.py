@@ -114,6 +114,8 @@ def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], 
     left = [key for key in opened if key not in cited]
     cards = counted(screened["cards"], "paper")
     said = f"Screened by their cards: {cards}; {len(opened)} opened, {len(opened) - len(left)} of them cited."
+    if "counts" in screened:  # a table names all that it holds
+        said, left = screened["counts"], []
     shown = "; ".join(titles[key] for key in left[:_MOST_LEFT])
     more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
     unused = [f"- Opened, and nothing of them is cited: {shown}{more}."] if left else []

@@ -58,7 +58,8 @@ class ScreeningRecord(TypedDict):
     cards: int
     opened: list[str]
     near: dict[str, str]
-    included: NotRequired[list[str]]  # in the table that the answer shows
+    table_id: NotRequired[str]  # of the table that answers, which was screened for
+    counts: NotRequired[str]  # the line on how many papers it holds
 
 
 class RouteRecord(TypedDict):

@@ -6,12 +6,13 @@ import asyncio
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from ..citations.html_escaping import inert
 from ..documents import Paper
+from ..plurals import counted
 from ..roles.cell_protocols import CellReader, TableColumn
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredTable
 from ..stores.library import Library
@@ -128,3 +129,15 @@ def find_table(register: EvidenceTableRegister, name: str) -> StoredTable:
     """The table with this title (the question), id or beginning of an id; blocks. Raises `UnknownTableError`."""
     titled = [table for table in register.all() if table.question.casefold() == " ".join(name.split()).casefold()]
     return titled[0] if titled else register.get(name)
+
+
+def count_line(table: Mapping[str, Any]) -> str:
+    """How many papers were screened, included and left out, and how many were not screened or are gone."""
+    screened, included, near = table["screened"], table["included"], len(table["left_out"])
+    line = f"{counted(screened, 'paper')} screened, {included} included, {screened - included} excluded"
+    line += f" ({near} of them near the question)." if near else "."
+    if unscreened := table["papers"] - screened:
+        line += f" {counted(unscreened, 'paper')} not screened: others are nearer to the question, or they are new."
+    if table["removed"]:
+        line += f" No longer in the library: {', '.join(table['removed'])}."
+    return line

@@ -73,6 +73,7 @@ def _make_brief(state: RunState, sources: Sequence[Source], session: Session) ->
         sources=tuple(source for source in sources if source.evidence.id in fresh),
         words=asked.get("words") or settings.answer_words or 0,
         inventory=asked["route"]["kind"] == "inventory",
+        tabled=bool(asked.get("tables")),
         answerable=is_answerable(state, session),
         most_papers=asked.get("sources") or settings.answer_sources,
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),

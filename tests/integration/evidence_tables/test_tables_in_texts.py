@@ -1,4 +1,4 @@
-"""An evidence table given to a section: its cells can be cited with their words, and it stands in the text if wanted."""
+"""An evidence table given to a section: its cells can be cited with their words, and it can stand in the text."""
 
 from __future__ import annotations
 
