@@ -140,7 +140,7 @@ def _check_text(
 
 
 def _nothing_found(written: WrittenDraft, search: QuestionSearch, papers: int, *, judged: bool) -> str:
-    """The message for a question without a relevant passage, which says where was looked.
+    """The message for a question without a relevant passage; it names what was searched.
 
     Only if a reader `judged` passages can it say that the library has no answer.
     """

@@ -53,7 +53,7 @@ def searches_of(queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 class ScreeningRecord(TypedDict):
-    """The cards read for a broad question, the papers opened for it, and those left out as near cases, with why."""
+    """The cards read for a broad question, the papers opened for it, and the near cases left out, with reasons."""
 
     cards: int
     opened: list[str]
@@ -89,7 +89,7 @@ class DraftRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
-    """Where an answer was searched: in the `shortlist` papers; `limited` if the user named papers.
+    """Where an answer was searched for: in the `shortlist` papers; `limited` if the user named papers.
 
     `read` counts the papers of which a reader was shown passages.
     """

@@ -65,7 +65,7 @@ class WrittenSection(TypedDict):
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append evidence with new ids; a record with a known id, such as a recalled one found again, replaces that."""
+    """Append evidence with new ids; a record with a known id, such as a recalled one found again, replaces the old."""
     again = {record["id"]: record for record in new}
     kept = [again.pop(record["id"], record) for record in known]
     return kept + list(again.values())
@@ -156,9 +156,11 @@ class ResearchInput(TypedDict):
     papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers to look into.")]]
     single_shot: NotRequired[Annotated[bool, Field(description="Search once, without the agent.")]]
     turns: NotRequired[Annotated[list[TurnRecord], Field(description="Earlier turns of the conversation.")]]
-    follow_up: NotRequired[Annotated[bool, Field(description="It may refer to earlier turns, and is then rewritten.")]]
+    follow_up: NotRequired[Annotated[bool, Field(description="It may refer to earlier turns; if so, it is rewritten.")]]
     recalled: NotRequired[Annotated[list[dict[str, Any]], Field(description="The evidence that earlier turns cited.")]]
-    evidence_ids: NotRequired[Annotated[dict[str, str], Field(description="Ids of all chunks that were evidence.")]]
+    evidence_ids: NotRequired[
+        Annotated[dict[str, str], Field(description="Ids of all chunks that served as evidence.")]
+    ]
     numbering: NotRequired[Annotated[list[str], Field(description="The keys that were cited; the first has number 1.")]]
     feedback: NotRequired[Annotated[str, Field(description="The user's, when the last answer is to be revised.")]]
 
@@ -254,7 +256,7 @@ def needs_of(state: RunState) -> tuple[Need, ...]:
 
 
 def purpose_of(state: RunState) -> Purpose:
-    """What is read for: the question with the user's feedback, or the section and its subject without own results."""
+    """What reading is for: the question with feedback, or the section and its subject, without the user's results."""
     needs = needs_of(state)
     if "question" in state:
         given = cast(ResearchState, state)

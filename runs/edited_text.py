@@ -55,7 +55,7 @@ class NotEditableError(InputError):
 @dataclass(frozen=True, slots=True)
 class EditedSection:
     """A section's text with edits: the span of each edited sentence by its position, and the sentences with markers
-    whose citation the user `typed`, which stays there."""
+    whose citation the user `typed` and must therefore stay in place."""
 
     text: str
     spans: Mapping[int, tuple[int, int]]
@@ -307,7 +307,7 @@ async def export_edited(
 ) -> tuple[list[Path], list[str]]:
     """Export an edited markdown file to formats in `out`, or beside it; returns paths, and warnings on kept files.
 
-    Another folder gets the record, with which files are verified, and for LaTeX bibliography and figures. `run` is the
+    Another folder also gets the record (needed to verify files) and, for LaTeX, bibliography and figures. `run` is the
     run that wrote the file. Raises `InputError`, and `ExportError` if a conversion fails.
     """
     markdown = await in_thread(_read, file)
@@ -339,7 +339,7 @@ async def export_edited(
 async def with_edited_sections(
     record: StoredRecord, folder: Path, session: Session
 ) -> tuple[StoredRecord, dict[str, Path]]:
-    """The paper with the texts of files edited in `folder`, and these by section; raises `InputError`."""
+    """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
     if not files:
         return record, files
@@ -361,7 +361,7 @@ def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> 
     found = {}
     for section in record["sections"]:
         path = folder / f"{section['section']}.md"
-        with suppress(OSError, ValueError, KeyError, TypeError):  # without the record of its run beside it
+        with suppress(OSError, ValueError, KeyError, TypeError):  # if the record of its run is not beside it
             run = json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"]
             if path.is_file() and not written.has(path) and run == record["thread_id"]:
                 found[str(section["section"])] = path

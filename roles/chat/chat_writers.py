@@ -165,7 +165,7 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
         return extract_answer(draft)
 
     def _length(self, brief: AnswerBrief) -> str:
-        """The length: of what the findings hold, unless the user asked for a number of words or a brief answer."""
+        """The length: as much as the findings hold, unless the user asked for a number of words or a brief answer."""
         if not brief.writable:
             return self.prompts["answer_nearest"].render()
         named = "answer_table" if brief.tabled else "answer_inventory"

@@ -16,7 +16,7 @@ from ..protocols import AnswerBrief, Brief, Need, NeedsPlan
 from .section_outlines import outline
 
 _FEWEST_WORDS: Final = 3
-_NAMED: Final = 2  # words of the subject without which a sentence is searched for with the title
+_NAMED: Final = 2  # words of the subject; a sentence with fewer is searched for together with the title
 _MOST_QUERIES: Final = 6  # of a need
 _MOST_CLAUSES: Final = 6  # of a question
 _PARTS: Final = re.compile(
@@ -69,7 +69,7 @@ def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ..
     concept = experiment.paper_concept
     abouts = [item.about for item in outline(kind, experiment) if item.about]
     methods = {item.about for item in outline("methods", experiment)}
-    # A title is too short to tell what is near to it from what shares its words.
+    # A title is too short to distinguish what is close in meaning from what merely shares its words.
     subject = (concept.description or concept.title, experiment.hypothesis.description, *concept.open_questions)
     needs: dict[str, tuple[str, ...]] = {}
     for about in dict.fromkeys([*abouts, *subject, experiment.hypothesis.method_combination]):
