@@ -77,7 +77,7 @@ def marked_sentences(text: str, findings: Sequence[Finding]) -> list[MarkedSente
     return marked
 
 
-def marks_of(text: str, findings: Sequence[Finding]) -> list[Mark]:
+def missing_marks(text: str, findings: Sequence[Finding]) -> list[Mark]:
     """The marks to insert into the text, in order, without those already in a sentence."""
     marks = []
     quoted = [(start, end) for start, end in quoted_spans(text) if text[start] != ">"]

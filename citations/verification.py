@@ -70,7 +70,7 @@ class TextCheck:
         self._part, self._library, self._wrong, self._experiment = part, library, wrong, experiment
         self._citable = CitableEvidence.of_record(part)
         self._key_of = {item.id: item.key for item in self._citable.evidence}
-        self._details = find_details(self._citable.marked_text(part["text"]))
+        self._details = find_details(self._citable.text_with_markers(part["text"]))
         self._passages: dict[str, list[str]] = {}
         self.edited = 0
 
@@ -145,7 +145,7 @@ class TextCheck:
 
     def _marked(self, text: str) -> str:
         """The text with markers in place of citations, without the run's own remarks about listed passages."""
-        return blank_details(self._citable.marked_text(text), self._details)
+        return blank_details(self._citable.text_with_markers(text), self._details)
 
     def _keys(self, sentence: CitedSentence) -> set[str]:
         return {self._key_of[identifier] for identifier in sentence.ids if identifier in self._key_of}

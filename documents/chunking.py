@@ -84,15 +84,15 @@ def _runs(paper: ParsedPaper, section: Section, tables: Sequence[Span]) -> Itera
         # Rules and link definitions between blocks are not part of the text either.
         separated = run and not _GAP.fullmatch(paper.text, run[-1].end, block.start)
         if run and (separated or block.kind == "hidden"):
-            yield list(_parts_of(paper.text, run, tables))
+            yield list(_block_pieces(paper.text, run, tables))
             run = []
         if block.kind != "hidden":
             run.append(block)
     if run:
-        yield list(_parts_of(paper.text, run, tables))
+        yield list(_block_pieces(paper.text, run, tables))
 
 
-def _parts_of(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterator[_Piece]:
+def _block_pieces(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterator[_Piece]:
     """The parts of adjacent blocks; a table and its caption are one part. `tables` are in order."""
 
     def table_of(block: Block) -> Span | None:
@@ -231,7 +231,7 @@ class Window:
     def vector_score(self) -> float:
         return max(self.cosines)
 
-    def cosine_of(self, hit: str) -> float:
+    def hit_cosine(self, hit: str) -> float:
         return self.cosines[self.hits.index(hit)]
 
     @property

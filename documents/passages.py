@@ -54,7 +54,7 @@ _FORMULA_WORDS = 3
 _NESTED = 8  # maximum nesting of brackets around an image
 
 
-def parts_of(text: str) -> Iterator[Part]:
+def split_parts(text: str) -> Iterator[Part]:
     """The parts of `text`, in order and without overlap."""
     for block in parse_blocks(text, "passage"):
         if block.kind != "paragraph_open":
@@ -185,7 +185,7 @@ class ReadableUnit:
 @lru_cache(maxsize=_CACHED)
 def readable_units(text: str) -> tuple[ReadableUnit, ...]:
     """The units of `text` in order, without overlap; each shows at least one letter."""
-    parts = [part for part in parts_of(text) if part.kind != "picture"]
+    parts = [part for part in split_parts(text) if part.kind != "picture"]
     if all(part.kind in {"title", "left out"} for part in parts):  # there are only a few words
         parts = [replace(part, kind="prose") for part in parts if part.kind == "title"]
     found: list[ReadableUnit] = []

@@ -14,7 +14,7 @@ from ..citations.csl_styles import style_file
 from ..citations.export.evidence_report import ReportImages, evidence_report
 from ..citations.export.latex_output import find_engine, make_pdf
 from ..citations.export.pandoc_formats import FORMATS, PANDOC_FORMATS, Format, PandocFormat, convert
-from ..citations.export.plot_figures import as_references, images_of, unshown_figures, with_figures
+from ..citations.export.plot_figures import as_references, read_images, unshown_figures, with_figures
 from ..citations.export.section_files import (
     ExportError,
     FreeName,
@@ -64,7 +64,7 @@ class ResultFiles:
         name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
         find = Path if home is None else backend_of(home).plots().file
-        return cls(named, stem or name, images_of(named["figures"], find), shown or ReportImages())
+        return cls(named, stem or name, read_images(named["figures"], find), shown or ReportImages())
 
     @property
     def figures(self) -> list[dict[str, Any]]:

@@ -197,7 +197,7 @@ def _checked(
     ]
     style, numbering = section.record["cite_style"], section.record["numbering"]
     shown = render_text(text, sources, style, verdicts=known, before=numbering, typed=whole.typed)
-    start, end = shown.moved(first), shown.moved(last)
+    start, end = shown.map_position(first), shown.map_position(last)
     numbers = [
         {**trace.as_dict(text), "start": begin - start, "end": stop - start}
         for trace in trace_numbers(blank_details(text), sources, experiment)

@@ -132,7 +132,7 @@ def replace_invalid_citations(
         if not faults:
             return text, tuple(findings)
         findings += [_finding(text, item) for item in faults]
-        text = _replaced(text, faults, known)
+        text = _replace_faults(text, faults, known)
         for _ in range(_MOST_COLLAPSES):  # adjacent placeholders become one, other brackets around them go
             shorter = _NEEDED_AGAIN.sub(NEEDED, _BRACKETED.sub(NEEDED, text))
             if shorter == text:
@@ -177,7 +177,7 @@ def _faults(
     )
 
 
-def _replaced(text: str, faults: Sequence[FabricatedCitation], known: Collection[str]) -> str:
+def _replace_faults(text: str, faults: Sequence[FabricatedCitation], known: Collection[str]) -> str:
     edits: list[tuple[int, int, str]] = []
     for fault in faults:
         words, after = text[fault.start : fault.end], text[fault.end : fault.end + 1]

@@ -126,7 +126,7 @@ class Finding:
         }
 
 
-def sentence_spans_of(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:
+def failing_sentence_spans(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:
     """The spans of the sentences that fail as a whole."""
     return [
         (start, end)

@@ -105,7 +105,7 @@ class Suspicion:
 
 
 @lru_cache(maxsize=1024)
-def suspicious(text: str) -> tuple[Suspicion, ...]:
+def find_suspicions(text: str) -> tuple[Suspicion, ...]:
     """Spans of a source's text that seem to address a model, in order and without overlap.
 
     Cached: a conversation shows its passages in every turn, at 8 ms each.
@@ -214,6 +214,6 @@ def flag_findings(flags: Sequence[Flag]) -> list[Finding]:
 
 def _flags(key: str, evidence_id: str | None, chunk_id: str | None, parts: Iterable[tuple[str, str]]) -> Iterator[Flag]:
     for where, text in parts:
-        for item in suspicious(text):
+        for item in find_suspicions(text):
             words = text[item.start : item.end]
             yield Flag(key, evidence_id, chunk_id, where, item.start, item.end, words, item.why)

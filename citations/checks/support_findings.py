@@ -189,7 +189,7 @@ def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
     return claims
 
 
-def pairs_of_absence(text: str, sources: Sequence[Source]) -> list[PairKey]:
+def absence_pairs(text: str, sources: Sequence[Source]) -> list[PairKey]:
     """The cited statements of absence, which no passage can support, with each of their sources."""
     known = {source.evidence.id for source in sources}
     return [

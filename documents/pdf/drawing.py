@@ -311,14 +311,14 @@ def _drawn_on(line: Box, page: PageLayout) -> bool:
 
 
 def _drawn_box(area: Box, drawings: Iterable[Box], page: PageLayout) -> Box | None:
-    inside = [_clipped(box, area) for box in drawings if _overlaps(box, area)]
+    inside = [_clip(box, area) for box in drawings if _overlaps(box, area)]
     if not inside:
         return None
     drawn = enclosing_box(inside)
     if drawn[2] - drawn[0] < _LEAST or drawn[3] - drawn[1] < _LEAST:
         return None
     reach = (drawn[0] - _LABELS, drawn[1] - _LABELS, drawn[2] + _LABELS, drawn[3] + _LABELS)
-    letters = [_clipped(line, area) for line in page.lines if _overlaps(line, reach) and _overlaps(line, area)]
+    letters = [_clip(line, area) for line in page.lines if _overlaps(line, reach) and _overlaps(line, area)]
     return enclosing_box([drawn, *letters])
 
 
@@ -367,7 +367,7 @@ def _overlaps(box: Box, area: Box) -> bool:
     return box[0] < area[2] and box[2] > area[0] and box[1] < area[3] and box[3] > area[1]
 
 
-def _clipped(box: Box, area: Box) -> Box:
+def _clip(box: Box, area: Box) -> Box:
     return max(box[0], area[0]), max(box[1], area[1]), min(box[2], area[2]), min(box[3], area[3])
 
 
