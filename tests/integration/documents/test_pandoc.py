@@ -189,7 +189,8 @@ def test_an_introduction_without_a_heading_is_no_part_of_the_abstract(tmp_path: 
 
 
 SPANNING = """<?xml version="1.0"?><article><front><article-meta><title-group><article-title>A trial</article-title>
-</title-group></article-meta></front><body><sec><title>Results</title><p>As <xref ref-type="table" rid="T1">Table 1</xref> shows.</p>
+</title-group></article-meta></front>
+<body><sec><title>Results</title><p>As <xref ref-type="table" rid="T1">Table 1</xref> shows.</p>
 <table-wrap id="T1"><object-id>1</object-id><label><bold>Table 1</bold></label><caption><title>Outcomes at 48 h</title>
 <p>Values are n (%).</p></caption><table>
 <thead><tr><th rowspan="2">Outcome</th><th colspan="2">Group</th><th rowspan="2">P</th></tr>
