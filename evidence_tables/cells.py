@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ..citations.checks.number_parsing import Number, given_numbers
 from ..documents import Chunk
-from ..documents.blocks import TABLE_RULE
+from ..documents.blocks import is_table_rule
 from ..documents.evidence import EvidenceSpan
 from ..roles.cell_protocols import CellReading, TableColumn
 
@@ -138,7 +138,7 @@ def _accept(reading: CellReading, column: TableColumn) -> TableCell | None:
 def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chunk, int, int]]:
     """Of a table, its caption and header, and the row that holds the numbers of the value; anything else is whole."""
     lines = list(_LINE.finditer(chunk.text, start, end))
-    rule = next((place for place, line in enumerate(lines) if place and TABLE_RULE.fullmatch(line[0])), None)
+    rule = next((place for place, line in enumerate(lines) if place and is_table_rule(line[0])), None)
     wanted = {number.value for number in outermost(given_numbers(value))}
     if rule is None or not wanted:
         return [(chunk, start, end)]
