@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from .input_check import CheckedStateGraph
-from .nodes import agent, finish, route_question, search, write
+from .nodes import agent, finish, route_question, search, tabulate, write
 from .shared_sessions import SectionContext, SessionProvider, bound, shared_session
 from .state import (
     PaperInput,
@@ -108,14 +108,15 @@ _RESEARCH: Final = GraphShape(
     "research",
     (ResearchState, ResearchInput, ResearchOutput),
     (
-        *(route_question.route, search.plan_needs, route_question.read),
+        *(route_question.route, search.plan_needs, tabulate.tabulate, route_question.read),
         *(agent.agent, agent.tools),
         *(write.generate, write.check, write.repair, finish.render),
     ),
     {
         START: "route",
         "route": route_question.to_needs_or_render,
-        "plan_needs": "read",
+        "plan_needs": route_question.to_table_or_read,
+        "tabulate": tabulate.to_generate_or_read,
         "read": search.to_agent_or_generate,
         **_FROM_AGENT_TO_CHECK,
         "check": write.to_repair_or_render,

@@ -112,11 +112,9 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """The severity, determined by the rule."""
         return RULES[self.rule].severity
 
     def as_dict(self) -> FindingRecord:
-        """The plain form of state and JSON output."""
         return {
             "rule": self.rule,
             "severity": self.severity,

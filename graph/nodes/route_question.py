@@ -95,6 +95,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         "queries": Overwrite([]),
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
         "draft": draft_record(Draft("")),
+        "tables": [],
         "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
     }
@@ -115,6 +116,12 @@ async def condense_follow_up(
 def to_needs_or_render(state: ResearchState) -> Literal["plan_needs", "render"]:
     """Go to `render` with nothing found for a remark, otherwise to `plan_needs`."""
     return "render" if state["route"]["kind"] == "remark" else "plan_needs"
+
+
+def to_table_or_read(state: ResearchState) -> Literal["tabulate", "read"]:
+    """Go to `tabulate` for the papers of a kind, otherwise to `read`."""
+    route = state["route"]
+    return "tabulate" if route["track"] == "survey" and route["kind"] == "inventory" else "read"
 
 
 async def _find(
