@@ -70,26 +70,19 @@ def with_ray_address(arguments: list[str]) -> list[str]:
 @takes_options(options=IngestOptions, limits=BudgetOptions)
 def ingest(
     paths: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk.", show_default=False
-        ),
+        list[Path], typer.Argument(help="Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk.")
     ],
     ray: Annotated[
         str | None,
         typer.Option(
-            "--ray",
             metavar="[ADDRESS]",
             help="Read, chunk and embed on a Ray cluster: host:port, ray://host:port, 'auto' for the cluster on this "
             "computer; without ADDRESS, one is started here. Needs the extra 'ray'.",
-            show_default=False,
         ),
     ] = None,
     ray_workers: Annotated[
         int | None,
-        typer.Option(
-            "--ray-workers", min=1, help="Ray tasks that run at the same time.", show_default="the CPUs of the cluster"
-        ),
+        typer.Option(min=1, help="Ray tasks that run at the same time.", show_default="the CPUs of the cluster"),
     ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -148,7 +141,7 @@ ingest.command_class = RayCommand  # type: ignore[attr-defined]  # which `cli.py
 
 
 def add(
-    identifiers: Annotated[list[str], typer.Argument(help="DOIs or arXiv ids, bare or as links.", show_default=False)],
+    identifiers: Annotated[list[str], typer.Argument(help="DOIs or arXiv ids, bare or as links.")],
     download: Annotated[
         bool | None,
         typer.Option(
@@ -157,9 +150,7 @@ def add(
             show_default="asked on a terminal, else no",
         ),
     ] = None,
-    bib: Annotated[
-        Path | None, typer.Option("--bib", help="Also append the entries to this .bib file.", show_default=False)
-    ] = None,
+    bib: Annotated[Path | None, typer.Option(help="Also append the entries to this .bib file.")] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also add a paper whose title and authors are in the library already.")
     ] = False,

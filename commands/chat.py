@@ -37,25 +37,17 @@ conversations_app = typer.Typer(
 )
 
 IdArgument = Annotated[
-    str,
-    typer.Argument(
-        help="Id of the conversation, or a prefix of it.", show_default=False, autocompletion=complete_conversations
-    ),
+    str, typer.Argument(help="Id of the conversation, or a prefix of it.", autocompletion=complete_conversations)
 ]
 
 
 @takes_options(settings=ChatSettings)
 def chat(
-    exp: Annotated[
-        Path | None, typer.Option("--exp", help="The experiment for 'section', as JSON.", show_default=False)
-    ] = None,
+    exp: Annotated[Path | None, typer.Option(help="The experiment for 'section', as JSON.")] = None,
     thread: Annotated[
         str | None,
         typer.Option(
-            "--thread",
-            help="Id of a conversation to continue, or a prefix of it.",
-            show_default=False,
-            autocompletion=complete_conversations,
+            help="Id of a conversation to continue, or a prefix of it.", autocompletion=complete_conversations
         ),
     ] = None,
     home: HomeOption = None,
@@ -172,9 +164,7 @@ def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: 
 @takes_options(files=OverwriteOption)
 def export_conversation(
     thread_id: IdArgument,
-    file: Annotated[
-        Path, typer.Argument(help="File to write: JSON if its name ends in .json, else markdown.", show_default=False)
-    ],
+    file: Annotated[Path, typer.Argument(help="File to write: JSON if its name ends in .json, else markdown.")],
     home: HomeOption = None,
     *,
     files: OverwriteOption,

@@ -54,15 +54,13 @@ class TableFiles(OverwriteOption):
 
 tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, edit and delete tables.")
 
-IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of it.", show_default=False)]
+IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of it.")]
 
 
 @takes_options(files=TableFiles, options=TableOptions, settings=ModelSettings)
 def make_table(
-    question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.", show_default=False)],
-    experiment: Annotated[
-        Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.", show_default=False)
-    ] = None,
+    question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.")],
+    experiment: Annotated[Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.")] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,
@@ -111,11 +109,7 @@ def list_tables(as_json: JsonOption = False, home: HomeOption = None) -> None:
 @tables_app.command("show")
 @takes_options(files=TableFiles)
 def show_table(
-    table_id: IdArgument,
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
-    files: TableFiles,
+    table_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None, *, files: TableFiles
 ) -> None:
     """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
     files.require_folder()
@@ -130,7 +124,7 @@ def edit_table(
     key: Annotated[str, typer.Argument(help="Citation key of the paper.", autocompletion=complete_keys)],
     column: Annotated[str, typer.Argument(help="Name of the column.")],
     value: Annotated[str, typer.Argument(help="Your value.")],
-    study: Annotated[str, typer.Option("--study", help="Name of the study, if the paper reports several.")] = "",
+    study: Annotated[str, typer.Option(help="Name of the study, if the paper reports several.")] = "",
     home: HomeOption = None,
 ) -> None:
     """Write a value of your own into a cell; no reading replaces it."""

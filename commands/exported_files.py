@@ -28,9 +28,9 @@ class ExportOptions(OverwriteOption):
 
 @takes_options(files=ExportOptions, settings=StyleSettings)
 def export(
-    file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the files.", show_default="the folder of the .md")
+        Path | None, typer.Option(help="Folder for the files.", show_default="the folder of the .md")
     ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,

@@ -24,10 +24,7 @@ papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Pape
 
 KeyArgument = Annotated[str, typer.Argument(help="Citation key.", autocompletion=complete_keys)]
 KeysArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="Citation keys; all papers if none is given.", show_default=False, autocompletion=complete_keys
-    ),
+    list[str] | None, typer.Argument(help="Citation keys; all papers if none is given.", autocompletion=complete_keys)
 ]
 _MAX_CAPTION: Final = 240  # characters
 _OUTCOMES: Final = (
@@ -112,9 +109,7 @@ def remove_papers(
 @papers_app.command("figures")
 def paper_figures(
     key: KeyArgument,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Also write the images into this folder.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the images into this folder.")] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from ..api.homes import Session
     from ..api.running import Output, ResearchRequest, ResultRecord
 
-QuestionArgument = Annotated[str, typer.Argument(help="What to answer.", show_default=False)]
+QuestionArgument = Annotated[str, typer.Argument(help="What to answer.")]
 OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", help="Folder for the answer's files; none are written without it.", show_default=False),
+    Path | None, typer.Option("--out", help="Folder for the answer's files; none are written without it.")
 ]
 
 

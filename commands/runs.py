@@ -27,9 +27,7 @@ runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, 
 
 _FIRST_IDS: Final = 5
 _MAX_QUERY: Final = 160  # characters
-IdArgument = Annotated[
-    str, typer.Argument(help="Id of the run, or a prefix of it.", show_default=False, autocompletion=complete_runs)
-]
+IdArgument = Annotated[str, typer.Argument(help="Id of the run, or a prefix of it.", autocompletion=complete_runs)]
 
 
 @runs_app.command("list")

@@ -23,7 +23,7 @@ NO_SUMMARY_NEAR = (
     "Nothing near: no summary or note has the words or the meaning of the query; --fulltext searches the whole texts."
 )
 
-QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
+QueryArgument = Annotated[str, typer.Argument(help="What to look for.")]
 
 
 @takes_options(options=SearchOptions)
@@ -83,7 +83,7 @@ def find(
     fulltext: Annotated[
         bool, typer.Option("--fulltext", help="Search the full text instead of summaries and notes.")
     ] = False,
-    page: Annotated[int, typer.Option("--page", help="Page of results, ten papers each.", min=1)] = 1,
+    page: Annotated[int, typer.Option(help="Page of results, ten papers each.", min=1)] = 1,
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from ..api.homes import Session
     from ..api.running import Output, ResultRecord, SectionRequest
 
-ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.", show_default=False)]
-ExpOption = Annotated[
-    Path | None, typer.Option("--exp", help="The experiment, if it is not named first.", show_default=False)
-]
+ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.")]
+ExpOption = Annotated[Path | None, typer.Option("--exp", help="The experiment, if it is not named first.")]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
 
 

@@ -30,12 +30,11 @@ _M_ARENA_MAX: Final = -8  # glibc's malloc.h
 
 def serve(
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; any other than loopback needs a token.")
+        str, typer.Option(help="Address to listen on; any other than loopback needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
     name: Annotated[
-        list[str] | None,
-        typer.Option("--name", help="Another host name under which the server is reached; can be repeated."),
+        list[str] | None, typer.Option(help="Another host name under which the server is reached; can be repeated.")
     ] = None,
     home: HomeOption = None,
 ) -> None:

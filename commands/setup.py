@@ -14,9 +14,9 @@ from .terminal_text import one_line
 
 
 def setup(
-    model: Annotated[str | None, typer.Option("--model", help="Chat model. Default: one that is found.")] = None,
+    model: Annotated[str | None, typer.Option(help="Chat model. Default: one that is found.")] = None,
     base_url: Annotated[
-        str | None, typer.Option("--base-url", help="OpenAI-compatible endpoint. Default: one that is found.")
+        str | None, typer.Option(help="OpenAI-compatible endpoint. Default: one that is found.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Take the first that is found, without asking.")] = False,
 ) -> None:

@@ -103,9 +103,7 @@ def _group() -> None:
 
 @library_app.command("copy")
 def copy_library(
-    to: Annotated[
-        str, typer.Option("--to", help="The other home: a folder, or a postgresql:// address.", show_default=False)
-    ],
+    to: Annotated[str, typer.Option(help="The other home: a folder, or a postgresql:// address.")],
     papers_only: Annotated[
         bool,
         typer.Option("--papers-only", help="Copy only the papers, not runs, conversations, the journal or metadata."),
@@ -113,7 +111,6 @@ def copy_library(
     to_vectors: Annotated[
         str | None,
         typer.Option(
-            "--to-vectors",
             help="The Milvus that searches the other home, if that is in PostgreSQL.",
             show_default="CITELOOM_VECTORS, if this home is a folder",
         ),

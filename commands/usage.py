@@ -93,7 +93,7 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
 @journal_app.command("prune")
 def prune(
     older_than: Annotated[
-        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Answers older than this many days.")
+        float | None, typer.Option(min=0, metavar="DAYS", help="Answers older than this many days.")
     ] = None,
     rejected: Annotated[bool, typer.Option("--rejected", help="Answers that failed validation.")] = False,
     embeddings: Annotated[bool, typer.Option("--embeddings", help="Only embedding vectors.")] = False,

@@ -20,7 +20,7 @@ from .terminal_text import one_line, table
 
 @takes_options(files=TableFiles, options=AgreementOptions, settings=ModelSettings)
 def agree(
-    claim: Annotated[str, typer.Argument(help="The claim, in one sentence.", show_default=False)],
+    claim: Annotated[str, typer.Argument(help="The claim, in one sentence.")],
     as_json: JsonOption = False,
     home: HomeOption = None,
     *,

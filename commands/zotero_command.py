@@ -30,13 +30,12 @@ def sync_zotero(
     collection: Annotated[
         list[str] | None,
         typer.Option(
-            "--collection",
             help="Only this collection and those below it, by name, path (Thesis/Methods) or key; may be repeated.",
             show_default="the whole library",
         ),
     ] = None,
     group: Annotated[
-        str, typer.Option("--group", help="The library of this group, by name or id.", show_default="your own library")
+        str, typer.Option(help="The library of this group, by name or id.", show_default="your own library")
     ] = "",
     prune: Annotated[
         bool, typer.Option("--prune", help="Also remove papers that came only from collections synced earlier.")
