@@ -38,7 +38,6 @@ class TableFiles(OverwriteOption):
     )
 
     def require_folder(self) -> None:
-        """Raise `InputError` for formats without a folder."""
         if self.formats and self.out is None:
             raise InputError("--format needs a folder.", help="Name one with --out.")
 

@@ -43,7 +43,6 @@ _given: list[str] = []
 
 
 def remember_home(home: str | None) -> None:
-    """Remember a `--home` given before the command."""
     _before_command[:] = [home] if home is not None else []
 
 
@@ -159,17 +158,14 @@ def _split(group: type, item: Field[Any], given: Any) -> Any:
 
 
 def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete citation keys of the library."""
     return _completed(ctx, incomplete, "papers")
 
 
 def complete_runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete ids of runs."""
     return _completed(ctx, incomplete, "runs")
 
 
 def complete_conversations(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete ids of conversations."""
     return _completed(ctx, incomplete, "conversations")
 
 
@@ -186,7 +182,6 @@ def _completed(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
 
 
 def complete_formats(incomplete: str) -> list[str]:
-    """Complete formats of a text's files."""
     return [name for name in FILE_FORMATS if name.startswith(incomplete)]
 
 

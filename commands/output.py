@@ -38,7 +38,6 @@ def result(text: str) -> None:
 
 
 def result_json(record: Any) -> None:
-    """Print one JSON object on stdout."""
     print(json_text(record), flush=True)  # noqa: T201
 
 
@@ -48,7 +47,6 @@ def announce_home(name: object, *, exists: bool) -> None:
 
 
 def warnings_and_refusals(record: dict[str, Any]) -> None:
-    """Print the warnings and refused files of an ingest or a sync, one line each."""
     for warning in record["warnings"]:
         notice(f"Warning: {warning}")
     for refusal in record["refused"]:
@@ -56,13 +54,11 @@ def warnings_and_refusals(record: dict[str, Any]) -> None:
 
 
 def show_rebuilt(record: dict[str, Any]) -> None:
-    """Print how many papers were indexed again."""
     embedded = f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s"
     result(f"{counted(record['papers_rebuilt'], 'paper')} indexed again, {embedded}.")
 
 
 def name_refused_figures(record: dict[str, Any]) -> None:
-    """Print each figure that was not described, and why."""
     for item in record["refused"]:
         notice(f"Not described: {item['key']}, {item['figure']}: {item['reason']}.")
 

@@ -50,8 +50,6 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
 
 
 def show_papers(records: Sequence[PaperSummary], *, numbered: bool = False) -> None:
-    """Print a table of papers."""
-
     def first_author(record: PaperSummary) -> str:
         first, *more = record["authors"] or [""]
         return one_line(f"{first} and {len(more)} more" if more else first)
@@ -282,7 +280,6 @@ def paper_lines(record: PaperDetails) -> Iterator[str]:
 
 
 def section_lines(sections: Sequence[SectionRecord]) -> Iterator[str]:
-    """Format the section tree, with chunks and pages."""
     for section in sections:
         held = "no chunks" if section["searchable"] else "not searched"
         facts = [

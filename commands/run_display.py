@@ -38,7 +38,6 @@ class RunProgress:
         self._draw = draw
 
     def __call__(self, event: Event) -> None:
-        """Render an event."""
         if event["kind"] == "stage":
             self._draw(event)
         elif event["kind"] == "finding":
@@ -68,7 +67,6 @@ class LiveProgress(RunProgress):
         self._live: Live | None = None
 
     def show(self) -> None:
-        """Show the view below the output."""
         from rich.live import Live
 
         if self._live is None:
@@ -145,7 +143,6 @@ class WrappedText:
         self._word = ""
 
     def write(self, text: str) -> None:
-        """Write the complete words of `text`; buffer an unfinished one."""
         for character in text:
             if character.isspace():
                 self._end_word()
@@ -158,7 +155,6 @@ class WrappedText:
         self._out.flush()
 
     def end(self) -> None:
-        """Write the last word and end the line."""
         self._end_word()
         if self._column:
             self._put("\n")
@@ -192,7 +188,6 @@ class AnswerStreamView:
         self._text: WrappedText | None = None
 
     def __call__(self, event: Event) -> None:
-        """Render an event."""
         if event["kind"] == "token":
             self._said.append(event["text"])
             if self._out is None:
@@ -213,7 +208,6 @@ class AnswerStreamView:
             self._progress(event)
 
     def end(self) -> None:
-        """Stop rendering; later output is printed below the draft."""
         self._end_text()
         self._progress.hide()
 

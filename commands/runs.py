@@ -126,5 +126,4 @@ def delete_runs(
 
 
 def when(seconds: float) -> str:
-    """A timestamp for display."""
     return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")

@@ -62,7 +62,6 @@ def search(
 
 
 def show_passages(records: Sequence[FoundPassage]) -> None:
-    """Print a numbered table of passages."""
     columns: Columns = {
         "": "",
         "key": "key",
@@ -154,7 +153,6 @@ def with_status(record: Mapping[str, Any], text: str) -> str:
 
 
 def place_of(record: Mapping[str, Any]) -> str:
-    """A passage's page and section, if known."""
     page = f"p. {record['page']}" if record.get("page") else ""
     return ", ".join(part for part in (page, record.get("section", "")) if part)
 

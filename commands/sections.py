@@ -47,7 +47,6 @@ class RunFiles(OverwriteOption):
     )
 
     def output(self, out: Path, formats: Sequence[str] = ()) -> Output:
-        """Where and how to write."""
         from ..api.arguments import parse_formats
         from ..api.running import FORMATS, Output
 

@@ -94,7 +94,6 @@ def check(
 
 
 def _wait_for_change(file: Path) -> None:
-    """Return when the file has changed; Ctrl-C ends the check."""
     notice(f"Watching {file}; Ctrl-C ends.")
     seen = _stamp(file)
     while _stamp(file) in (seen, 0):

@@ -46,8 +46,6 @@ _HEADERS: Final[Mapping[str, str]] = {
 
 
 class Guard:
-    """ASGI middleware around the whole server."""
-
     def __init__(self, app: ASGIApp, options: ServerOptions, tokens: Tokens) -> None:
         self._app = app
         self._options = options
@@ -55,7 +53,6 @@ class Guard:
         self._seen: OrderedDict[str, deque[float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it with a problem."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -110,7 +107,6 @@ class Guard:
         return problem_response(to_problem(error), {"WWW-Authenticate": "Bearer"})
 
     def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
-        """Wrap `receive` to refuse bodies over the limit, whatever length they declare."""
         upload = scope["method"] == "POST" and scope["path"] in _UPLOADS
         most = self._options.max_upload if upload else self._options.max_body
         stated = headers.getlist("content-length")

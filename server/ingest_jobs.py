@@ -31,8 +31,6 @@ _log = logging.getLogger("citeloom.server")
 
 @dataclass(frozen=True, slots=True)
 class IngestJobs:
-    """Creates jobs of uploads, additions and lookups."""
-
     session: Session
     jobs: Jobs
     uploads: Uploads
@@ -165,7 +163,6 @@ class IngestJobs:
         }
 
     async def _enrich(self, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
-        """Look up papers by `keys`; returns the JSON of `papers enrich --json`."""
         return await aenrich(
             self.session,
             request["keys"],
@@ -174,7 +171,6 @@ class IngestJobs:
         )
 
     async def _check(self, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
-        """Check a text; returns the JSON of `check --json`."""
         given = await check_arguments(request)
         return await acheck_prose(self.session, **given, on_notice=lambda text: emit("notice", {"text": text}))
 
@@ -186,7 +182,6 @@ async def check_arguments(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_services(session: Session) -> None:
-    """Raise `ServerError` if no metadata service is configured."""
     if not session.settings.metadata_services:
         raise ServerError(
             409,

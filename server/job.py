@@ -54,21 +54,17 @@ class EventLog:
 
     @property
     def closed(self) -> bool:
-        """True when no more events will come."""
         return self._closed.is_set()
 
     def append(self, name: str, data: Mapping[str, Any]) -> None:
-        """Add an event and wake the readers."""
         self.extend([(name, as_text(data))])
 
     def extend(self, events: Sequence[tuple[str, str]]) -> None:
-        """Add events with data already in JSON."""
         self._events += events
         self.size += sum(len(data) for _, data in events)
         self._wake()
 
     def since(self, place: int) -> list[tuple[str, str]]:
-        """The events from a position on, without their ids."""
         return self._events[place:]
 
     def restart(self, epoch: str) -> None:
@@ -80,12 +76,10 @@ class EventLog:
             self._wake()
 
     def close(self) -> None:
-        """End all streams after the last event."""
         self._closed.set()
         self._wake()
 
     async def wait_closed(self) -> None:
-        """Wait until no more events will come."""
         await self._closed.wait()
 
     def exhausted_after(self, last_id: str | None) -> bool:
@@ -139,7 +133,6 @@ class JobRecord(TypedDict):
 
 
 def job_record(entry: JobEntry, problem: Problem | None = None) -> JobRecord:
-    """The state of a job of any server."""
     order = entry.order
     return {"id": order.id, "kind": order.kind, "state": entry.state, "events": entry.events, "problem": problem}
 
@@ -166,16 +159,13 @@ class Job:
 
     @property
     def id(self) -> str:
-        """The id of the job's run or conversation; an ingest has its own."""
         return self.order.id
 
     @property
     def active(self) -> bool:
-        """True while it waits or works."""
         return self.state in ACTIVE
 
     def entry(self) -> JobEntry:
-        """Its register entry."""
         return JobEntry(self.order, self.log.epoch, self.state, len(self.log))
 
     def record(self) -> JobRecord:

@@ -37,13 +37,11 @@ class EventPublisher:
         self._task: asyncio.Task[None] | None = None
 
     def open(self, job_id: str, log: EventLog) -> None:
-        """Start storing a job's events."""
         self._logs[job_id], self._stored[job_id] = log, 0
         if self._task is None:
             self._task = asyncio.create_task(self._write(), name="event publisher")
 
     def notify(self) -> None:
-        """Wake the writer."""
         self._filled.set()
 
     async def last(self, job_id: str) -> Callable[[], serving.EventBatch]:
@@ -53,7 +51,6 @@ class EventPublisher:
         return lambda: serving.EventBatch(job_id, log.epoch, place, log.since(place))
 
     async def close(self) -> None:
-        """Stop storing."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -91,7 +88,6 @@ class JobChanges:
         self._next: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
 
     def announce(self, job_id: str) -> None:
-        """Wake all who wait for this job."""
         if (event := self._next.pop(job_id, None)) is not None:
             event.set()
 
@@ -141,7 +137,6 @@ def lost_connection(error: BaseException) -> bool:
 
 
 def lost_lease(error: BaseException) -> bool:
-    """Whether this server's eviction caused the error."""
     return any(isinstance(each, serving.LeaseLostError) for each in _causes(error))
 
 

@@ -39,11 +39,9 @@ class Jobs:
         self._closing = False
 
     def here(self, job_id: str) -> Job | None:
-        """The latest job with this id that is in memory."""
         return self._jobs.get(job_id)
 
     def active(self) -> list[Job]:
-        """This server's active jobs."""
         return [job for job in list(self._jobs.values()) if job.active and not job.followed]
 
     def busy(self) -> list[str]:
@@ -52,11 +50,9 @@ class Jobs:
 
     @property
     def free(self) -> int:
-        """How many more jobs this server accepts."""
         return max(0, self._max_jobs - len(self.active()))
 
     def counts(self) -> Mapping[tuple[str, str], int]:
-        """Count this server's active jobs by kind and state."""
         return Counter((job.order.kind, job.state) for job in self.active())
 
     async def find(self, job_id: str) -> Job | None:
@@ -333,7 +329,6 @@ class JobRecovery:
                 await self._resume(order)
 
     async def close(self) -> None:
-        """Cancel ongoing work."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

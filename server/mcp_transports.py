@@ -144,10 +144,7 @@ async def mcp_over_http(
 
 
 class McpEndpoint:
-    """The ASGI app at `PATH`."""
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request to the sessions, available once the server has started."""
         sessions = scope["app"].state.mcp
         if sessions is None:
             raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)

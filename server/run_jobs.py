@@ -30,8 +30,6 @@ _STORED_EPOCH: Final = "stored"
 
 @dataclass(frozen=True, slots=True)
 class RunJobs:
-    """Creates jobs from requests; the session is shared by all, limits are per job."""
-
     session: Session
     jobs: Jobs
     orders: Orders
@@ -41,7 +39,6 @@ class RunJobs:
         return await self.orders.find(lambda: find_run(self.session.home, run_id), run_deleted(run_id))
 
     async def find_conversation(self, thread_id: str) -> stored_conversations.ConversationEntry:
-        """Find a conversation; raises as `find_run` does."""
         home, deleted = self.session.home, conversation_deleted(thread_id)
         return await self.orders.find(lambda: stored_conversations.find_conversation(home, thread_id), deleted)
 
@@ -175,7 +172,6 @@ class RunJobs:
         return entry.turns + 1
 
     def _is_registered(self, run_id: str) -> bool:
-        """Whether there is a run with exactly this id."""
         with suppress(UnknownRunError):
             return find_run(self.session.home, run_id).thread_id == run_id
         return False
@@ -255,7 +251,6 @@ async def load_ended_table(table_id: str, session: Session) -> Job:
 
 
 def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:
-    """A finished job whose only event is its result."""
     log = EventLog(_STORED_EPOCH)
     EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
     log.close()

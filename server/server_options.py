@@ -95,7 +95,6 @@ class ServerOptions:
 
 
 def is_loopback(host: str) -> bool:
-    """True for addresses that only this machine reaches."""
     address = _address(host)
     return host.lower() == "localhost" if address is None else address.is_loopback
 
@@ -118,15 +117,12 @@ class Tokens:
 
     @property
     def needed(self) -> bool:
-        """True when requests need the token."""
         return self._token is not None
 
     def valid(self, given: str) -> bool:
-        """True for the server's token."""
         return self._token is not None and hmac.compare_digest(given.encode(errors="replace"), self._token)
 
     def valid_header(self, authorization: str | None) -> bool:
-        """True for an `Authorization` header with the token."""
         kind, _, given = (authorization or "").partition(" ")
         return kind.lower() == "bearer" and self.valid(given.strip())
 
@@ -144,13 +140,11 @@ class BrowserSessions:
         self._register = register
 
     async def end_outdated(self) -> None:
-        """End the sessions of an earlier token."""
         if self._tokens.needed:
             token = await asyncio.to_thread(lambda: self._tokens.fingerprint)
             await asyncio.to_thread(self._register.end_all, token)
 
     async def begin(self) -> str:
-        """Start a session for a browser; returns the cookie's value."""
         session = secrets.token_urlsafe(32)
         await asyncio.to_thread(self._register.begin, session, self._tokens.fingerprint)
         return session
@@ -161,12 +155,10 @@ class BrowserSessions:
         return bool(session) and await asyncio.to_thread(self._register.is_active, session, self._tokens.fingerprint)
 
     async def end(self, cookies: str | None) -> None:
-        """End the session of a `Cookie` header."""
         if session := session_cookie(cookies):
             await asyncio.to_thread(self._register.end, session)
 
     async def end_all(self) -> None:
-        """End all sessions."""
         await asyncio.to_thread(self._register.end_all)
 
 

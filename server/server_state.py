@@ -38,7 +38,6 @@ class StreamCount:
         self.open_now = 0
 
     def require_free(self) -> None:
-        """Raise `ServerError` with status 429 at the maximum."""
         if self.open_now >= self._most:
             raise ServerError(429, "Too many event streams are open.", help="Close one first.", retry_after=5)
 
@@ -136,7 +135,6 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
 
 
 async def _tidy(state: ServerState) -> None:
-    """Delete unreferenced uploads and expired conversations."""
     await state.ingests.tidy()
     await asyncio.to_thread(tidy_plots, state.session.home)
     if (days := state.session.settings.conversation_days) is None:

@@ -104,7 +104,6 @@ class RefusedFile(TypedDict):
 
 
 def refusal(name: str, reason: str) -> RefusedFile:
-    """A refused file."""
     return {"name": name, "reason": reason}
 
 

@@ -19,17 +19,14 @@ def sign(emoji: str) -> str:
 
 
 def stage(emoji: str, text: str) -> None:
-    """Print a starting stage."""
     notice(f"{sign(emoji)}{text}")
 
 
 def failure(text: str) -> None:
-    """Print an error in one line."""
     notice(f"{sign('❌')}{text}")
 
 
 def warning(text: str) -> None:
-    """Print a warning about a result."""
     notice(f"{sign('⚠️ ')}{text}")
 
 
@@ -39,6 +36,5 @@ def panel(title: str, markdown: str) -> None:
 
 
 def next_steps(steps: Sequence[str]) -> None:
-    """Print suggested next steps; on a terminal only."""
     if sys.stdout.isatty():
         result("\n".join([f"{sign('💡')}Next steps:", *(f"• {step}" for step in steps)]))

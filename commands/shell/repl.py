@@ -130,7 +130,6 @@ async def interruptible(work: Awaitable[T]) -> T:
 
 
 async def show_help(shell: Shell, _: str) -> ShellState:
-    """All commands."""
     width = max(len(f"{word.name} {word.argument}".rstrip()) for word in WORDS)
     lines = [f"  {f'{word.name} {word.argument}'.rstrip():{width}}  {word.purpose}" for word in WORDS]
     result("\n".join(lines))

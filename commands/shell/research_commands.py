@@ -135,7 +135,6 @@ class TurnStages(RunProgress):
         self.read = self.writing = False
 
     def take(self, event: ProgressEvent) -> None:
-        """Print a step."""
         text, total = event["text"], event.get("total", 0)
         match event["stage"]:
             case "rewritten":

@@ -37,7 +37,6 @@ class AnswerView:
 
 
 def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
-    """The view of a stored record."""
     report = result_views.report_view(record)
     placed = result_views.standing_apart(record["text"], result_views.links_of(report, record))
     name = base.strip("/").replace("/", "-")

@@ -33,7 +33,6 @@ async def new_conversation(request: Request, state: StateOf) -> Response:
 
 @router.get("/conversations")
 async def conversation_list(request: Request, state: StateOf, current: str = "") -> Response:
-    """The list beside a conversation."""
     context = {"conversations": await _entries(state), "thread_id": current}
     return page(request, "conversation_list.html", context)
 
@@ -113,7 +112,6 @@ async def _conversation_page(
 
 
 def _turn_view(kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
-    """A finished turn with its rendered answer."""
     return {"turn": kept, "answer": answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}")}
 
 

@@ -207,7 +207,6 @@ def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[resp
 
 
 def _media_type(suffix: str) -> str:
-    """A file's media type, by its suffix."""
     return response_models.MEDIA_TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
 
 
