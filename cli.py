@@ -41,8 +41,8 @@ _COMMANDS: Final = {
     "add": "adding_papers:add",
     "search": "searching:search",
     "find": "searching:find",
-    "agree": "who_agrees:agree",
-    "contradictions": "who_agrees:contradictions",
+    "agree": "evidence_table:agree",
+    "contradictions": "evidence_table:contradictions",
     **dict.fromkeys((*SECTION_KINDS, "paper"), "sections:section_command"),
     "export": "exported_files:export",
     "verify": "exported_files:verify_file",
@@ -163,7 +163,6 @@ def _run() -> int:
 
 
 def _own_help(error: CiteloomError) -> str:
-    """A pointer to the command's help, for an error that names no remedy."""
     given = given_command()
     return f" See '{command(given)} --help'." if given and error.exit_code == WRONG_INPUT and not error.help else ""
 

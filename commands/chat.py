@@ -20,10 +20,10 @@ from .options import (
     resolve,
     takes_options,
 )
-from .output import notice, notice_command, result, result_json
+from .output import notice, notice_command, result, result_json, show_list
 from .runs import when
 from .sections import OverwriteOption
-from .terminal_text import Columns, one_line, table
+from .terminal_text import Columns
 
 if TYPE_CHECKING:
     from ..api.homes import Home
@@ -132,16 +132,13 @@ def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> 
     from ..api import stored_conversations as stored
 
     records = [stored.conversation_summary(entry) for entry in stored.list_conversations(_open_home(home))]
-    if as_json:
-        result_json(records)
-        return
     columns: Columns = {
         "conversation": "thread_id",
         "turns": "turns",
         "last": lambda record: when(record["updated_at"]),
-        "first question": lambda record: one_line(record["title"]),
+        "first question": "title",
     }
-    table(counted(len(records), "conversation"), records, columns, prose=("first question",))
+    show_list(records, "conversation", columns, ("first question",), as_json=as_json)
 
 
 @conversations_app.command("show")

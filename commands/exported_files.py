@@ -19,8 +19,6 @@ from .terminal_text import one_line
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(OverwriteOption):
-    """What an export writes."""
-
     formats: Annotated[tuple[str, ...], Shown("--format", completes="formats")] = option(
         "Formats to write: tex, docx, html, pdf or zip", value=()
     )

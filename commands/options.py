@@ -75,7 +75,6 @@ def command_on_home(arguments: str) -> str:
 
 
 def home_in_use() -> list[Path]:
-    """The folder of the home in use; empty until known."""
     return list(_in_use)
 
 
@@ -157,28 +156,23 @@ def _split(group: type, item: Field[Any], given: Any) -> Any:
     return tuple(dict.fromkeys(names))
 
 
-def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _completed(ctx, incomplete, "papers")
+def _completes(kind: str) -> Callable[[typer.Context, str], list[str]]:
+    """Complete ids of this kind; none if the home is unreadable, since shells show no errors here."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from ..api.homes import complete_ids, configured_home
+        from ..settings.config import load_settings
+
+        outer = ctx.find_root().params.get("home")
+        with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
+            home = configured_home(load_settings(home=ctx.params.get("home") or outer))
+            return [name for name in complete_ids(home, kind) if name.startswith(incomplete)]
+        return []
+
+    return complete
 
 
-def complete_runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _completed(ctx, incomplete, "runs")
-
-
-def complete_conversations(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _completed(ctx, incomplete, "conversations")
-
-
-def _completed(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
-    """Ids with this prefix; none if the home is unreadable, since shells show no errors here."""
-    from ..api.homes import complete_ids, configured_home
-    from ..settings.config import load_settings
-
-    outer = ctx.find_root().params.get("home")
-    with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
-        home = configured_home(load_settings(home=ctx.params.get("home") or outer))
-        return [name for name in complete_ids(home, kind) if name.startswith(incomplete)]
-    return []
+complete_keys, complete_runs, complete_conversations = map(_completes, ("papers", "runs", "conversations"))
 
 
 def complete_formats(incomplete: str) -> list[str]:

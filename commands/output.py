@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..api.messages import counted, given_command
-from .terminal_text import end_with_command, json_text, one_line, printable, terminal_width, wrap
+from .terminal_text import (
+    Columns,
+    end_with_command,
+    json_text,
+    one_line,
+    printable,
+    table,
+    terminal_width,
+    wrap,
+)
 
 if TYPE_CHECKING:
     from ..api.ingesting import IngestEvent
@@ -39,6 +48,11 @@ def result(text: str) -> None:
 
 def result_json(record: Any) -> None:
     print(json_text(record), flush=True)  # noqa: T201
+
+
+def show_list(records: Sequence[Any], noun: str, columns: Columns, prose: Collection[str], *, as_json: bool) -> None:
+    """Print records as JSON, or as a table under their number."""
+    result_json(records) if as_json else table(counted(len(records), noun), records, columns, prose)
 
 
 def announce_home(name: object, *, exists: bool) -> None:

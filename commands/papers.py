@@ -43,10 +43,7 @@ def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
 
     with home_session(home, reading=True) as session:
         records = list_all(session)
-    if as_json:
-        result_json(records)
-    else:
-        show_papers(records)
+    result_json(records) if as_json else show_papers(records)
 
 
 def show_papers(records: Sequence[PaperSummary], *, numbered: bool = False) -> None:

@@ -46,11 +46,18 @@ def research(
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018
     """
+    from ..api.early_loading import plain_question
+
     if out is None and (files.formats or files.page_images):
         flag = "--format" if files.formats else "--page-images"
         raise InputError(f"{flag} needs a folder.", help="Name one with --out.")
     output = None if out is None else files.output(out, files.formats)
-    record, view = run_async(_ask(question, limits, output, home, settings, draft=not as_json))
+    plain_question(question)  # before a home is created or printed
+    with (
+        home_session(home, early="answer", **settings.changes()) as session,
+        answer_progress(session.spent_now, draft=not as_json) as view,
+    ):
+        record = run_async(answer_one(limits.request(question), output, session, view))
     if as_json:
         result_json(record)
     else:
@@ -58,25 +65,6 @@ def research(
         for step in next_steps(record):
             notice(step)
     end_incomplete(record)
-
-
-async def _ask(
-    question: str,
-    limits: QuestionOptions,
-    output: Output | None,
-    home: str | None,
-    given: AnswerSettings,
-    *,
-    draft: bool,
-) -> tuple[ResultRecord, AnswerStreamView]:
-    from ..api.early_loading import plain_question
-
-    plain_question(question)  # before a home is created or printed
-    with (
-        home_session(home, early="answer", **given.changes()) as session,
-        answer_progress(session.spent_now, draft=draft) as view,
-    ):
-        return await answer_one(limits.request(question), output, session, view), view
 
 
 async def answer_one(

@@ -83,7 +83,6 @@ class LiveProgress(RunProgress):
         self._doing = one_line(shorten(f"{event['key']}: {event['text']}", max(20, self._console.width)))
 
     def draw(self, event: ProgressEvent) -> None:
-        """Render a step; searches only update the state."""
         from rich.text import Text
 
         self.show()

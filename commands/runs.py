@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -13,15 +12,15 @@ from ..api.blocking import run_async
 from ..api.messages import counted, shorten
 from ..api.run_options import RunLimits
 from .options import HomeOption, JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
-from .output import notice, result, result_json
+from .output import notice, result, result_json, show_list
 from .research import answer_one
 from .run_display import answer_progress
 from .run_report import end_incomplete
 from .sections import OutOption, RunFiles, write_one
-from .terminal_text import Columns, one_line, table
+from .terminal_text import Columns, one_line
 
 if TYPE_CHECKING:
-    from ..api.running import Output, ResultRecord
+    pass
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
 
@@ -36,17 +35,14 @@ def list_all(as_json: JsonOption = False, home: HomeOption = None) -> None:
     from ..api.stored_runs import list_runs
 
     records = list_runs(readable_records(resolve(home)[1]))
-    if as_json:
-        result_json(records)
-        return
     columns: Columns = {
         "run": "thread_id",
         "status": "status",
         "last": lambda record: when(record["updated_at"]),
-        "subject": lambda record: one_line(record["title"]),
-        "detail": lambda record: one_line(record["detail"]),
+        "subject": "title",
+        "detail": "detail",
     }
-    table(counted(len(records), "run"), records, columns, prose=("subject", "detail"))
+    show_list(records, "run", columns, ("subject", "detail"), as_json=as_json)
 
 
 @runs_app.command("show")
@@ -85,28 +81,22 @@ def resume_run(
     limits: RunLimits,
 ) -> None:
     """Resume a paused or killed run."""
-    record = run_async(_resume(run_id, files.output(out), home, limits.changes()))
-    if as_json:
-        result_json(record)
-    else:
-        result(f"\n{record['text']}")
-    end_incomplete(record)
-
-
-async def _resume(run_id: str, output: Output, home: str | None, given: dict[str, Any]) -> ResultRecord:
     from ..api.running import ResearchRequest
     from ..api.stored_runs import ResumableRun
 
-    current, found = resolve(home, **given)
+    output, (current, found) = files.output(out), resolve(home, **limits.changes())
     found.require_library()
     found.prepare()
-    run = await asyncio.to_thread(ResumableRun.load, run_id, found, current, given)
+    run = ResumableRun.load(run_id, found, current, limits.changes())
     with command_session(run.settings, found, create=False) as session:
-        await run.require_unchanged(session)
+        run_async(run.require_unchanged(session))
         if isinstance(run.request, ResearchRequest):
             with answer_progress(session.spent_now, draft=False) as view:
-                return await answer_one(run.request, output, session, view)
-        return await write_one(run.request, output, session)
+                record = run_async(answer_one(run.request, output, session, view))
+        else:
+            record = run_async(write_one(run.request, output, session))
+    result_json(record) if as_json else result(f"\n{record['text']}")
+    end_incomplete(record)
 
 
 @runs_app.command("delete")

@@ -142,7 +142,6 @@ def _matched(record: FoundPassage) -> str:
 
 
 def show_notices(records: Sequence[Mapping[str, Any]]) -> None:
-    """Print notices such as retractions, without repeats."""
     for line in dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())):
         notice(line)
 

@@ -33,15 +33,11 @@ FreshOption = Annotated[bool, typer.Option("--fresh", help="Write it again, with
 
 @dataclass(frozen=True, kw_only=True)
 class OverwriteOption:
-    """Whether edited files are kept."""
-
     force: bool = option("Overwrite files that you edited; by default new files get a number.", value=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFiles(OverwriteOption):
-    """How the files of a run are written."""
-
     page_images: bool = option(
         "Put images of the cited PDF pages into the evidence report, with the cited words marked.", value=False
     )
@@ -95,9 +91,18 @@ def section_command(kind: RunKind) -> Callable[..., None]:
         files: TextFiles,
         settings: PaperSettings,
     ) -> None:
+        from ..api.writing import load_section_request
+
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
-        record = run_async(_write(kind, given, output, fresh, home, settings))
+        request = load_section_request(kind, given, fresh=fresh)
+        with home_session(home, **settings.changes()) as session:
+            if settings.section_words is not None and "writer" in session.extractive:
+                notice("--words has no effect without a chat model: your own statements are never shortened.")
+            others = ", ".join(name for name in output.formats if name in ("docx", "html", "pdf"))
+            if session.settings.cite_style == "numeric" and others and not session.settings.csl:
+                notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
+            record = run_async(write_one(request, output, session))
         if as_json:
             result_json(record)
         else:
@@ -128,21 +133,6 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     if given := file or exp:
         return given
     raise InputError("No experiment was given.", help=f"Give its file: {command(f'{kind} exp.json')}.")
-
-
-async def _write(
-    kind: RunKind, exp: Path, output: Output, fresh: bool, home: str | None, given: PaperSettings
-) -> ResultRecord:
-    from ..api.writing import load_section_request
-
-    request = load_section_request(kind, exp, fresh=fresh)
-    with home_session(home, **given.changes()) as session:
-        if given.section_words is not None and "writer" in session.extractive:
-            notice("--words has no effect without a chat model: your own statements are never shortened.")
-        others = ", ".join(name for name in output.formats if name in ("docx", "html", "pdf"))
-        if session.settings.cite_style == "numeric" and others and not session.settings.csl:
-            notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
-        return await write_one(request, output, session)
 
 
 async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:

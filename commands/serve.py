@@ -6,7 +6,8 @@ import ctypes
 import os
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from errno import EADDRINUSE
 from pathlib import Path
@@ -43,16 +44,12 @@ def serve(
     The token for addresses other than loopback is read from CITELOOM_SERVER_TOKEN, or from the file that
     CITELOOM_SERVER_TOKEN_FILE names.
     """
-    try:
+    with _require_server():
         import uvicorn
         from pydantic import SecretStr
 
         from ..server.app import create_app, uvicorn_config
         from ..server.server_options import ServerOptions
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
-        ) from error
     from ..api.serving import join_servers
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
@@ -84,16 +81,21 @@ def mcp(home: HomeOption = None) -> None:
     """
     from ..api.blocking import run_async
 
-    try:
+    with _require_server():
         from ..server.mcp_transports import serve_stdio
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
-        ) from error
     with home_session(home) as session:
         if sys.stdin.isatty():
             notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C stops it).")
         run_async(serve_stdio(session))
+
+
+@contextmanager
+def _require_server() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        missing = f"The server is not installed ({error.name} is missing)."
+        raise ConfigurationError(missing, help=SERVER_EXTRA) from error
 
 
 def _read_token_file(file: str | None) -> str | None:

@@ -44,7 +44,6 @@ def setup(
 
 
 def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
-    """Address and model: given, detected, or asked for."""
     from ..api.model_setup import USUAL_PORTS, FoundServer, find_servers, models_at
     from ..settings.config import OPENAI_BASE_URL
 
@@ -72,7 +71,6 @@ def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[s
 
 
 def _asked(what: str, names: list[str]) -> int:
-    """Ask the user for a name; returns its index."""
     for number, name in enumerate(names, 1):
         notice(f"  {number}  {one_line(name)}")
     chosen = 0

@@ -29,8 +29,6 @@ _POLL_INTERVAL: Final = 1.0  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """The arguments of `check_text`, as options of the command."""
-
     experiment: Annotated[Path | None, Shown("--exp")] = option(  # noqa: RUF009 - it makes a field
         "Your exp.json, whose numbers the text may state without a source."
     )
@@ -81,23 +79,16 @@ def check(
     record = check_once()
     while watch:
         _show(record)
-        _wait_for_change(file)
+        notice(f"Watching {file}; Ctrl-C ends.")
+        seen = _stamp(file)
+        while _stamp(file) in (seen, 0):
+            time.sleep(_POLL_INTERVAL)
         record = check_once()
-    if as_json:
-        result_json(record)
-    else:
-        _show(record)
+    result_json(record) if as_json else _show(record)
     if not record["complete"]:
         raise typer.Exit(PAUSED)
     if needs_attention(record):
         raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-def _wait_for_change(file: Path) -> None:
-    notice(f"Watching {file}; Ctrl-C ends.")
-    seen = _stamp(file)
-    while _stamp(file) in (seen, 0):
-        time.sleep(_POLL_INTERVAL)
 
 
 def _stamp(file: Path) -> int:

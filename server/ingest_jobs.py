@@ -21,7 +21,7 @@ from .job import Emit, Job
 from .job_sharing import lost_connection
 from .jobs import Jobs
 from .problems import ServerError
-from .uploaded_files import file_name, refusal, require_space, strip_folder
+from .uploaded_files import RefusedFile, file_name, require_space, strip_folder
 
 _ADDED: Final = frozenset({"added", "abstract"})
 _REFUSED: Final = frozenset({"refused", "similar", "entry"})
@@ -123,12 +123,15 @@ class IngestJobs:
             raise
         replaced = [self.uploads.place_of(sources[key]) for key in report.updated if key in sources]
         await self.tidy(ended=[upload_id], changed=[place[0] for place in replaced if place is not None])
-        later = [(strip_folder(item.path, folder), strip_folder(item.reason, folder)) for item in report.refused]
+        later = [
+            RefusedFile(name=strip_folder(item.path, folder), reason=strip_folder(item.reason, folder))
+            for item in report.refused
+        ]
         return {
             "added": list(report.added),
             "updated": list(report.updated),
             "unchanged": list(report.unchanged),
-            "refused": [*request["refused"], *(refusal(*item) for item in later)],
+            "refused": [*request["refused"], *later],
             "warnings": [strip_folder(line, folder) for line in report.warnings],
             "chunks_embedded": report.chunks_embedded,
             "seconds": round(report.seconds, 3),
@@ -153,7 +156,9 @@ class IngestJobs:
             "updated": [],
             "unchanged": [record["key"] for record in records if record["outcome"] == "duplicate"],
             "refused": [
-                refusal(item["identifier"], (item["why"] or _NOTHING).replace("--anyway adds", "'anyway' adds"))
+                RefusedFile(
+                    name=item["identifier"], reason=(item["why"] or _NOTHING).replace("--anyway adds", "'anyway' adds")
+                )
                 for item in records
                 if item["outcome"] in _REFUSED
             ],

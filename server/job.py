@@ -27,8 +27,6 @@ Work = Callable[[Emit], Awaitable[Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """One event as it is sent: its id, its name, and its data as JSON."""
-
     id: str
     name: str
     data: str
@@ -68,7 +66,6 @@ class EventLog:
         return self._events[place:]
 
     def restart(self, epoch: str) -> None:
-        """Clear the log for another attempt at the same job."""
         if epoch != self.epoch:
             self.epoch = epoch
             self._events = []
@@ -138,7 +135,6 @@ def job_record(entry: JobEntry, problem: Problem | None = None) -> JobRecord:
 
 
 def active_record(jobs: Mapping[str, JobEntry], job_id: str) -> JobRecord | None:
-    """The state of a job while it waits or works."""
     job = jobs.get(job_id)
     return job_record(job) if job is not None and job.active else None
 

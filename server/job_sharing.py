@@ -130,7 +130,6 @@ async def _catch_up(job: Job, register: serving.ServerJobs) -> bool:
 
 
 def lost_connection(error: BaseException) -> bool:
-    """Whether a lost connection caused the error without an eviction."""
     causes = list(_causes(error))
     lost = any(isinstance(each, serving.ConnectionLostError) for each in causes)
     return lost and not any(isinstance(each, serving.LeaseLostError) for each in causes)

@@ -79,7 +79,6 @@ class Jobs:
         return found
 
     async def active_entry(self, job_id: str) -> JobEntry | None:
-        """The active job with this id, on any server."""
         if self._works_on(job_id):
             return self._jobs[job_id].entry()
         entry = await asyncio.to_thread(self._register.entry, job_id)
@@ -154,7 +153,6 @@ class Jobs:
             raise ServerError(409, f"{job_id} is active.", help="Stop it first.")
 
     def forget(self, job_id: str) -> None:
-        """Drop an ended job whose run or conversation was deleted."""
         job = self._jobs.get(job_id)
         if job is not None and not job.active:
             del self._jobs[job_id]

@@ -59,7 +59,6 @@ class Orders:
             await asyncio.to_thread(self._endings.add, ending, connection.get())
 
     async def ended_by_another(self, ending: str) -> bool:
-        """Whether another request has just caused this ending."""
         endings = self._endings
         return endings is not None and await asyncio.to_thread(endings.by_another, ending, connection.get())
 

@@ -17,7 +17,7 @@ from ..api.homes import Home
 from ..api.run_options import RunLimits, TextOptions
 from ..api.run_texts import public_record, stored
 from ..api.running import EventRecorder, RunRequest, begin_run, plain_question, run_and_save
-from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
+from ..api.serving import JobKind, JobOrder, JobState, RunUnderWayError, Session
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
 from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
@@ -151,7 +151,7 @@ class RunJobs:
             turn = await asyncio.to_thread(stored_conversations.find_turn, home, order["id"], number)
             if turn is None or turn.asked != given["asked"]:
                 return None
-            return _finished_job(order["id"], "turn", stored_conversations.turn_record(turn))
+            return _ended_job(order["id"], "turn", stored_conversations.turn_record(turn))
         try:
             return await self.resume_run(order["id"], TextOptions(**order["request"]["limits"]))
         except UnknownRunError:
@@ -225,11 +225,11 @@ async def load_ended_run(run_id: str, home: Home) -> Job:
     """
     run = await asyncio.to_thread(find_run, home, run_id)
     if run.status == "finished" and run.result is not None:
-        return _finished_job(run.thread_id, "run", public_record(stored(run.result)))
+        return _ended_job(run.thread_id, "run", public_record(stored(run.result)))
     if await asyncio.to_thread(is_under_way, home, run.thread_id):
         raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.", help="Wait for it to end.")
     if run.status == "failed":
-        return _ended_job(run.thread_id, "run", problem(502, run.detail or "The run failed."))
+        return _ended_job(run.thread_id, "run", problem=problem(502, run.detail or "The run failed."))
     return _ended_job(run.thread_id, "run")
 
 
@@ -241,25 +241,24 @@ async def load_ended_turn(thread_id: str, home: Home) -> Job:
     last = await asyncio.to_thread(stored_conversations.last_turn, home, entry.thread_id)
     if last is None:
         raise ServerError(404, f"Conversation {entry.thread_id}: nothing was asked yet.")
-    return _finished_job(entry.thread_id, "turn", stored_conversations.turn_record(last))
+    return _ended_job(entry.thread_id, "turn", stored_conversations.turn_record(last))
 
 
 async def load_ended_table(table_id: str, session: Session) -> Job:
     """The outcome of a job that no server knows any more: the table; raises `UnknownTableError`."""
     table = await aload_table(session, table_id)
-    return _finished_job(table["table_id"], "table", agreement_of(table) or table)
+    return _ended_job(table["table_id"], "table", agreement_of(table) or table)
 
 
-def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:
+def _ended_job(
+    job_id: str, kind: JobKind, result: Mapping[str, Any] | None = None, problem: Problem | None = None
+) -> Job:
+    """A job that ended earlier, with a result or a problem, or else was stopped; its only event says so."""
     log = EventLog(_STORED_EPOCH)
-    EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
+    if result is not None:
+        EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
+    else:
+        log.append("error" if problem else "stopped", problem or STOPPED)
     log.close()
-    return Job(JobOrder(job_id, kind, {}), log, "finished", result)
-
-
-def _ended_job(job_id: str, kind: JobKind, problem: Problem | None = None) -> Job:
-    """A job that failed with a problem, or was stopped."""
-    log = EventLog(_STORED_EPOCH)
-    log.append("error" if problem else "stopped", problem or STOPPED)
-    log.close()
-    return Job(JobOrder(job_id, kind, {}), log, "failed" if problem else "paused", problem=problem)
+    state: JobState = "finished" if result is not None else "failed" if problem else "paused"
+    return Job(JobOrder(job_id, kind, {}), log, state, result, problem)

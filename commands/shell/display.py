@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from ..output import notice, result
 from ..run_report import show_markdown
@@ -22,12 +23,7 @@ def stage(emoji: str, text: str) -> None:
     notice(f"{sign(emoji)}{text}")
 
 
-def failure(text: str) -> None:
-    notice(f"{sign('❌')}{text}")
-
-
-def warning(text: str) -> None:
-    notice(f"{sign('⚠️ ')}{text}")
+failure, warning = partial(stage, "❌"), partial(stage, "⚠️ ")
 
 
 def panel(title: str, markdown: str) -> None:

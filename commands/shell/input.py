@@ -20,7 +20,6 @@ PROMPT = "You: "
 
 
 def on_terminal() -> bool:
-    """Whether stdin and stdout are terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -79,8 +78,6 @@ def _completer(listed: Callable[[], Mapping[int, str]], keys: Callable[[], Seque
     from prompt_toolkit.completion import Completer, Completion
 
     class ShellCompleter(Completer):
-        """Complete commands first, then their arguments."""
-
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             typed = document.text_before_cursor.lstrip()
             last = typed.rpartition(" ")[2]
@@ -116,7 +113,6 @@ def suggestions(typed: str, listed: Mapping[int, str], keys: Sequence[str]) -> l
 
 
 def _files(begun: str) -> list[tuple[str, str]]:
-    """Files and folders with this prefix."""
     given = Path(begun)
     folder = given if begun.endswith("/") else given.parent
     try:

@@ -36,17 +36,14 @@ _NEXT = (
 
 
 async def research(shell: Shell, question: str) -> ShellState:
-    """Answer a question that stands alone."""
     return await _take(shell, question, "question")
 
 
 async def ask(shell: Shell, question: str) -> ShellState:
-    """Answer a follow-up question."""
     return await _take(shell, question, "follow-up")
 
 
 async def improve(shell: Shell, feedback: str) -> ShellState:
-    """Rewrite the last answer following feedback."""
     display.stage("✍️ ", "Improving research answer with your feedback...")
     return await _take(shell, feedback, "improve")
 

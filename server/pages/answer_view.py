@@ -22,8 +22,6 @@ _QUOTED: Final = 1500  # characters of a quote to search for on a PDF page
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """A record with its report, and the HTML of its text."""
-
     record: Mapping[str, Any]
     report: result_views.ReportView
     base: str
@@ -83,7 +81,6 @@ def _unknown(kind: str, which: str) -> ServerError:
 
 
 def _images(library: result_views.Library, hits: list[result_views.SearchHit]) -> dict[str, Any]:
-    """Images for evidence: its PDF page, and the figure if it is a caption."""
     return {
         "pages": _pages(library, hits),
         "figures": result_views.find_cited_figures(library, [hit.record for hit in hits]),

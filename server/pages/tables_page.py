@@ -21,7 +21,6 @@ _CITATION: Final = re.compile(r"\[[^\[\]]{1,200}\]")
 
 @router.get("/tables")
 async def tables(request: Request, state: StateOf, claim: Annotated[str, Query(max_length=4_000)] = "") -> Response:
-    """All tables, and the forms for a new one and for a `claim`, a sentence of an answer."""
     session = state.session
     context = {
         **await list_tables(state),
@@ -34,7 +33,6 @@ async def tables(request: Request, state: StateOf, claim: Annotated[str, Query(m
 
 @router.get("/tables/{table_id}")
 async def table(table_id: str, request: Request, state: StateOf) -> Response:
-    """One table: its rows, or the steps of the job that makes it."""
     job = await state.jobs.active_entry(table_id)
     try:
         record = await evidence_tables.aload_table(state.session, table_id)

@@ -27,7 +27,6 @@ class FormField:
 
     @property
     def id(self) -> str:
-        """The id of its input."""
         return "field-" + self.path.replace(".", "-")
 
 
@@ -63,7 +62,6 @@ FORM: Final = {  # by group, in the order in which authors learn them
 
 @router.get("/write")
 def write(request: Request, state: StateOf) -> Response:
-    """The form."""
     session = state.session
     context = {
         "groups": FORM,

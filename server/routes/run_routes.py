@@ -192,7 +192,6 @@ async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -
 
 
 def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[response_models.ResultFile]:
-    """A result's files with addresses: first those as written, then the user's version."""
     return [
         {
             "name": name,
