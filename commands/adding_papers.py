@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 from ..api.messages import command, counted
 from ..api.run_options import BudgetOptions, IngestOptions
 from ..errors import DONE_WITH_REFUSALS, InputError, PausedError
-from .options import HomeOption, JsonOption, command_on_home, command_session, resolve, takes_options
+from .options import JsonOption, command_on_home, command_session, resolve, takes_options
 from .output import (
     ingest_progress,
     name_refused_figures,
@@ -85,7 +85,6 @@ def ingest(
         typer.Option(min=1, help="Ray tasks that run at the same time.", show_default="the CPUs of the cluster"),
     ] = None,
     as_json: JsonOption = False,
-    home: HomeOption = None,
     *,
     options: IngestOptions,
     limits: BudgetOptions,
@@ -109,7 +108,7 @@ def ingest(
     if ray is None and ray_workers is not None:
         raise InputError("--ray-workers was given without --ray.")
     request = IngestRequest(paths, options, ray=ray_request(ray or False, ray_workers))
-    settings, found = resolve(home, **limits.changes())
+    settings, found = resolve(**limits.changes())
     sources = None if found.exists() else read_for_new_home(settings, found, request)
     if sources is not None and not sources.found:
         record, stopped = refused_record(sources), None
@@ -156,7 +155,6 @@ def add(
     ] = False,
     offline: OfflineOption = False,
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """Add papers by DOI or arXiv id: metadata, BibTeX entry and, where there is one, the free PDF.
 
@@ -177,7 +175,7 @@ def add(
             return False
         return typer.confirm(one_line(f"Download {url} ({service})?"), default=True, err=True)
 
-    settings, found = resolve(home)
+    settings, found = resolve()
     wanted = parse_identifiers(identifiers)
     with command_session(settings, found) as session, ingest_progress() as show:
         options = Adding(

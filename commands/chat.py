@@ -12,7 +12,6 @@ from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
 from .options import (
-    HomeOption,
     JsonOption,
     command_on_home,
     complete_conversations,
@@ -50,7 +49,6 @@ def chat(
             help="Id of a conversation to continue, or a prefix of it.", autocompletion=complete_conversations
         ),
     ] = None,
-    home: HomeOption = None,
     *,
     settings: ChatSettings,
 ) -> None:
@@ -60,7 +58,7 @@ def chat(
     accept the numbers of the last list or of citations; a citation keeps its number for the whole conversation. Ctrl-C
     pauses a running answer, 'resume' continues it, Ctrl-D leaves. Lines can also be piped in, one command each.
     """
-    code = run_here(_chat(*resolve(home, **settings.changes()), exp, thread))
+    code = run_here(_chat(*resolve(**settings.changes()), exp, thread))
     if code:
         raise typer.Exit(code)
 
@@ -105,9 +103,9 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     return 0 if interactive else code
 
 
-def _open_home(home: str | None) -> Home:
+def _open_home() -> Home:
     """Find the home of a command, after deleting expired conversations."""
-    settings, found = resolve(home)
+    settings, found = resolve()
     found = readable_records(found)
     if found.copy_of is None:
         run_async(forget_expired(settings, found))
@@ -127,11 +125,11 @@ async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
 
 
 @conversations_app.command("list")
-def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> None:
+def list_conversations(as_json: JsonOption = False) -> None:
     """List all conversations, the latest first."""
     from ..api import stored_conversations as stored
 
-    records = [stored.conversation_summary(entry) for entry in stored.list_conversations(_open_home(home))]
+    records = [stored.conversation_summary(entry) for entry in stored.list_conversations(_open_home())]
     columns: Columns = {
         "conversation": "thread_id",
         "turns": "turns",
@@ -142,11 +140,11 @@ def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> 
 
 
 @conversations_app.command("show")
-def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
+def show_conversation(thread_id: IdArgument, as_json: JsonOption = False) -> None:
     """Show a conversation: its questions and answers, with the references of all."""
     from ..api import stored_conversations as stored
 
-    found = _open_home(home)
+    found = _open_home()
     entry = stored.find_conversation(found, thread_id)
     turns = stored.read_turns(found, entry.thread_id)
     if as_json:
@@ -162,14 +160,13 @@ def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: 
 def export_conversation(
     thread_id: IdArgument,
     file: Annotated[Path, typer.Argument(help="File to write: JSON if its name ends in .json, else markdown.")],
-    home: HomeOption = None,
     *,
     files: OverwriteOption,
 ) -> None:
     """Export a conversation to a file; never overwrites a file that you edited."""
     from ..api import stored_conversations as stored
 
-    found = _open_home(home)
+    found = _open_home()
     entry = stored.find_conversation(found, thread_id)
     turns = stored.read_turns(found, entry.thread_id)
     written, notices = stored.write_transcript(file, entry.thread_id, turns, home=found, force=files.force)
@@ -183,14 +180,13 @@ def delete_conversations(
     thread_ids: Annotated[
         list[str], typer.Argument(help="Ids of the conversations.", autocompletion=complete_conversations)
     ],
-    home: HomeOption = None,
 ) -> None:
     """Delete conversations; cached model answers stay in the journal."""
     from ..api.conversation import delete_conversation
     from ..api.homes import require_writable_home
     from ..api.stored_conversations import find_conversation
 
-    found = _open_home(home)
+    found = _open_home()
     require_writable_home(found)
     for entry in [find_conversation(found, thread_id) for thread_id in thread_ids]:
         run_async(delete_conversation(found, entry.thread_id))

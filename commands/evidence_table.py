@@ -13,7 +13,7 @@ from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import AgreementOptions, ContradictionOptions, ModelSettings, Shown, TableOptions, option
 from ..errors import DONE_WITH_REFUSALS, InputError
-from .options import HomeOption, JsonOption, complete_keys, home_session, takes_options
+from .options import JsonOption, complete_keys, home_session, takes_options
 from .output import notice, result_json, show_list
 from .runs import when
 from .searching import place_of, plain_sentence
@@ -58,7 +58,6 @@ def make_table(
     question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.")],
     experiment: Annotated[Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.")] = None,
     as_json: JsonOption = False,
-    home: HomeOption = None,
     *,
     files: TableFiles,
     options: TableOptions,
@@ -75,7 +74,7 @@ def make_table(
     from ..api.evidence_tables import make_table as make
 
     files.require_folder()
-    with home_session(home, **settings.changes()) as session:
+    with home_session(**settings.changes()) as session:
         record = make(
             session, question, columns=options.columns, papers=options.papers, experiment=experiment, on_progress=notice
         )
@@ -85,28 +84,22 @@ def make_table(
 
 
 @tables_app.command("list")
-def list_tables(as_json: JsonOption = False, home: HomeOption = None) -> None:
+def list_tables(as_json: JsonOption = False) -> None:
     """List all tables, the latest first."""
     from ..api.evidence_tables import list_tables as list_stored
 
-    with home_session(home, reading=True) as session:
+    with home_session(reading=True) as session:
         records = [asdict(item) for item in list_stored(session)]
-    columns: Columns = {
-        "table": "table_id",
-        "last": lambda record: when(record["updated_at"]),
-        "question": "question",
-    }
+    columns: Columns = {"table": "table_id", "last": lambda record: when(record["updated_at"]), "question": "question"}
     show_list(records, "table", columns, ("question",), as_json=as_json)
 
 
 @tables_app.command("show")
 @takes_options(files=TableFiles)
-def show_table(
-    table_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None, *, files: TableFiles
-) -> None:
+def show_table(table_id: IdArgument, as_json: JsonOption = False, *, files: TableFiles) -> None:
     """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
     files.require_folder()
-    with home_session(home, reading=files.out is None) as session:
+    with home_session(reading=files.out is None) as session:
         record = files.write(session, table_id)
     result_json(record) if as_json else show(record)
 
@@ -118,24 +111,21 @@ def edit_table(
     column: Annotated[str, typer.Argument(help="Name of the column.")],
     value: Annotated[str, typer.Argument(help="Your value.")],
     study: Annotated[str, typer.Option(help="Name of the study, if the paper reports several.")] = "",
-    home: HomeOption = None,
 ) -> None:
     """Write a value of your own into a cell; no reading replaces it."""
     from ..api.evidence_tables import edit_cell
 
-    with home_session(home) as session:
+    with home_session() as session:
         edit_cell(session, table_id, key, column, value, study=study)
     notice(f"{key}, {column}: {value}")
 
 
 @tables_app.command("delete")
-def delete_tables(
-    table_ids: Annotated[list[str], typer.Argument(help="Ids of the tables.")], home: HomeOption = None
-) -> None:
+def delete_tables(table_ids: Annotated[list[str], typer.Argument(help="Ids of the tables.")]) -> None:
     """Delete tables with your edits; cached model answers stay in the journal."""
     from ..api.evidence_tables import adelete_table
 
-    with home_session(home) as session:
+    with home_session() as session:
         for table_id in table_ids:
             run_async(adelete_table(session, table_id))
             notice(f"Deleted {table_id}.")
@@ -176,7 +166,6 @@ def show(record: dict[str, Any]) -> None:
 def agree(
     claim: Annotated[str, typer.Argument(help="The claim, in one sentence.")],
     as_json: JsonOption = False,
-    home: HomeOption = None,
     *,
     files: TableFiles,
     options: AgreementOptions,
@@ -194,7 +183,7 @@ def agree(
     from ..api.agreement import aagree, agreement_lines
 
     files.require_folder()
-    with home_session(home, **settings.changes()) as session:
+    with home_session(**settings.changes()) as session:
         record = run_async(aagree(session, claim, papers=options.papers, on_progress=notice))
         if files.out is not None:
             record["files"] = files.write(session, record["table_id"])["files"]
@@ -211,9 +200,7 @@ def agree(
 
 
 @takes_options(options=ContradictionOptions, settings=ModelSettings)
-def contradictions(
-    as_json: JsonOption = False, home: HomeOption = None, *, options: ContradictionOptions, settings: ModelSettings
-) -> None:
+def contradictions(as_json: JsonOption = False, *, options: ContradictionOptions, settings: ModelSettings) -> None:
     """Find claims on which papers disagree.
 
     The model names claims on which papers have results, and each paper is asked for its stance on them, as by agree.
@@ -224,7 +211,7 @@ def contradictions(
     """
     from ..api.agreement import acontradictions
 
-    with home_session(home, **settings.changes()) as session:
+    with home_session(**settings.changes()) as session:
         record = run_async(acontradictions(session, **vars(options), on_notice=notice))
         spent = session.spent_now()
     found, unjudged = record["contradictions"], record["unjudged"]

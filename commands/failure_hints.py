@@ -1,7 +1,4 @@
-"""Hints after a failed command: the disk is full, how to resume, which option to repeat.
-
-Also makes help texts show the program's name as started.
-"""
+"""Hints after a failed command (the disk is full, how to resume, which option to repeat), and help as started."""
 
 from __future__ import annotations
 

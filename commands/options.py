@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import io
 import shlex
@@ -37,16 +38,35 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
 FILE_FORMATS: Final = ("md", "tex", "docx", "html", "pdf", "zip")
 
-_before_command: list[str] = []
+_named: list[str] = []
 _in_use: list[Path] = []
 _given: list[str] = []
 
 
 def remember_home(home: str | None) -> None:
-    _before_command[:] = [home] if home is not None else []
+    _named[:] = [home] if home is not None else []
 
 
-def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
+def with_home(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes `--home` behind its name too."""
+
+    @functools.wraps(command)
+    def take_home(*, home: str | None = None, **given: Any) -> None:
+        if home is not None:
+            remember_home(home)
+        command(**given)
+
+    own = inspect.signature(command, eval_str=True)
+    if "home" in own.parameters:  # of a group, which is made once
+        return command
+    named = inspect.Parameter("home", inspect.Parameter.KEYWORD_ONLY, annotation=HomeOption, default=None)
+    keyword = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in own.parameters.values()]
+    take_home.__signature__ = own.replace(parameters=[*keyword, named])  # type: ignore[attr-defined]  # for Typer
+    take_home.__annotations__ = {item.name: item.annotation for item in (*keyword, named)}
+    return take_home
+
+
+def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
     """Load settings and home; prints the home on stderr. Raises `ConfigurationError`.
 
     `to_copy` allows a folder with CITELOOM_VECTORS set, which then applies to the copy.
@@ -54,7 +74,7 @@ def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tup
     from ..api.homes import configured_home
     from ..settings.config import load_settings
 
-    given = _before_command[0] if home is None and _before_command else home
+    given = next(iter(_named), None)
     if given == "":
         raise InputError("--home is empty.", help="Name a folder or a database, or leave it out.")
     _given[:] = [given] if given else []
@@ -87,14 +107,14 @@ def readable_records(home: Home) -> Home:
 
 @contextmanager
 def home_session(
-    home: str | None, *, reading: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
+    *, reading: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
 ) -> Iterator[Session]:
     """Open an existing library for a command; prints the home on stderr. Raises `InputError`.
 
     `reading` is explained at `command_session`; `overrides` are settings. What a search or an answer needs is loaded
     `early`, beside the imports that follow.
     """
-    settings, found = resolve(home, **overrides)
+    settings, found = resolve(**overrides)
     if early and found.exists():
         from ..api.early_loading import load_early
 

@@ -8,16 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..api.messages import counted, given_command
-from .terminal_text import (
-    Columns,
-    end_with_command,
-    json_text,
-    one_line,
-    printable,
-    table,
-    terminal_width,
-    wrap,
-)
+from .terminal_text import Columns, end_with_command, json_text, one_line, printable, table, terminal_width, wrap
 
 if TYPE_CHECKING:
     from ..api.ingesting import IngestEvent

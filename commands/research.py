@@ -10,7 +10,7 @@ import typer
 from ..api.blocking import run_async
 from ..api.run_options import AnswerSettings, QuestionOptions
 from ..errors import InputError
-from .options import HomeOption, JsonOption, home_session, takes_options
+from .options import JsonOption, home_session, takes_options
 from .output import notice, result_json
 from .run_display import AnswerStreamView, answer_progress
 from .run_report import end_incomplete, next_steps, report_run, show_answer
@@ -31,7 +31,6 @@ def research(
     question: QuestionArgument,
     out: OutOption = None,
     as_json: JsonOption = False,
-    home: HomeOption = None,
     *,
     files: TextFiles,
     limits: QuestionOptions,
@@ -54,7 +53,7 @@ def research(
     output = None if out is None else files.output(out, files.formats)
     plain_question(question)  # before a home is created or printed
     with (
-        home_session(home, early="answer", **settings.changes()) as session,
+        home_session(early="answer", **settings.changes()) as session,
         answer_progress(session.spent_now, draft=not as_json) as view,
     ):
         record = run_async(answer_one(limits.request(question), output, session, view))

@@ -11,7 +11,7 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import counted, shorten
 from ..api.run_options import RunLimits
-from .options import HomeOption, JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
+from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import notice, result, result_json, show_list
 from .research import answer_one
 from .run_display import answer_progress
@@ -30,11 +30,11 @@ IdArgument = Annotated[str, typer.Argument(help="Id of the run, or a prefix of i
 
 
 @runs_app.command("list")
-def list_all(as_json: JsonOption = False, home: HomeOption = None) -> None:
+def list_all(as_json: JsonOption = False) -> None:
     """List all runs, the latest first."""
     from ..api.stored_runs import list_runs
 
-    records = list_runs(readable_records(resolve(home)[1]))
+    records = list_runs(readable_records(resolve()[1]))
     columns: Columns = {
         "run": "thread_id",
         "status": "status",
@@ -46,11 +46,11 @@ def list_all(as_json: JsonOption = False, home: HomeOption = None) -> None:
 
 
 @runs_app.command("show")
-def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
+def show_run(run_id: IdArgument, as_json: JsonOption = False) -> None:
     """Show one run: status, searches, and its text if finished."""
     from ..api.stored_runs import run_details
 
-    record = run_async(run_details(run_id, readable_records(resolve(home)[1])))
+    record = run_async(run_details(run_id, readable_records(resolve()[1])))
     if as_json:
         result_json(record)
         return
@@ -72,19 +72,13 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False, home: HomeOption =
 @runs_app.command("resume")
 @takes_options(files=RunFiles, limits=RunLimits)
 def resume_run(
-    run_id: IdArgument,
-    out: OutOption = Path(),
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
-    files: RunFiles,
-    limits: RunLimits,
+    run_id: IdArgument, out: OutOption = Path(), as_json: JsonOption = False, *, files: RunFiles, limits: RunLimits
 ) -> None:
     """Resume a paused or killed run."""
     from ..api.running import ResearchRequest
     from ..api.stored_runs import ResumableRun
 
-    output, (current, found) = files.output(out), resolve(home, **limits.changes())
+    output, (current, found) = files.output(out), resolve(**limits.changes())
     found.require_library()
     found.prepare()
     run = ResumableRun.load(run_id, found, current, limits.changes())
@@ -102,12 +96,11 @@ def resume_run(
 @runs_app.command("delete")
 def delete_runs(
     run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.", autocompletion=complete_runs)],
-    home: HomeOption = None,
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""
     from ..api.stored_runs import delete_run, find_run
 
-    _, found = resolve(home)
+    _, found = resolve()
     found.require_library()
     found.prepare()
     for run in [find_run(found, run_id) for run_id in run_ids]:  # all are known before any is deleted

@@ -9,7 +9,7 @@ import typer
 
 from ..api.messages import counted, shorten
 from ..api.run_options import SearchOptions, YearLimits
-from .options import HomeOption, JsonOption, home_session, takes_options
+from .options import JsonOption, home_session, takes_options
 from .output import notice, result_json
 from .terminal_text import Columns, one_line, table
 
@@ -27,9 +27,7 @@ QueryArgument = Annotated[str, typer.Argument(help="What to look for.")]
 
 
 @takes_options(options=SearchOptions)
-def search(
-    query: QueryArgument, as_json: JsonOption = False, home: HomeOption = None, *, options: SearchOptions
-) -> None:
+def search(query: QueryArgument, as_json: JsonOption = False, *, options: SearchOptions) -> None:
     """Find passages: by meaning, by words, or both.
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
@@ -37,7 +35,7 @@ def search(
     from ..api.early_loading import require_words
 
     require_words(query)
-    with home_session(home, reading=True, early="search", retrieval_mode=options.mode) as session:
+    with home_session(reading=True, early="search", retrieval_mode=options.mode) as session:
         from ..api.library_search import search as search_passages, year_range
 
         years = year_range(options.from_year, options.to_year)
@@ -84,7 +82,6 @@ def find(
     ] = False,
     page: Annotated[int, typer.Option(help="Page of results, ten papers each.", min=1)] = 1,
     as_json: JsonOption = False,
-    home: HomeOption = None,
     *,
     years: YearLimits,
 ) -> None:
@@ -95,7 +92,7 @@ def find(
     from ..api.library_search import find_papers, require_words
 
     require_words(query)
-    with home_session(home, reading=True) as session:
+    with home_session(reading=True) as session:
         record = find_papers(session, query, "text" if fulltext else "summary", years.from_year, years.to_year, page)
     if as_json:
         result_json(record)

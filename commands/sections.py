@@ -13,7 +13,7 @@ from ..api.blocking import run_async
 from ..api.messages import command
 from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings, Shown, option
 from .failure_hints import require_single_value
-from .options import FILE_FORMATS, HomeOption, JsonOption, home_session, takes_options
+from .options import FILE_FORMATS, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .run_display import section_progress
 from .run_report import end_incomplete, references_markdown, report_run
@@ -86,7 +86,6 @@ def section_command(kind: RunKind) -> Callable[..., None]:
         out: OutOption = Path(),
         fresh: FreshOption = False,
         as_json: JsonOption = False,
-        home: HomeOption = None,
         *,
         files: TextFiles,
         settings: PaperSettings,
@@ -96,7 +95,7 @@ def section_command(kind: RunKind) -> Callable[..., None]:
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
         request = load_section_request(kind, given, fresh=fresh)
-        with home_session(home, **settings.changes()) as session:
+        with home_session(**settings.changes()) as session:
             if settings.section_words is not None and "writer" in session.extractive:
                 notice("--words has no effect without a chat model: your own statements are never shortened.")
             others = ", ".join(name for name in output.formats if name in ("docx", "html", "pdf"))

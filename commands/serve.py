@@ -17,7 +17,7 @@ import typer
 
 from ..api.messages import install_hint
 from ..errors import ConfigurationError
-from .options import HomeOption, home_session, resolve
+from .options import home_session, resolve
 from .output import notice
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ def serve(
     name: Annotated[
         list[str] | None, typer.Option(help="Another host name under which the server is reached; can be repeated.")
     ] = None,
-    home: HomeOption = None,
 ) -> None:
     """Serve the library as a web page and an API, until Ctrl-C.
 
@@ -55,7 +54,7 @@ def serve(
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # each of dozens of arenas would hold on to memory that it freed
-    settings, found = resolve(home)
+    settings, found = resolve()
     token = os.environ.get("CITELOOM_SERVER_TOKEN") or _read_token_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
     options = ServerOptions(host, port, SecretStr(token) if token else None, tuple(name or ()))
     try:
@@ -73,7 +72,7 @@ def serve(
             uvicorn.Server(config).run(sockets=[listening])
 
 
-def mcp(home: HomeOption = None) -> None:
+def mcp() -> None:
     """Serve the library to an agent over MCP, on standard input and output.
 
     Agents start this command themselves; docs/server.md shows the configuration of the usual ones. 'citeloom serve'
@@ -83,7 +82,7 @@ def mcp(home: HomeOption = None) -> None:
 
     with _require_server():
         from ..server.mcp_transports import serve_stdio
-    with home_session(home) as session:
+    with home_session() as session:
         if sys.stdin.isatty():
             notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C stops it).")
         run_async(serve_stdio(session))

@@ -12,7 +12,7 @@ import typer
 from ..api.messages import counted
 from ..api.run_options import ModelSettings, Shown, option
 from ..errors import DONE_WITH_REFUSALS, PAUSED, InputError
-from .options import HomeOption, JsonOption, home_session, takes_options
+from .options import JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .terminal_text import one_line
 
@@ -52,7 +52,6 @@ def check(
     file: FileArgument,
     watch: WatchOption = False,
     as_json: JsonOption = False,
-    home: HomeOption = None,
     *,
     options: CheckOptions,
     settings: ModelSettings,
@@ -73,7 +72,7 @@ def check(
     from ..api.checking import check_text, needs_attention
 
     def check_once() -> CheckResult:
-        with home_session(home, **settings.changes()) as session:
+        with home_session(**settings.changes()) as session:
             return check_text(session, file, on_notice=notice, **vars(options))
 
     record = check_once()

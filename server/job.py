@@ -1,7 +1,4 @@
-"""A server job: its state, outcome and events.
-
-Events are written once and read by any number of streams at their own pace.
-"""
+"""A server job: its state, its outcome, and its events, which any number of streams read at their own pace."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Lets servers of one library share jobs: publish and follow events, and resume orphaned jobs.
-
-`EventPublisher` stores the events of this server's jobs. `follow` copies events of other servers' jobs to a log here,
-so any server can stream and await any job.
-"""
+"""Lets any server of a library stream and await any job: publishes events of its own jobs, follows those of others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Shows an answer or section: its text with links, and the side panel that each link opens.
-
-Used for turns of conversations and sections of runs; details have addresses under `base`, so links also work without
-scripts.
-"""
+"""Shows an answer or section: its text with links, and what each opens, at an address that needs no script."""
 
 from __future__ import annotations
 
