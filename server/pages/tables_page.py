@@ -26,7 +26,7 @@ async def tables(request: Request, state: StateOf, claim: Annotated[str, Query(m
         **await list_tables(state),
         "papers": len(await asyncio.to_thread(session.library.records)),
         "judged": "reader" not in session.extractive,
-        "claim": " ".join(_CITATION.sub("", claim).split()).replace(" .", "."),
+        "claim": bare_claim(claim),
     }
     return page(request, "tables.html", context)
 
@@ -78,6 +78,13 @@ async def cell(
         "pdf": paper is not None and paper.source.lower().endswith(".pdf"),
     }
     return part(request, "table_cell.html", context)
+
+
+def bare_claim(sentence: str) -> str:
+    """The claim of a sentence: without citations, and of a listed passage only its quoted words."""
+    text = " ".join(_CITATION.sub("", sentence).split()).replace(" .", ".")
+    quoted = text.rpartition(", in “")[0].rpartition("”")[0]
+    return quoted[1:] if quoted.startswith("“") else text
 
 
 def _cell_address(table_id: str, row: dict[str, Any], column: str) -> str:
