@@ -72,6 +72,8 @@ def ingest(
     paths: Annotated[
         list[Path], typer.Argument(help="Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk.")
     ],
+    options: IngestOptions,
+    limits: BudgetOptions,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -85,9 +87,6 @@ def ingest(
         typer.Option(min=1, help="Ray tasks that run at the same time.", show_default="the CPUs of the cluster"),
     ] = None,
     as_json: JsonOption = False,
-    *,
-    options: IngestOptions,
-    limits: BudgetOptions,
 ) -> None:
     """Index papers and embed what is new.
 

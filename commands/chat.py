@@ -11,14 +11,7 @@ import typer
 from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
-from .options import (
-    JsonOption,
-    command_on_home,
-    complete_conversations,
-    readable_records,
-    resolve,
-    takes_options,
-)
+from .options import JsonOption, command_on_home, complete_conversations, readable_records, resolve, takes_options
 from .output import notice, notice_command, result, result_json, show_list
 from .runs import when
 from .sections import OverwriteOption
@@ -42,6 +35,7 @@ IdArgument = Annotated[
 
 @takes_options(settings=ChatSettings)
 def chat(
+    settings: ChatSettings,
     exp: Annotated[Path | None, typer.Option(help="The experiment for 'section', as JSON.")] = None,
     thread: Annotated[
         str | None,
@@ -49,8 +43,6 @@ def chat(
             help="Id of a conversation to continue, or a prefix of it.", autocompletion=complete_conversations
         ),
     ] = None,
-    *,
-    settings: ChatSettings,
 ) -> None:
     """Ask questions in a shell, with follow-ups.
 
@@ -160,7 +152,6 @@ def show_conversation(thread_id: IdArgument, as_json: JsonOption = False) -> Non
 def export_conversation(
     thread_id: IdArgument,
     file: Annotated[Path, typer.Argument(help="File to write: JSON if its name ends in .json, else markdown.")],
-    *,
     files: OverwriteOption,
 ) -> None:
     """Export a conversation to a file; never overwrites a file that you edited."""

@@ -56,12 +56,11 @@ IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of
 @takes_options(files=TableFiles, options=TableOptions, settings=ModelSettings)
 def make_table(
     question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.")],
-    experiment: Annotated[Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.")] = None,
-    as_json: JsonOption = False,
-    *,
     files: TableFiles,
     options: TableOptions,
     settings: ModelSettings,
+    experiment: Annotated[Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a table of the papers that answer a question, a row for each study.
 
@@ -96,7 +95,7 @@ def list_tables(as_json: JsonOption = False) -> None:
 
 @tables_app.command("show")
 @takes_options(files=TableFiles)
-def show_table(table_id: IdArgument, as_json: JsonOption = False, *, files: TableFiles) -> None:
+def show_table(table_id: IdArgument, files: TableFiles, as_json: JsonOption = False) -> None:
     """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
     files.require_folder()
     with home_session(reading=files.out is None) as session:
@@ -165,11 +164,10 @@ def show(record: dict[str, Any]) -> None:
 @takes_options(files=TableFiles, options=AgreementOptions, settings=ModelSettings)
 def agree(
     claim: Annotated[str, typer.Argument(help="The claim, in one sentence.")],
-    as_json: JsonOption = False,
-    *,
     files: TableFiles,
     options: AgreementOptions,
     settings: ModelSettings,
+    as_json: JsonOption = False,
 ) -> None:
     """Show which papers are for a claim, which against it, under which condition, and which say nothing.
 
@@ -200,7 +198,7 @@ def agree(
 
 
 @takes_options(options=ContradictionOptions, settings=ModelSettings)
-def contradictions(as_json: JsonOption = False, *, options: ContradictionOptions, settings: ModelSettings) -> None:
+def contradictions(options: ContradictionOptions, settings: ModelSettings, as_json: JsonOption = False) -> None:
     """Find claims on which papers disagree.
 
     The model names claims on which papers have results, and each paper is asked for its stance on them, as by agree.

@@ -27,13 +27,12 @@ class ExportOptions(OverwriteOption):
 @takes_options(files=ExportOptions, settings=StyleSettings)
 def export(
     file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.")],
+    files: ExportOptions,
+    settings: StyleSettings,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the files.", show_default="the folder of the .md")
     ] = None,
     as_json: JsonOption = False,
-    *,
-    files: ExportOptions,
-    settings: StyleSettings,
 ) -> None:
     """Write the text of an edited markdown file in other formats.
 

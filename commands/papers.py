@@ -203,13 +203,12 @@ def enrich_papers(
 @papers_app.command("describe")
 @takes_options(limits=BudgetOptions)
 def describe_papers(
+    limits: BudgetOptions,
     keys: KeysArgument = None,
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Describe figures again that another model or prompt described.")
     ] = False,
     as_json: JsonOption = False,
-    *,
-    limits: BudgetOptions,
 ) -> None:
     """Have the vision model (CITELOOM_VISION_MODEL) describe figures that have no description yet.
 

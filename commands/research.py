@@ -29,12 +29,11 @@ OutOption = Annotated[
 @takes_options(files=TextFiles, limits=QuestionOptions, settings=AnswerSettings)
 def research(
     question: QuestionArgument,
-    out: OutOption = None,
-    as_json: JsonOption = False,
-    *,
     files: TextFiles,
     limits: QuestionOptions,
     settings: AnswerSettings,
+    out: OutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Answer a question from your papers, with citations.
 

@@ -72,7 +72,7 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False) -> None:
 @runs_app.command("resume")
 @takes_options(files=RunFiles, limits=RunLimits)
 def resume_run(
-    run_id: IdArgument, out: OutOption = Path(), as_json: JsonOption = False, *, files: RunFiles, limits: RunLimits
+    run_id: IdArgument, files: RunFiles, limits: RunLimits, out: OutOption = Path(), as_json: JsonOption = False
 ) -> None:
     """Resume a paused or killed run."""
     from ..api.running import ResearchRequest

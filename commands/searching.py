@@ -27,7 +27,7 @@ QueryArgument = Annotated[str, typer.Argument(help="What to look for.")]
 
 
 @takes_options(options=SearchOptions)
-def search(query: QueryArgument, as_json: JsonOption = False, *, options: SearchOptions) -> None:
+def search(query: QueryArgument, options: SearchOptions, as_json: JsonOption = False) -> None:
     """Find passages: by meaning, by words, or both.
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
@@ -77,13 +77,12 @@ def show_passages(records: Sequence[FoundPassage]) -> None:
 @takes_options(years=YearLimits)
 def find(
     query: QueryArgument,
+    years: YearLimits,
     fulltext: Annotated[
         bool, typer.Option("--fulltext", help="Search the full text instead of summaries and notes.")
     ] = False,
     page: Annotated[int, typer.Option(help="Page of results, ten papers each.", min=1)] = 1,
     as_json: JsonOption = False,
-    *,
-    years: YearLimits,
 ) -> None:
     """Find papers by summary and note, or by full text.
 

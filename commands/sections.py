@@ -81,14 +81,13 @@ def section_command(kind: RunKind) -> Callable[..., None]:
 
     @takes_options(files=TextFiles, settings=PaperSettings if kind == "paper" else SectionSettings)
     def write(
+        files: TextFiles,
+        settings: PaperSettings,
         file: ExpArgument = None,
         exp: ExpOption = None,
         out: OutOption = Path(),
         fresh: FreshOption = False,
         as_json: JsonOption = False,
-        *,
-        files: TextFiles,
-        settings: PaperSettings,
     ) -> None:
         from ..api.writing import load_section_request
 

@@ -50,11 +50,10 @@ class CheckOptions:
 @takes_options(options=CheckOptions, settings=ModelSettings)
 def check(
     file: FileArgument,
-    watch: WatchOption = False,
-    as_json: JsonOption = False,
-    *,
     options: CheckOptions,
     settings: ModelSettings,
+    watch: WatchOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check a text of your own against the papers that it cites.
 
