@@ -8,7 +8,7 @@ import inspect
 import io
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
@@ -67,10 +67,7 @@ def with_home(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
-    """Load settings and home; prints the home on stderr. Raises `ConfigurationError`.
-
-    `to_copy` allows a folder with CITELOOM_VECTORS set, which then applies to the copy.
-    """
+    """Load settings and home, and print the home; `to_copy` allows a folder with CITELOOM_VECTORS, that of its copy."""
     from ..api.homes import configured_home
     from ..settings.config import load_settings
 
@@ -123,23 +120,17 @@ def home_session(
         yield session
 
 
-@contextmanager
-def command_session(settings: Settings, home: Home, *, create: bool = True, reading: bool = False) -> Iterator[Session]:
-    """Open library, models and journal for one command; raises `InputError`.
-
-    Set `reading` for commands that change nothing: they work on read-only homes too.
-    """
+def command_session(
+    settings: Settings, home: Home, *, create: bool = True, reading: bool = False
+) -> AbstractContextManager[Session]:
+    """Open a home for one command, with `reading` also a read-only one, to change nothing. Raises `InputError`."""
     from ..api.homes import open_home
 
-    with open_home(settings, home, notice, create=create, reading=reading) as session:
-        yield session
+    return open_home(settings, home, notice, create=create, reading=reading)
 
 
 def takes_options(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command to take the fields of dataclasses (`api/run_options.py`) as options.
-
-    The command gets an instance of each dataclass, as the argument named here.
-    """
+    """Let a command take the fields of dataclasses as options; it gets each dataclass as the argument named here."""
     return lambda call: spread_options(call, groups, _parameters, _split)
 
 

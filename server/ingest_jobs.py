@@ -89,10 +89,7 @@ class IngestJobs:
             raise
 
     async def tidy(self, *, ended: Iterable[str] = (), changed: Iterable[str] = ()) -> None:
-        """Delete files that belong to no paper, in idle and `changed` uploads and those whose job has `ended`.
-
-        Uploads that a job works on or will resume keep all their files.
-        """
+        """Delete files of no paper, in idle and `changed` uploads and those `ended`, but of no unfinished job."""
         # In this order, so that uploads received or registered meanwhile are in one of these sets.
         idle = {*await asyncio.to_thread(self.uploads.idle), *changed}
         received = set(self._received)

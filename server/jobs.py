@@ -273,16 +273,7 @@ class Jobs:
 
 
 class JobRecovery:
-    """Resumes jobs of servers that are gone, and stops jobs at the request of other servers.
-
-    Works in the server's event loop; its listener may be called from any thread.
-
-    Args:
-        jobs: the jobs of this server.
-        register: the jobs of all servers.
-        resume: starts an orphaned job again.
-        lost: set when this server was evicted.
-    """
+    """Starts jobs of servers that are gone by `resume`, stops jobs for others, and sets `lost` on an eviction."""
 
     def __init__(
         self,

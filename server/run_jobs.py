@@ -81,10 +81,7 @@ class RunJobs:
             self.jobs.forget(thread_id)
 
     async def start_run(self, request: RunRequest, limits: RunLimits) -> Job:
-        """Start a run, or join it if active; a finished one returns its result at once.
-
-        Raises `InputError` before storing anything, and `ServerError` if the server is busy.
-        """
+        """Start a run or join it; a finished one answers at once. Raises `InputError`, or `ServerError` if too busy."""
         session = self.session.with_settings(**limits.changes())
         while True:
             run = await begin_run(request, session)
@@ -96,10 +93,7 @@ class RunJobs:
                     )
 
     async def resume_run(self, run_id: str, limits: RunLimits) -> Job:
-        """Resume a paused or killed run by its id, with its original settings.
-
-        Raises `UnknownRunError`, or `InputError` when library, prompts or endpoint have changed.
-        """
+        """Resume a run with its settings; raises `UnknownRunError`, or `InputError` if library or prompts changed."""
         run = await self.find_run(run_id)
         current, given = self.session, limits.changes()
         resumed = await asyncio.to_thread(ResumableRun.load, run.thread_id, current.home, current.settings, given)
@@ -112,10 +106,7 @@ class RunJobs:
             )
 
     async def ask(self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits) -> Job:
-        """Start a conversation's next turn, or join it if already active.
-
-        Raises `QuestionError`, and `ServerError` with status 409 while another turn is active.
-        """
+        """Start a conversation's next turn, or join it; raises `QuestionError`, or `ServerError` during another."""
         thread_id = (await self.find_conversation(thread_id)).thread_id
         request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": limits.changes()}
         await self.session.require_papers()
@@ -126,20 +117,14 @@ class RunJobs:
             )
 
     async def make_table(self, asked: TableBody | AgreementBody) -> Job:
-        """Start to make or complete a table, or that of a claim, or join the job that does.
-
-        Raises `ServerError` with status 409 while it is being made with other columns.
-        """
+        """Make or complete a table, or join that job; raises `ServerError` while it is made with other columns."""
         await self.session.require_papers()
         request = asked.order()
         name = id_of_agreement if request["agree"] else id_of_table
         return await self.resume_order(JobOrder(name(request["question"], request["papers"]), "table", request))
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
-        """The job of an earlier request, or its registered outcome; resumes a paused run.
-
-        None if nothing is known about it, or if the question has to be asked again.
-        """
+        """The job of an earlier request or its stored outcome, resumed if paused; None if it is to be asked again."""
         job = await self.jobs.find(order["id"])
         if job is not None and job.order.request == order["request"] and job.state != "paused":
             return job
@@ -219,10 +204,7 @@ def _notices(emit: Emit) -> Any:
 
 
 async def load_ended_run(run_id: str, home: Home) -> Job:
-    """The outcome of a run that another server or the command line executed.
-
-    Raises `UnknownRunError`, and `RunUnderWayError` while another process runs it.
-    """
+    """The outcome of a run of another process; raises `UnknownRunError`, or `RunUnderWayError` before its end."""
     run = await asyncio.to_thread(find_run, home, run_id)
     if run.status == "finished" and run.result is not None:
         return _ended_job(run.thread_id, "run", public_record(stored(run.result)))

@@ -59,10 +59,7 @@ def refusal_reason(name: str, taken: Collection[str]) -> str:
 
 
 def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
-    """Write a file to its upload's folder; returns whether it is non-empty. Blocks.
-
-    Raises `ServerError` with status 507 when it cannot be written.
-    """
+    """Write a file to its upload's folder; returns whether it is non-empty. Blocks; raises `ServerError`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / name).open("xb") as target:

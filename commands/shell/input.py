@@ -50,10 +50,7 @@ class PipedLines:
 
 
 class TerminalLines:
-    """Lines typed at a prompt; stored in the file `history`, or in memory only if None.
-
-    `listed` and `keys` return the current completions for a paper.
-    """
+    """Lines typed at a prompt, with the history of a file or in memory; `listed` and `keys` complete papers."""
 
     def __init__(
         self, history: Path | None, listed: Callable[[], Mapping[int, str]], keys: Callable[[], Sequence[str]]

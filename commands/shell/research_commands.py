@@ -126,12 +126,11 @@ class TurnStages(RunProgress):
     """Prints a turn's stages from its events; `writes` is false without a chat model."""
 
     def __init__(self, *, writes: bool = True) -> None:
-        super().__init__(self.take)
         self.writes = writes
         self.papers = self.chunks = 0
         self.read = self.writing = False
 
-    def take(self, event: ProgressEvent) -> None:
+    def draw(self, event: ProgressEvent) -> None:
         text, total = event["text"], event.get("total", 0)
         match event["stage"]:
             case "rewritten":
