@@ -53,7 +53,6 @@ class CitedWork:
 
     @property
     def shown(self) -> str:
-        """The work as a citation names it."""
         if self.key or self.number is not None:
             return self.key or str(self.number)
         return f"{' and '.join(self.authors)}{' et al.' if self.others else ''} {self.year}".strip()
@@ -95,11 +94,10 @@ def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark
             apart.append(mark)
         elif mark.end - mark.start > apart[-1].end - apart[-1].start:
             apart[-1] = mark
-    return _joined(text, apart)
+    return _join_neighbours(text, apart)
 
 
 def _parse(form: CitationForm, words: str, known: Collection[str]) -> tuple[tuple[CitedWork, ...], bool]:
-    """The works that a citation names, and whether it names them in the sentence."""
     bracketed = words[:1] in ("[", "(")
     inside = words.strip("[]()") if bracketed else words
     if form == "pandoc":
@@ -163,7 +161,7 @@ def pages_in(locator: str) -> frozenset[int]:
     return frozenset(expand_numbers(found[1].strip(" ,\u2013-"))) if found else frozenset()
 
 
-def _joined(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
+def _join_neighbours(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
     """The marks with neighbours as one: `[1][2]`, `[1]-[3]`, `[@a] [@b]`."""
     joined: list[CitationMark] = []
     for mark in marks:

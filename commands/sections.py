@@ -11,7 +11,7 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import command
-from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings, Shown, option
+from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings, Shown, TableSources, option, part_of
 from .failure_hints import require_single_value
 from .options import FILE_FORMATS, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
@@ -61,6 +61,11 @@ class TextFiles(RunFiles):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableTextFiles(TableSources, TextFiles):
+    """The same for a text that weighs studies, and the tables that it rests on."""
+
+
 _FIELDS = (
     "All other fields are optional: paper_concept{title, description, open_questions[]}, hypothesis{description, "
     "method_combination}, experimental_plan, experiment_code, execution_result{stdout, stderr, returncode}, metrics{}, "
@@ -79,7 +84,11 @@ _PAPER_HELP = (
 def section_command(kind: RunKind) -> Callable[..., None]:
     """The command that writes a section, or all as a paper."""
 
-    @takes_options(files=TextFiles, settings=PaperSettings if kind == "paper" else SectionSettings)
+    weighs = kind == "paper" or SECTIONS[kind].weighs_studies
+
+    @takes_options(
+        files=TableTextFiles if weighs else TextFiles, settings=PaperSettings if kind == "paper" else SectionSettings
+    )
     def write(
         files: TextFiles,
         settings: PaperSettings,
@@ -89,10 +98,11 @@ def section_command(kind: RunKind) -> Callable[..., None]:
         fresh: FreshOption = False,
         as_json: JsonOption = False,
     ) -> None:
-        from ..api.writing import load_section_request
+        from ..api.writing import load_section_request, with_tables
 
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
+        tables = part_of(files, TableSources) if isinstance(files, TableSources) else TableSources()
         request = load_section_request(kind, given, fresh=fresh)
         with home_session(**settings.changes()) as session:
             if settings.section_words is not None and "writer" in session.extractive:
@@ -100,7 +110,7 @@ def section_command(kind: RunKind) -> Callable[..., None]:
             others = ", ".join(name for name in output.formats if name in ("docx", "html", "pdf"))
             if session.settings.cite_style == "numeric" and others and not session.settings.csl:
                 notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
-            record = run_async(write_one(request, output, session))
+            record = run_async(write_one(run_async(with_tables(request, session, tables)), output, session))
         if as_json:
             result_json(record)
         else:

@@ -77,7 +77,6 @@ class Identifier:
 
     @property
     def shown(self) -> str:
-        """The identifier in its usual form."""
         return f"arXiv:{self.arxiv}" if self.arxiv else self.doi
 
 

@@ -25,7 +25,6 @@ _CREATOR: Final = ("creatorType", "firstName", "lastName", "name")
 _MOST_CREATORS: Final = 100_000
 _MOST_TEXT: Final = 2_000_000  # characters of one value
 
-
 Record = Mapping[str, Any]
 
 
@@ -51,7 +50,6 @@ class ZoteroLibrary:
 
     @property
     def path(self) -> str:
-        """The library's path in links to Zotero."""
         return f"groups/{self.group}" if self.group else "library"
 
 

@@ -112,7 +112,6 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """The severity, determined by the rule."""
         return RULES[self.rule].severity
 
     def as_dict(self) -> FindingRecord:
@@ -127,7 +126,7 @@ class Finding:
         }
 
 
-def sentence_spans_of(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:
+def failing_sentence_spans(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:
     """The spans of the sentences that fail as a whole."""
     return [
         (start, end)

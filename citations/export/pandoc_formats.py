@@ -48,7 +48,6 @@ _UNSAFE = re.compile(
 )
 _UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
-
 _COMMAND = re.compile(
     r"\\(?P<name>[A-Za-z]*cite[A-Za-z]*)\*?(?:\[[^\[\]]*\](?=\[))?(?:\[(?P<place>[^\[\]]*)\])?\{(?P<keys>[^{}]+)\}"
 )
@@ -69,7 +68,7 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sectio
         # Straight quotes around a section's title would be typeset as two closing ones.
         words = text[place.start : place.end] if sections else _SECTION.sub("", text[place.start : place.end])
         citations.append((place.start, place.end, place.instead or re.sub(r'"([^"]*)"', r"“\1”", words)))
-    return f"# {title}\n\n{without_title(replace_spans(text, citations, _escaped), title)}\n"
+    return f"# {title}\n\n{without_title(replace_spans(text, citations, _escape_markup), title)}\n"
 
 
 def pandoc_place(citation: UserCitation, shown: Rendered) -> CitationPlace | None:
@@ -170,7 +169,7 @@ _WRITERS: Final[Mapping[PandocFormat, tuple[str, ...]]] = {
 }
 
 
-def _escaped(text: str) -> str:
+def _escape_markup(text: str) -> str:
     """Escape everything that pandoc would read as a citation, link, image or tag, but for code and formulas."""
 
     def plain(words: str) -> str:

@@ -37,7 +37,7 @@ NUMBERING = ("ada2017degree", "bo_2020")
 
 
 def marked(words: str, original: str = "Degrees matter.", style: CitationStyle = "key") -> str:
-    return CitableEvidence(EVIDENCE, style, NUMBERING).marked(words, original)
+    return CitableEvidence(EVIDENCE, style, NUMBERING).with_markers(words, original)
 
 
 @pytest.mark.parametrize("style", STYLES)
