@@ -14,6 +14,7 @@ from ..api.run_options import ModelSettings, Shown, option
 from ..errors import DONE_WITH_REFUSALS, PAUSED, InputError
 from .options import JsonOption, home_session, takes_options
 from .output import notice, result, result_json
+from .searching import plain_sentence
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
@@ -102,6 +103,9 @@ def _show(record: CheckResult) -> None:
 
     for sentence in record["sentences"]:
         lines = problem_lines(sentence)
+        if not record["model"]:
+            nearest = [source["passages"][0] for source in sentence["sources"] if source["passages"]]
+            lines += [f'Nearest in {item["key"]}: "{plain_sentence(item["quote"])}"' for item in nearest]
         if lines:
             result(f"{shown_place(sentence['place'])}: {one_line(sentence['claim'])}")
             for line in lines:
