@@ -44,7 +44,7 @@ def check_formats(
 
 
 def without_copy(formats: Sequence[CheckFormat] | CheckFormat, file: Path) -> list[str]:
-    """A line for each format that a copy with remarks would need, and the text does not have."""
+    """A line for each format requested as a copy with remarks that is not the format of the text."""
     names = (formats,) if isinstance(formats, str) else formats
     return [
         f"{file.name} is no .{name}, so no copy of it with remarks can be made as {name}."
@@ -74,7 +74,7 @@ def write_check(
 
 
 def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) -> list[str]:
-    """Put the remarks into the text itself; each file is kept beside it first, under the names returned. Blocks.
+    """Put the remarks into the text itself; returns the paths of the originals, kept next to it. Blocks.
 
     Raises `InputError` for other formats than Word and LaTeX.
     """
@@ -117,7 +117,7 @@ def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file:
 
 
 def _free(path: Path, force: bool) -> Path:
-    """The path, or with the next free number if it exists."""
+    """The path, or if it exists, the path with the next free number."""
     if force or not path.exists():
         return path
     return next(

@@ -127,7 +127,7 @@ class WordText:
             self._parse(xml)
 
     def append(self, note: WordText) -> None:
-        """Add the paragraphs of another part, such as footnotes, whose place is the end of the document."""
+        """Add the paragraphs of another part, such as footnotes, at the end of the document."""
         for line in filter(None, (line.strip() for line in note.prose.text.split("\n\n"))):
             self.prose.paragraph(self.paragraphs, 0)
             self.prose.add(line, self.paragraphs, 0, 0)
@@ -248,7 +248,7 @@ class WordText:
                 self._begin_result(ended)
 
     def _begin_result(self, begun: _Field) -> None:
-        """Write a citation field by the keys of its works, in place of what the program shows."""
+        """Write a citation field as the keys of its works, in place of the text shown in Word."""
         begun.in_result = True
         instruction = begun.instruction
         if _JSON_FIELD.search(instruction):
@@ -302,7 +302,7 @@ class WordText:
 
 
 def _style_names(xml: bytes) -> dict[str, str]:
-    """The names of styles by their ids, which are translated."""
+    """The names of styles by their ids, since ids are translated."""
     text = xml.decode("utf-8", "replace")
     found = re.findall(
         r'<w:style\b[^<>]{0,300}w:styleId="([^"]{1,100})"[^<>]{0,300}>\s{0,20}<w:name w:val="([^"]{1,100})"', text
@@ -341,7 +341,7 @@ def _listed_paper(title: str, authors: tuple[str, ...], families: tuple[str, ...
 
 
 def _decoded(data: str) -> str:
-    """The text of a field's data; empty if it is none."""
+    """The text of a field's data; empty if it is not text."""
     try:
         return base64.b64decode("".join(data.split()) + "==").decode("utf-8", "replace")
     except (binascii.Error, ValueError):

@@ -73,7 +73,7 @@ def make_table(
     """Make a table of the papers that answer a question, a row for each study.
 
     Every paper is screened by its card; those that may belong are read, and each cell holds a value with the words
-    it rests on. "not reported" is said only after a search in that paper. Run the same command again to resume, or
+    it rests on. "not reported" appears only after a search in that paper. Run the same command again to resume, or
     after adding papers or columns: only what is missing is read.
 
     Example: citeloom table "trials of aspirin for migraine" --columns "n,dose[mg],pain free:number[%]" --out tables
@@ -117,7 +117,7 @@ def show_table(
     *,
     files: TableFiles,
 ) -> None:
-    """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
+    """Show a stored table, and write its files with --out; no model is called."""
     files.require_folder()
     with home_session(home, reading=files.out is None) as session:
         record = files.write(session, table_id)
@@ -133,7 +133,7 @@ def edit_table(
     study: Annotated[str, typer.Option("--study", help="Name of the study, if the paper reports several.")] = "",
     home: HomeOption = None,
 ) -> None:
-    """Write a value of your own into a cell; no reading replaces it."""
+    """Write your own value into a cell; later readings do not replace it."""
     from ..api.evidence_tables import edit_cell
 
     with home_session(home) as session:
@@ -155,7 +155,7 @@ def delete_tables(
 
 
 def show(record: dict[str, Any]) -> None:
-    """Print a table, its counts, and why near cases were left out."""
+    """Print a table, its counts, and why borderline papers were left out."""
     from ..api.evidence_tables import cell_text, count_line, study_name, sum_lines
 
     names = [column["name"] for column in record["columns"]]

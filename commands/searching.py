@@ -128,11 +128,11 @@ def show_found(record: FoundPapers, page: int = 1, *, fulltext: bool, numbered: 
 
 
 _LONGEST_SENTENCE = 240  # characters
-_READ = 4_000  # that are read for these
+_READ = 4_000  # read to show these
 
 
 def _matched(record: FoundPassage) -> str:
-    """The matching sentence with its figure, and the model's descriptions of figures that it may have matched by."""
+    """The matching sentence with its figure, and the model's descriptions of figures that may have matched."""
     name = record["figure"]["name"] if record["figure"] else ""
     label = f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
     described = [

@@ -1,4 +1,4 @@
-"""check: compare a text of the user's own with the papers that it cites, sentence by sentence."""
+"""check: compare the user's own text with the papers that it cites, sentence by sentence."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check(
     options: CheckOptions,
     settings: ModelSettings,
 ) -> None:
-    """Check a text of your own against the papers that it cites.
+    """Check your own text against the papers that it cites.
 
     For each sentence with a citation: supported, overstated, contradicted, not in the cited paper (and which of your
     papers says it), indirect, not in the library. For the others: which need a citation, and which of your papers has

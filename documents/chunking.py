@@ -41,7 +41,7 @@ CountTokens = Callable[[Sequence[str]], Sequence[int]]  # of each text
 class _Piece:
     """The smallest unit of a chunk: a sentence, a block, or a piece of one that is too long.
 
-    What `overlaps` may stand in two chunks: sentences and pieces of them. `tokens` are 0 until they are counted.
+    With `overlaps` it may be in two chunks: it is a sentence or part of one. `tokens` are 0 until they are counted.
     """
 
     start: int

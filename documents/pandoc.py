@@ -119,7 +119,7 @@ def as_markdown(path: Path) -> str:
 
 @contextmanager
 def _readable_copy(path: Path, data: bytes) -> Iterator[Path]:
-    """The file, or for a JATS article with floats behind its text a copy with them in it: pandoc skips them there."""
+    """The file, or a copy of a JATS article with the floats moved into its text: pandoc skips them after it."""
     text_end, begins, ends = (data.find(tag) for tag in (b"</body>", b"<floats-group", b"</floats-group>"))
     if not 0 <= text_end < begins < ends:
         yield path

@@ -56,7 +56,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class PublicationStatus:
-    """The notices on a paper and its other versions, as far as anybody has reported them."""
+    """The notices on a paper and its other versions, as far as reported."""
 
     notices: tuple[Notice, ...] = ()
     versions: tuple[Version, ...] = ()
@@ -75,7 +75,7 @@ class PublicationStatus:
         return next((label for kind, label in _LABELS.items() if kind in kinds), "")
 
     def lines(self) -> list[str]:
-        """One line for each notice, with everybody who reports it, and one for each other version."""
+        """One line for each notice, with all its sources, and one for each other version."""
         notices = [_notice_line(group) for group in _grouped(self.notices)]
         versions: dict[tuple[str, str], list[str]] = {}
         for version in self.versions:

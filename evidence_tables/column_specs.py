@@ -15,7 +15,7 @@ _LONGEST: Final = 60  # characters of a name
 _WORDS_OF_A_NAME: Final = 3  # in a question
 _UNIT: Final = re.compile(r"\[([^\[\]]{1,30})\]\s*$")
 # What common names mean, worded as a paper would state it, for tables made without a chat model.
-# Names; what is asked; two searches.
+# Each: names; the question asked; two searches.
 _KNOWN: Final = (
     (
         "n, sample size, participants, patients, subjects, number of subjects, number of participants",
@@ -86,7 +86,7 @@ def parse_columns(written: Sequence[str]) -> tuple[TableColumn, ...]:
 
 
 def split_columns(question: str) -> tuple[str, tuple[str, ...]]:
-    """A question without the columns listed after its colon, and these: "trials of aspirin: n, dose and design"."""
+    """The question and the columns listed after its colon: "trials of aspirin: n, dose and design"."""
     subject, colon, listed = question.rstrip(" ?.").rpartition(":")
     names = [name.strip() for name in listed.replace(" and ", ",").replace(";", ",").split(",") if name.strip()]
     if not colon or len(names) < 2 or any(len(name.split()) > _WORDS_OF_A_NAME for name in names):

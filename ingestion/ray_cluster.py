@@ -94,7 +94,7 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
         over.wait()
         try:
             if own:
-                ray.shutdown()  # which also ends the tasks that were sent
+                ray.shutdown()  # also ends the tasks that were sent
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             left.set_result(None)

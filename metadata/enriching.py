@@ -62,9 +62,9 @@ class StoredMetadata:
 
 
 async def enrich(services: Services, papers: Sequence[Paper]) -> AsyncIterator[dict[str, Any]]:
-    """Look papers up one after the other; all is committed before a record (`papers enrich --json`) is yielded.
+    """Look papers up one after the other; everything is committed before a record (`papers enrich --json`) is yielded.
 
-    A paper without a `doi` was not identified, and nothing of it changed.
+    A paper without a `doi` was not identified, and nothing about it changed.
     """
     for paper in papers:
         yield await _enrich_paper(services, paper)

@@ -46,7 +46,7 @@ class RunJobs:
         return await self.orders.find(lambda: stored_conversations.find_conversation(home, thread_id), deleted)
 
     async def find_turn(self, thread_id: str, number: int) -> tuple[str, stored_conversations.KeptTurn]:
-        """A finished turn and the id of its conversation; raises `ServerError` if there is none of this number."""
+        """A finished turn and the id of its conversation; raises `ServerError` if there is none with this number."""
         entry = await asyncio.to_thread(stored_conversations.find_conversation, self.session.home, thread_id)
         turn = await asyncio.to_thread(stored_conversations.find_turn, self.session.home, entry.thread_id, number)
         if turn is None:
@@ -129,7 +129,7 @@ class RunJobs:
             )
 
     async def make_table(self, asked: TableBody | AgreementBody) -> Job:
-        """Start to make or complete a table, or that of a claim, or join the job that does.
+        """Start making or completing a table, for a question or a claim, or join the job that does.
 
         Raises `ServerError` with status 409 while it is being made with other columns.
         """

@@ -250,7 +250,7 @@ class Settings(BaseModel):
     _vouched: frozenset[str] = PrivateAttr(default=frozenset())
 
     def __init__(self, *, origins: Mapping[str, str] | None = None, **given: Any) -> None:
-        """Read the sources; `origins` are those of given values that do not come from the user."""
+        """Read the sources; `origins` are the origins of given values that do not come from the user."""
         found = _find_values(given, origins or {})
         super().__init__(**found.values)
         self._set, self._own = found.origins, found.own
@@ -375,7 +375,7 @@ class _FoundValues:
     own: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, value: Any, origin: str) -> None:
-        """Add a value from the next source; earlier ones take precedence, also for single entries of an object."""
+        """Add a value from the next source; earlier ones take precedence, even for single entries of an object."""
         if name.endswith("_base_url") and is_own(origin) and isinstance(value, str):
             self.own.setdefault(name, value)
         known = self.values.setdefault(name, value)

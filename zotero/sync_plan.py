@@ -2,7 +2,7 @@
 
 A file of the home records which paper came from which item. It is written before ingestion, so that a killed sync knows
 its own papers, and again afterwards with a stamp of the ingested content, so that nothing is read twice. A sync never
-removes papers that are not in it.
+removes papers that are not recorded there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SyncedPaper:
     """A paper that came from Zotero."""
 
     item: str  # its library and key, such as library/items/ABCD2345
-    scopes: frozenset[str]  # the keys of the collections by which it came; an empty key is the whole library
+    scopes: frozenset[str]  # the keys of the collections through which it came; an empty key is the whole library
     stamp: str = ""  # stands for everything that was ingested; empty until that is complete
     file: str = ""  # path, size and time of its file
     refused: str = ""  # why its file could not be ingested, if it could not
@@ -120,7 +120,7 @@ class SyncInput:
     members: Mapping[str, frozenset[str]]  # the keys of the items in each scope of this sync and of earlier ones
     items: Sequence[ZoteroItem]
     papers: Mapping[str, Paper]
-    foreign: frozenset[str]  # keys of papers that did not come by a sync, or that the user replaced since
+    foreign: frozenset[str]  # keys of papers that no sync brought, or that the user replaced since
     state: SyncState
     places: FilePlaces
     pattern: KeyPattern

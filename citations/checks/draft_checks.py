@@ -93,7 +93,7 @@ def check_draft(
     ]
     placed += copied_findings(text, sources, experiment)
     if earlier is not None:
-        placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by its nature
+        placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by nature
     placed += other_side_findings(text, sources)
     if kind == "answer":
         placed += unsupported_findings(text)
@@ -132,7 +132,7 @@ def replace_invalid_citations(
             return text, tuple(findings)
         findings += [_finding(text, item) for item in faults]
         text = _replaced(text, faults, known)
-        for _ in range(_MOST_COLLAPSES):  # adjacent placeholders become one, other brackets around them go
+        for _ in range(_MOST_COLLAPSES):  # adjacent placeholders become one, other brackets around them are removed
             shorter = _NEEDED_AGAIN.sub(NEEDED, _BRACKETED.sub(NEEDED, text))
             if shorter == text:
                 break
@@ -161,7 +161,7 @@ def _faults(
 
     faults = find_fabricated(text, keys, experiment_text, names_at=names_at, word_for_word=word_for_word)
     taken = SpanSet((fault.start, fault.end) for fault in faults)
-    # Markers that name no evidence, also in comments, which are not seen as text, and brackets that start like one.
+    # Markers that name no evidence (also those in comments, which the view omits), and brackets that start like one.
     view = fold(text)
     seen = [view.span(*match.span()) for match in _MARKER_LIKE.finditer(view.text)]
     covered = SpanSet(seen)

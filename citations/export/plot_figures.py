@@ -192,7 +192,7 @@ def unshown_figures(figures: Sequence[Mapping[str, Any]], name: str, formats: Se
 
 
 def images_of(figures: Sequence[Mapping[str, Any]], find: Callable[[str], Path] = Path) -> dict[str, bytes]:
-    """Read the images, by file name, from where `find` maps their paths; missing or invalid ones are skipped.
+    """Read the images, by file name; `find` maps their paths to files. Missing or invalid ones are skipped.
 
     Blocks.
     """
