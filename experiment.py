@@ -525,7 +525,7 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
     names = [f"{path}{name}" for path, record in _records(experiment) for name in _unknown_names(record)]
     if unused := [name for name in names if name not in misspelt and name.rpartition(".")[2] not in _RUN_FIELDS]:
         named = _named(", ".join(unused))
-        warnings.append(f"exp.json: unknown fields, of which at most a chat model makes use: {named}.")
+        warnings.append(f"exp.json: unknown fields, which at most a chat model uses: {named}.")
     found = {place for place, _ in experiment.found_plots()}
     paths = [plot.path for plot in experiment.plots]
     missing = [path for place, path in enumerate(paths) if path and place not in found]
@@ -541,6 +541,6 @@ def experiment_warnings(experiment: Experiment) -> list[str]:
     if experiment.failure:
         warnings.append(
             f"exp.json: the run of the experiment failed ({experiment.failure}): results, metrics, stdout, plots and "
-            "verdict are not used; give those of a run that ended well."
+            "verdict are not used; give those of a successful run."
         )
     return warnings

@@ -73,7 +73,7 @@ def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[F
     wanted = tuple(one_of("format", name, FORMATS, "md") for name in names)
     if out is None and given:
         raise ArgumentError(
-            "formats: no file can be written without out.",
+            "formats: files are written only if out is given.",
             help="Give it as out (--out FOLDER on the command line).",
         )
     return wanted

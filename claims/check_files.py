@@ -36,7 +36,7 @@ def check_formats(
         raise InputError(f"formats: {' '.join(lacking)}", help="Choose html, json or sarif.")
     if names and out is None:
         raise InputError(
-            "formats: no file can be written without out.",
+            "formats: files are written only if out is given.",
             help="Give it as out (--out FOLDER on the command line).",
         )
     wanted = tuple(name for name in dict.fromkeys(names) if name not in _COPIES or _is_copied(name, file))
@@ -47,7 +47,7 @@ def without_copy(formats: Sequence[CheckFormat] | CheckFormat, file: Path) -> li
     """A line for each format requested as a copy with remarks that is not the format of the text."""
     names = (formats,) if isinstance(formats, str) else formats
     return [
-        f"{file.name} is no .{name}, so no copy of it with remarks can be made as {name}."
+        f"{file.name} is not a .{name} file, so it cannot be copied with remarks as {name}."
         for name in dict.fromkeys(names)
         if name in _COPIES and not _is_copied(name, file)
     ]
@@ -69,7 +69,7 @@ def write_check(
         return {name: _write(name, result, manuscript, file, out, force) for name in formats}
     except OSError as error:
         raise InputError(
-            f"{out}: cannot be written ({error.strerror}).", help="Give a folder of yours as --out."
+            f"{out}: cannot be written ({error.strerror}).", help="Choose another folder with --out."
         ) from error
 
 

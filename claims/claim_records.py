@@ -104,9 +104,9 @@ FAULTS: Final[Mapping[str, tuple[FaultSeverity, str]]] = {
     "key-without-entry": ("error", "A citation names no entry of the reference list."),
     "empty-citation": ("error", "A citation names no work."),
     "ambiguous-citation": ("warning", "A citation may name several entries."),
-    "wrong-key": ("warning", "The words stand in another paper of the library than the cited one."),
+    "wrong-key": ("warning", "The words are in another paper of the library, not in the cited one."),
     "retracted": ("error", "The cited paper is retracted."),
-    "entry-differs": ("warning", "An entry differs from the paper, or from what services say of it."),
+    "entry-differs": ("warning", "An entry differs from the paper, or from what services report about it."),
     "entry-invented": ("warning", "No metadata service knows a work of this title or DOI."),
     "entry-unchecked": ("note", "No metadata service could be asked whether the work exists."),
     "entry-not-cited": ("note", "An entry is cited nowhere in the text."),
@@ -114,13 +114,16 @@ FAULTS: Final[Mapping[str, tuple[FaultSeverity, str]]] = {
     "pointer-to-nothing": ("error", "The text points to a figure, table, section or label that it does not have."),
     "number-not-found": ("warning", "The cited paper does not have this number."),
     "number-differs": ("warning", "The sentence of the cited paper that says this has another number."),
-    "unit-differs": ("warning", "The cited paper has this value with another unit."),
+    "unit-differs": ("warning", "The cited paper has this value in another unit."),
     "polarity-differs": ("warning", "The cited paper says the opposite in nearly the same words."),
-    "name-differs": ("warning", "The source has another name, or the citation is of other authors."),
+    "name-differs": ("warning", "The source has another name, or the citation names other authors."),
     "year-differs": ("warning", "The sentence of the cited paper that says this has another year."),
-    "quote-differs": ("warning", "The words in quotation marks do not stand in the cited paper."),
-    "copied-uncited": ("warning", "A sentence without a citation stands in a paper of the library."),
-    "needs-citation": ("note", "A sentence speaks of others' work, or of the world, and cites nothing."),
+    "quote-differs": ("warning", "The words in quotation marks are not in the cited paper."),
+    "copied-uncited": ("warning", "A sentence without a citation is copied from a paper of the library."),
+    "needs-citation": (
+        "note",
+        "A sentence makes a statement about others' work or about the world, but cites nothing.",
+    ),
 }
 
 

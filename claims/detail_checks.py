@@ -325,7 +325,7 @@ def name_faults(
             continue
         hint = " Another entry of the list has this name." if any(o.is_named(authors, True, "") for o in others) else ""
         names = _SPACES.sub(" ", match[0])
-        yield fault("name-differs", f"{names} is named, but the citation beside it is of other authors.{hint}")
+        yield fault("name-differs", f"{names} is named, but the citation next to it names other authors.{hint}")
 
 
 _BESIDE: Final = 3  # characters
@@ -338,5 +338,5 @@ def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
     for start, end in quoted_spans(plain):
         words = plain[start:end]
         if is_quotation(words) and whole and not any(is_verbatim(words, source.text) for source in whole):
-            found.append(fault("quote-differs", f"{shorten(words)} does not stand in the cited paper word for word."))
+            found.append(fault("quote-differs", f"{shorten(words)} is not in the cited paper word for word."))
     return found

@@ -53,7 +53,7 @@ def read_manuscript(path: Path) -> Manuscript:
     readers = {".tex": read_latex, ".typ": read_typst, ".docx": read_word, ".md": read_markdown}
     kind = ".md" if path.suffix.lower() == ".markdown" else path.suffix.lower()
     if kind not in ENDINGS:
-        raise InputError(f"{path}: is none of {', '.join(ENDINGS)}.", help="Save it as one of these and check that.")
+        raise InputError(f"{path}: is not one of {', '.join(ENDINGS)}.", help="Save it as one of these and check that.")
     if not path.exists():
         raise InputError(f"{path}: no such file.")
     try:

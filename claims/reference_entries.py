@@ -106,7 +106,7 @@ def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) 
     if not manuscript.bibliographies:
         lone = sorted(folder.glob("*.bib"))[:2] if not (manuscript.listed or manuscript.papers) else []
         if len(lone) == 1:
-            notices.append(f"{file.name}: names no bibliography; {lone[0].name} beside it was used.")
+            notices.append(f"{file.name}: names no bibliography, so {lone[0].name} next to it was used.")
             yield lone[0]
         return
     for name in manuscript.bibliographies:
@@ -114,9 +114,9 @@ def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) 
         if not path.is_relative_to(folder):
             notices.append(f"{name}: is outside the folder of the text and was not read; give it as --bib.")
         elif path.suffix != ".bib":
-            notices.append(f"{name}: is no .bib and was not read; give one as --bib.")
+            notices.append(f"{name}: is not a .bib file and was not read; give one as --bib.")
         elif not path.is_file():
-            notices.append(f"{name}: no such file beside the text; give it as --bib.")
+            notices.append(f"{name}: no such file next to the text; give it as --bib.")
         else:
             yield path
 
@@ -241,7 +241,7 @@ def entry_faults(
         if store is not None and entry.doi:
             found[key] += _service_differences(entry, paper, store)
     for key, twin in _twins(listed, references):
-        found[key].append(fault("entry-twice", f"The same work is listed as {twin} too."))
+        found[key].append(fault("entry-twice", f"The same work is also listed as {twin}."))
     return found
 
 
@@ -332,7 +332,7 @@ def citation_faults(
                 message = f"{work.shown} may be any of {', '.join(several)}; name more authors or add a letter."
                 found.append(fault("ambiguous-citation", message))
             elif work.key or work.number is not None or references.complete:
-                hint = " The library has a paper of this key." if references.complete else ""
+                hint = " The library has a paper with this key." if references.complete else ""
                 if work.key not in library:
                     near = near_keys(work.key, references.entries) or near_keys(work.key, library)
                     hint = f" Did you mean {' or '.join(near)}?" if near else ""

@@ -66,7 +66,7 @@ def open_document(path: Path) -> zipfile.ZipFile:
     require_regular(path, _MOST_BYTES)
     with path.open("rb") as opened:
         if opened.read(4) == _OLE:
-            raise FileRefusedError("is protected by a password, or a .doc; save it as a .docx without one")
+            raise FileRefusedError("is password-protected, or a .doc; save it as a .docx without a password")
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError):
@@ -89,7 +89,7 @@ def read_part(archive: zipfile.ZipFile, name: str) -> bytes:
     except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError):
         raise FileRefusedError("is not a whole .docx (its archive is broken)") from None
     if len(data) > MOST_XML or b"<!DOCTYPE" in data[:2_000] or b"<!ENTITY" in data:
-        raise FileRefusedError("holds XML that is not read (declarations of entities, or too much of it)")
+        raise FileRefusedError("contains XML that is not accepted (entity declarations, or too much of it)")
     return data
 
 
@@ -156,7 +156,7 @@ class WordText:
         try:
             parser.Parse(xml, True)
         except expat.ExpatError as error:
-            raise FileRefusedError(f"holds XML that is broken (line {error.lineno})") from None
+            raise FileRefusedError(f"contains broken XML (line {error.lineno})") from None
 
     def _start(self, name: str, attributes: Mapping[str, str], at: int) -> None:
         local = name.rpartition(":")[2]

@@ -174,7 +174,7 @@ def show(record: dict[str, Any]) -> None:
     for line in (count_line(record), *sum_lines(record)):
         notice(line)
     if any(row["changed"] for row in record["rows"]):
-        notice("* The paper was changed since it was read; the same command reads it again.")
+        notice("* The paper has changed since it was read; run the same command to read it again.")
     for line in filter(None, (record["notice"], *record.get("warnings", ()))):
         notice(line)
     for file in record.get("files", {}).values():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
-NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest there are."
+NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest ones."
 NO_SUMMARY_NEAR = (
     "Nothing near: no summary or note has the words or the meaning of the query; --fulltext searches the whole texts."
 )

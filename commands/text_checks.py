@@ -71,7 +71,9 @@ def check(
     """
     if watch and (as_json or options.in_place_comments):
         other = "--json" if as_json else "--in-place-comments"
-        raise InputError(f"--watch only prints summaries, so {other} has no place.", help="Leave one of them out.")
+        raise InputError(
+            f"--watch only prints summaries, so it cannot be combined with {other}.", help="Leave one of them out."
+        )
     from ..api.checking import check_text, needs_attention
 
     def check_once() -> CheckResult:

@@ -116,7 +116,7 @@ def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], 
     said = f"Screened by their cards: {cards}; {len(opened)} opened, {len(opened) - len(left)} of them cited."
     shown = "; ".join(titles[key] for key in left[:_MOST_LEFT])
     more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
-    unused = [f"- Opened, and nothing of them is cited: {shown}{more}."] if left else []
+    unused = [f"- Opened but not cited: {shown}{more}."] if left else []
     beside = {key: why for key, why in screened["near"].items() if key in papers and key not in opened}
     near = [f"- {titles[key]}: {why.rstrip('.')}." for key, why in beside.items()]
     lines = [*near, *unused]

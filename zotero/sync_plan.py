@@ -86,7 +86,7 @@ def read_state(home: Home) -> SyncState:
         for key, value in given["papers"].items():
             texts = [value["item"], value["stamp"], value["file"], value["refused"], *value["scopes"]]
             if not all(isinstance(text, str) for text in texts):
-                raise ValueError("a paper that is not in words")
+                raise ValueError("a paper that is not text")
             papers[str(key)] = SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
         return SyncState(papers)
     except FileNotFoundError:
@@ -308,7 +308,7 @@ class SyncPlanning:
             elif now:
                 plan.removed.append(RemovedPaper(key, "its item has neither a file nor an abstract any more"))
             elif paper.item in there:
-                plan.removed.append(RemovedPaper(key, "its item is in none of the collections any more"))
+                plan.removed.append(RemovedPaper(key, "its item is no longer in any of the collections"))
             else:
                 plan.removed.append(RemovedPaper(key, "its item was deleted in Zotero"))
 
@@ -332,7 +332,7 @@ def _assign_keys(given: SyncInput, plan: SyncPlan) -> list[tuple[ZoteroItem, str
             items.append(item)
             continue
         plan.warnings.append(
-            f"{describe_item(item)}: the library has {there} already, not by a sync; it was left alone. "
+            f"{describe_item(item)}: the library already has {there}, but not from a sync; it was left unchanged. "
             f"To have it from Zotero, remove it first ('papers remove {there}')."
         )
     owners: dict[str, ZoteroItem] = {}
