@@ -36,6 +36,7 @@ class Shown:
     flag: str = ""  # its name, if not the field's
     default: str = ""  # as displayed
     completes: str = ""  # the kind of ids that complete it: "papers"
+    by_comma: bool = True  # whether several values may stand in one, as titles may not
 
 
 def option(description: str, *, value: Any = None, **limits: Any) -> Any:
@@ -284,6 +285,16 @@ class TableOptions(AgreementOptions):
         value=(),
         max_length=50,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSources:
+    """The evidence tables that an introduction, a discussion or a paper rests on."""
+
+    tables: Annotated[tuple[str, ...], Shown("--table", by_comma=False)] = option(
+        "Evidence table whose cells the text may cite, by its id or its title", value=(), max_length=20
+    )
+    show_tables: bool = option("Put these tables into the text.", value=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Final
 
 from ..citations.checks.number_parsing import Number, claimed_numbers, given_numbers
 from ..citations.checks.number_tracing import trace_numbers
-from ..citations.citation_patterns import NamedSource, name_patterns, only_dates, split_authors, year_of
+from ..citations.citation_patterns import NamedSource, matched_year, name_patterns, only_dates, split_authors
 from ..citations.markers import MARKER
 from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
 from ..documents import Category, Chunk, Paper
@@ -319,7 +319,7 @@ def name_faults(
             0 <= mark.start - end <= _BESIDE for mark in sentence.marks
         ):
             continue
-        if any(source.is_named(authors, True, year_of(match)) for source in sources if source.family_names):
+        if any(source.is_named(authors, True, matched_year(match)) for source in sources if source.family_names):
             continue
         if all(not source.family_names for source in sources):
             continue

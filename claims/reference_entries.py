@@ -17,7 +17,7 @@ from ..documents.bibliography import read_bibliography
 from ..documents.front_matter import find_doi
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
-from ..metadata.enriching import differing_fields, enrich
+from ..metadata.enriching import differing_fields, enrich_paper
 from ..metadata.matching import SURE, fold_name, title_similarity
 from ..metadata.services import Services
 from ..stores.metadata_store import MetadataStore
@@ -259,7 +259,8 @@ async def unknown_entries(references: ReferenceList, services: Services) -> dict
     found: dict[str, FaultRecord] = {}
     asked = " and ".join(client.address.name for client in services.clients.values())
     entries = entries_elsewhere(references)
-    async for result in enrich(services, [paper for paper in entries if paper.title or paper.doi]):
+    for paper in (paper for paper in entries if paper.title or paper.doi):
+        result = await enrich_paper(services, paper)
         entry = references.entries[result["key"]]
         if result["outcome"] == "not-found":
             named = f"DOI {entry.doi}" if entry.doi else f'title "{shorten(entry.title)}"'

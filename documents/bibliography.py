@@ -192,7 +192,6 @@ class Bibliography:
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], list[Paper]]:
-        """The papers by key, DOI and title; a library may have ten thousand."""
         known: dict[tuple[str, str], list[Paper]] = {}
         for paper in self.papers.values():
             for form in ("key", paper.key.lower()), ("doi", paper.doi), ("title", _letters(paper.title)):
@@ -222,7 +221,6 @@ class Bibliography:
         )
 
     def _only(self, name: str, value: str) -> Paper | None:
-        """The only paper with this normalised key, DOI or title; None if there are several."""
         found = self._known.get((name, value), [])
         return found[0] if len(found) == 1 else None
 

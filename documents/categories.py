@@ -157,81 +157,63 @@ _APPENDED = _pattern(
     r"^(?:online |electronic )?supplement\w*(?! (?:/|and) )\b(?!.*\bmethods?$)", r"^appendi(?:x|ces)\b"
 )
 
-_STRONG: tuple[tuple[Category, re.Pattern[str]], ...] = (
-    (
-        Category.RELATED_WORK,
-        _pattern(
-            r"^related (?:works?|literature|research|surveys?|studies|approaches)\b",
-            r"\brelation(?:ship)?s? to (?:the )?(?:prior|previous|existing|related|other|earlier) \w+$",
-            r"^(?:prior|previous|earlier) (?:works?|art|research)$",
-            r"\bliterature review$|^review of (?:the )?literature",
-        ),
+_STRONG: Final[Mapping[Category, re.Pattern[str]]] = {
+    Category.RELATED_WORK: _pattern(
+        r"^related (?:works?|literature|research|surveys?|studies|approaches)\b",
+        r"\brelation(?:ship)?s? to (?:the )?(?:prior|previous|existing|related|other|earlier) \w+$",
+        r"^(?:prior|previous|earlier) (?:works?|art|research)$",
+        r"\bliterature review$|^review of (?:the )?literature",
     ),
-    (
-        Category.ABSTRACT,
-        _pattern(
-            r"^(?:graphical |structured |extended |visual |short )?abstract$",
-            r"^(?:author|authors|author's|authors'|lay|plain.language|editor's) summary$",
-            r"^(?:in brief|highlights|significance(?: statement)?|key (?:points|messages)|synopsis)$",
-        ),
+    Category.ABSTRACT: _pattern(
+        r"^(?:graphical |structured |extended |visual |short )?abstract$",
+        r"^(?:author|authors|author's|authors'|lay|plain.language|editor's) summary$",
+        r"^(?:in brief|highlights|significance(?: statement)?|key (?:points|messages)|synopsis)$",
     ),
-    (
-        Category.INTRODUCTION,
-        _pattern(r"^(?:general )?introduction\b", r"^background(?: and \w+)?$", r"^motivation(?: and \w+)?$"),
+    Category.INTRODUCTION: _pattern(
+        r"^(?:general )?introduction\b", r"^background(?: and \w+)?$", r"^motivation(?: and \w+)?$"
     ),
-    (
-        Category.CONCLUSION,
-        _pattern(
-            r"^(?:general )?discussion(?:$| and | & |, )",
-            r"^conclu(?:sions?|ding remarks?)\b",
-            r"^(?:study )?limitations?(?: of (?:the |this |our )?\w+)?$",
-            r"^future (?:works?|directions?|perspectives?|research)$",
-            r"^(?:closing|final) (?:thoughts?|remarks?|notes?)$",
-            r"^(?:outlook|perspectives?|summary and (?:conclusions?|discussion|outlook))$",
-        ),
+    Category.CONCLUSION: _pattern(
+        r"^(?:general )?discussion(?:$| and | & |, )",
+        r"^conclu(?:sions?|ding remarks?)\b",
+        r"^(?:study )?limitations?(?: of (?:the |this |our )?\w+)?$",
+        r"^future (?:works?|directions?|perspectives?|research)$",
+        r"^(?:closing|final) (?:thoughts?|remarks?|notes?)$",
+        r"^(?:outlook|perspectives?|summary and (?:conclusions?|discussion|outlook))$",
     ),
-    (
-        Category.EVALUATION,
-        _pattern(
-            r"^(?:(?:main|key|core|empirical|experimental|numerical|simulation) )?results?(?:$|[ :]?/| and )",
-            r"^findings$",
-            r"^(?:empirical |experimental |performance )?evaluations?(?:$| of )",
-            r"^(?:(?:numerical|simulation|computational|synthetic|empirical) )?(?:experiments?|simulations?)"
-            r"(?: and results)?$",
-            r"^simulation stud(?:y|ies)$",
-            r"^(?:\w+ )?case.stud(?:y|ies)\b",
-            r"^(?:ablations?(?: stud(?:y|ies))?|applications?|validation|benchmarks?)$",
-        ),
+    Category.EVALUATION: _pattern(
+        r"^(?:(?:main|key|core|empirical|experimental|numerical|simulation) )?results?(?:$|[ :]?/| and )",
+        r"^findings$",
+        r"^(?:empirical |experimental |performance )?evaluations?(?:$| of )",
+        r"^(?:(?:numerical|simulation|computational|synthetic|empirical) )?(?:experiments?|simulations?)"
+        r"(?: and results)?$",
+        r"^simulation stud(?:y|ies)$",
+        r"^(?:\w+ )?case.stud(?:y|ies)\b",
+        r"^(?:ablations?(?: stud(?:y|ies))?|applications?|validation|benchmarks?)$",
     ),
-    (
-        Category.METHOD,
-        _pattern(
-            r"^(?:\(?[\w/ ]{0,40}\)? )?methods?$",
-            r"^(?:materials?|patients?|subjects|data|participants) and methods?\b|^methods? and \w+$",
-            r"^methodolog(?:y|ies|ical \w+)$|^experimental (?:procedures?|set.?up|design|section|methods?)$",
-            r"^(?:the |our |proposed )*(?:approach|models?|algorithms?|architecture|framework)$",
-            r"^implementation$",
-            r"^(?:theoretical|mathematical|conceptual) (?:framework|background|model)$",
-            r"^numerical (?:scheme|methods?)$",
-            r"^problem (?:setting|statement|formulation|definition|setup)\b|^(?:preliminaries|notations?)$",
-            r"^study design$",
-        ),
+    Category.METHOD: _pattern(
+        r"^(?:\(?[\w/ ]{0,40}\)? )?methods?$",
+        r"^(?:materials?|patients?|subjects|data|participants) and methods?\b|^methods? and \w+$",
+        r"^methodolog(?:y|ies|ical \w+)$|^experimental (?:procedures?|set.?up|design|section|methods?)$",
+        r"^(?:the |our |proposed )*(?:approach|models?|algorithms?|architecture|framework)$",
+        r"^implementation$",
+        r"^(?:theoretical|mathematical|conceptual) (?:framework|background|model)$",
+        r"^numerical (?:scheme|methods?)$",
+        r"^problem (?:setting|statement|formulation|definition|setup)\b|^(?:preliminaries|notations?)$",
+        r"^study design$",
     ),
-)
+}
 
 # A keyword counts at the beginning or end of a short title ("The vowel dataset"); in the middle of a long one it is
 # weak evidence ("Use traditional methods to establish performance baselines").
-_WEAK: tuple[tuple[Category, re.Pattern[str]], ...] = (
-    (Category.CONCLUSION, _keyword("conclusions?", "discussion", "future (?:directions|work|trends)")),
-    (
-        Category.EVALUATION,
-        _keyword("experiments?", "results?", "evaluations?", "ablation", "comparisons?", "benchmark(?:s|ing)?"),
+_WEAK: Final[Mapping[Category, re.Pattern[str]]] = {
+    Category.CONCLUSION: _keyword("conclusions?", "discussion", "future (?:directions|work|trends)"),
+    Category.EVALUATION: _keyword(
+        "experiments?", "results?", "evaluations?", "ablation", "comparisons?", "benchmark(?:s|ing)?"
     ),
-    (
-        Category.METHOD,
-        _keyword("methods?", "methodology", "algorithms?", "architecture", "framework", "data ?sets?", "scheme"),
+    Category.METHOD: _keyword(
+        "methods?", "methodology", "algorithms?", "architecture", "framework", "data ?sets?", "scheme"
     ),
-)
+}
 _WEAK_WORDS = 5
 
 _MOST_CHARACTERS = 300  # of a heading; longer ones say nothing about their section
@@ -262,7 +244,7 @@ def is_reviewer_letter(title: str) -> bool:
 def standard_section(title: str) -> Category | None:
     """The category of a title that names a standard part of a paper, else None."""
     plain = plain_title(title)
-    return next((category for category, pattern in _STRONG if pattern.search(plain)), None)
+    return next((category for category, pattern in _STRONG.items() if pattern.search(plain)), None)
 
 
 def classify_section(
@@ -294,7 +276,7 @@ def classify_section(
         if strong is not None and not (strong is Category.ABSTRACT and body_begun):
             return SectionClass(strong)
         words = plain if len(plain.split()) <= _WEAK_WORDS and " of " not in plain else ""
-        return SectionClass(next((category for category, pattern in _WEAK if pattern.search(words)), above_it))
+        return SectionClass(next((category for category, pattern in _WEAK.items() if pattern.search(words)), above_it))
     nested = strong is Category.RELATED_WORK or (strong is Category.CONCLUSION and above_it is Category.EVALUATION)
     own = nested or (strong is not Category.ABSTRACT and level <= _TOP_LEVELS)
     return SectionClass(strong if own and strong is not None else above_it)

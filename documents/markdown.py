@@ -197,7 +197,6 @@ def _title(text: str, front: FrontMatter, headings: list[Heading], loose: list[S
 def _sections(
     text: str, title: str, has_title_heading: bool, headings: list[Heading], loose: list[Span]
 ) -> Iterator[Section]:
-    """The sections in order; text before the first heading forms its own section."""
     if not headings or any(start < headings[0].line_start for _, start, _ in loose):
         lead_start = min((start for _, start, _ in loose), default=0)
         headings = [Heading(title, 1, lead_start, lead_start), *headings]

@@ -15,7 +15,7 @@ from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
 from ..settings.config import Depth
 from ..stores.library import Library
-from ..text.statement_words import measured
+from ..text.statement_words import count_measures
 from ..tools.found_evidence import MEASURED_WEIGHT, STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
@@ -73,6 +73,7 @@ def _make_brief(state: RunState, sources: Sequence[Source], session: Session) ->
         sources=tuple(source for source in sources if source.evidence.id in fresh),
         words=asked.get("words") or settings.answer_words or 0,
         inventory=asked["route"]["kind"] == "inventory",
+        tabled=bool(asked.get("tables")),
         answerable=is_answerable(state, session),
         most_papers=asked.get("sources") or settings.answer_sources,
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),
@@ -132,8 +133,8 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
     Weak findings are shown only for a need with few strong ones, and near misses only if there are no others.
-    Evidence that a conversation recalls or that earlier sections of a paper offer is always kept. Without a chat model
-    as reader all evidence is shown.
+    Cells of tables, and evidence that a conversation recalls or earlier sections of a paper offer, are always kept.
+    Without a chat model as reader all evidence is shown.
     """
     if "reader" in session.extractive:
         return list(records)
@@ -144,9 +145,10 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
 
     def worth(record: Mapping[str, Any]) -> float:
         """The reader's score, plus a little for an effect, a group size and a test."""
-        return float(record["llm_score"]) + MEASURED_WEIGHT * measured(record["summary"])
+        return float(record["llm_score"]) + MEASURED_WEIGHT * count_measures(record["summary"])
 
     shown = {*recalled, *cast(SectionState, state).get("offered", ())}
+    shown.update(name for query in own_queries(state) if query["origin"] == "table" for name in query["evidence_ids"])
     for need in dict.fromkeys(record["need"] for record in useful):
         serving = sorted((item for item in useful if item["need"] == need), key=worth, reverse=True)
         strong = sum(item["llm_score"] >= STRONG for item in serving)

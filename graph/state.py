@@ -21,9 +21,11 @@ from ..documents.chunking import Window
 from ..drafts.sentence_edits import Attempt
 from ..drafts.verdicts import VerdictRecord
 from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_query
+from ..evidence_tables.given_tables import GivenTable, cell_findings
 from ..experiment import SectionKind, parse_experiment
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
 from ..roles.protocols import Need, NeedCoverage, Purpose
+from ..section_kinds import SECTIONS
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
 from ..tools.window_search import with_columns
@@ -74,6 +76,7 @@ class SectionInput(TypedDict):
 
     section: Annotated[SectionKind, Field(description="The section to write.")]
     experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
+    tables: NotRequired[Annotated[list[GivenTable], Field(description="Evidence tables that it may cite.")]]
 
 
 class SectionOutput(TypedDict):
@@ -88,6 +91,7 @@ class PaperInput(TypedDict):
     """The input of the paper graph: the experiment as plain JSON data."""
 
     experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
+    tables: NotRequired[Annotated[list[GivenTable], Field(description="Evidence tables that sections may cite.")]]
 
 
 class PaperOutput(TypedDict):
@@ -116,6 +120,7 @@ class RunState(TypedDict, total=False):
     repairing: bool
     verdicts: Annotated[list[VerdictRecord], operator.add]
     warnings: Annotated[list[str], operator.add]
+    tables: list[GivenTable]
     text: str
     result: dict[str, Any]
 
@@ -269,12 +274,27 @@ def own_queries(state: RunState) -> list[QueryRecord]:
     return [record for record in state.get("queries", []) if record.get("section") == section]
 
 
+def given_tables(state: RunState) -> list[GivenTable]:
+    """The evidence tables of the current question or section; in a paper only sections that weigh studies have any."""
+    section = cast(SectionState, state).get("section")
+    return state.get("tables", []) if section is None or SECTIONS[section].weighs_studies else []
+
+
+def table_needs(state: RunState) -> list[Need]:
+    """What the tables given to a section say; the columns of a question's table are its needs."""
+    tables = [] if "question" in state else given_tables(state)
+    return [
+        Need(f"T{number}", f"what the table “{table['question']}” says of each study", (table["question"],))
+        for number, table in enumerate(tables, 1)
+    ]
+
+
 def own_coverage(state: RunState) -> list[NeedCoverage]:
     """The coverage of each need of the current question or section."""
     queries = own_queries(state)
     ids = {identifier for record in queries for identifier in record["evidence_ids"]}
     evidence = [record for record in state.get("evidence", []) if record["id"] in ids]
-    return coverage(needs_of(state), evidence, queries)
+    return coverage([*needs_of(state), *table_needs(state)], evidence, queries)
 
 
 def searched_in_vain(state: RunState) -> list[str] | None:
@@ -314,6 +334,20 @@ def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[st
         # Passages are counted once, in the first record.
         own = SearchResult(mine, ()) if place else replace(searched, found=mine)
         searches.append(PlannedSearch(new_query(need.search, "need", [need.id], scope), own))
+    return searches
+
+
+def table_searches(state: RunState, library: Library) -> list[PlannedSearch]:
+    """The cells of the tables as results of a search for each need that they serve; blocks."""
+    tables, searches = given_tables(state), list[PlannedSearch]()
+    of_table = [[need] * len(table["columns"]) for need, table in zip(table_needs(state), tables, strict=False)]
+    for table, of_columns in zip(tables, of_table or [list(needs_of(state))], strict=False):
+        found = cell_findings(table, [need.id for need in of_columns], library)
+        for need in dict.fromkeys(of_columns):
+            mine = tuple(item for item in found if item.finding.need == need.id)
+            read = tuple(dict.fromkeys(chunk.id for item in mine for chunk, _, _ in item.finding.spans))
+            query = new_query(need.search, "table", [need.id], {})
+            searches.append(PlannedSearch(query, SearchResult(mine, read, len(read), len(read))))
     return searches
 
 

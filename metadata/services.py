@@ -101,7 +101,6 @@ class Services:
     async def _ask(
         self, service: MetadataService, responses: Responses, request: Callable[[ServiceClient], Awaitable[T]]
     ) -> T | None:
-        """The response of a service; None if it is not configured, or fails."""
         if service not in self.clients:
             return None
         try:

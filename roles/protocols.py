@@ -128,7 +128,8 @@ class AnswerBrief:
 
     `sources` are the evidence for this question, `recalled` what earlier answers of the conversation cited and this one
     may cite again. `needs` and `library` are as for a section; with 0 `words` the length follows from the findings.
-    `inventory` says whether the question asks for the papers of a kind, `most_papers` how many an answer may cite,
+    `inventory` says whether the question asks for the papers of a kind, `tabled` whether a table stands below the
+    answer, `most_papers` how many an answer may cite,
     `answerable` whether some source is relevant enough to base an answer on. With `feedback`, the last answer is to be
     revised.
     """
@@ -140,6 +141,7 @@ class AnswerBrief:
     words: int
     depth: Depth = "standard"
     inventory: bool = False
+    tabled: bool = False
     most_papers: int = 8
     answerable: bool = True
     needs: tuple[NeedCoverage, ...] = ()

@@ -97,7 +97,10 @@ class EditableSection:
         covered = inside and self.rendered.sentences[place].covered
         known = original if sure or covered else MARKER.sub("", self.record["with_markers"])
         citable = CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
-        marked, typed = citable.marked(words, known, covered=covered), citable.types_citation(words, original, shown)
+        marked, typed = (
+            citable.with_markers(words, known, covered=covered),
+            citable.adds_citation(words, original, shown),
+        )
         return marked, [item.text for item in sentences(marked)] if typed else []
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
@@ -252,10 +255,9 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         experiment=text.experiment,
         known_keys=[paper.key for paper in library.papers()],
     )
+    settled = {"one-sided"}  # which papers are cited how often was chosen in the run, and is reported there
     if section.record["with_markers"].rstrip().endswith(edited.text.rstrip().rpartition("\n")[2]):
-        found = tuple(
-            item for item in found if item.rule != "truncated"
-        )  # the run's own end, such as a list of passages
+        settled.add("truncated")  # the run's own end, such as a list of passages
     searches = stored(text.run.result or {})["report"]["searches"]
     written = WrittenDraft(
         SectionBrief(section.kind, text.experiment, tuple(sources), (), 0, 0),
@@ -265,7 +267,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         evidence=section.record["evidence"],
         queries=[item for item in searches if item["section"] == section.kind],
     )
-    left = [*found, *support_findings(edited.text, verdicts)]
+    left = [item for item in (*found, *support_findings(edited.text, verdicts)) if item.rule not in settled]
     unmarked = list(edited.spans.values())
     return FinishedText(written, edited.text, lost, left=left, unmarked=unmarked, typed=edited.typed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +14,7 @@ from ..citations.csl_styles import style_file
 from ..citations.export.evidence_report import ReportImages, evidence_report
 from ..citations.export.latex_output import find_engine, make_pdf
 from ..citations.export.pandoc_formats import FORMATS, PANDOC_FORMATS, Format, PandocFormat, convert
-from ..citations.export.plot_figures import as_references, images_of, unshown_figures, with_figures
+from ..citations.export.plot_figures import as_references, read_images, unshown_figures, with_figures
 from ..citations.export.section_files import (
     ExportError,
     FreeName,
@@ -22,7 +23,6 @@ from ..citations.export.section_files import (
     free_name,
     prepare_folder,
     slug,
-    there,
     write_atomically,
     write_texts,
     zip_files,
@@ -64,7 +64,7 @@ class ResultFiles:
         name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
         find = Path if home is None else backend_of(home).plots().file
-        return cls(named, stem or name, images_of(named["figures"], find), shown or ReportImages())
+        return cls(named, stem or name, read_images(named["figures"], find), shown or ReportImages())
 
     @property
     def figures(self) -> list[dict[str, Any]]:
@@ -213,7 +213,7 @@ async def save_section(
         while True:
             free = find_name()
             files = ResultFiles.of(record, home, free.stem, images)
-            beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
+            beside = [kind for kind in FORMATS if kind not in wanted and os.path.lexists(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
             made: dict[str, bytes] = {}
             failed: dict[str, ExportError] = {}
@@ -225,7 +225,7 @@ async def save_section(
             if free == find_name():  # unless edited meanwhile
                 break
         formats_left = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
-        old = [file for file in formats_left if there(out / file)]
+        old = [file for file in formats_left if os.path.lexists(out / file)]
         are_old = "is not of this run" if len(old) == 1 else "are not of this run"
         notices = [
             *free.notices(),

@@ -44,7 +44,7 @@ _MEASURES: Final = tuple(
 )
 
 
-def measured(text: str) -> int:
+def count_measures(text: str) -> int:
     """How much of a result a statement gives: an effect, the size of a group, a test (0-3)."""
     return sum(pattern.search(text[:_EXAMINED]) is not None for pattern in _MEASURES)
 

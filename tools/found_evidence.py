@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..documents import Chunk, Evidence, EvidenceSpan
 from ..roles.protocols import Need, NeedCoverage, PassageFinding, Status
 from ..settings.config import RetrievalMode
-from ..text.statement_words import Direction, direction, measured, telling_words
+from ..text.statement_words import Direction, count_measures, direction, telling_words
 from .retrieval import Retrieval
 from .window_search import WindowLimits
 
@@ -104,7 +104,9 @@ class FoundEvidence:
 
     def restated(self, other: FoundEvidence) -> FoundEvidence:
         """Merge with `other`, which states the same at another place: keeps the fuller statement and all words."""
-        statement = max(self.finding.statement, other.finding.statement, key=lambda text: (measured(text), len(text)))
+        statement = max(
+            self.finding.statement, other.finding.statement, key=lambda text: (count_measures(text), len(text))
+        )
         spans = list(self.finding.spans)
         for span in other.finding.spans:
             if not any(_words_of(span) in _words_of(kept) for kept in spans):
@@ -166,7 +168,7 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
 
     def order(item: FoundEvidence) -> tuple[float, str, int]:
         chunk, start, _ = item.finding.spans[0]
-        return (-item.combined_score - MEASURED_WEIGHT * measured(item.finding.statement), chunk.id, start)
+        return (-item.combined_score - MEASURED_WEIGHT * count_measures(item.finding.statement), chunk.id, start)
 
     ordered = sorted(found, key=order)
     useful = [item for item in ordered if item.finding.score >= limits.score_threshold]

@@ -112,11 +112,9 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """The severity, determined by the rule."""
         return RULES[self.rule].severity
 
     def as_dict(self) -> FindingRecord:
-        """The plain form of state and JSON output."""
         return {
             "rule": self.rule,
             "severity": self.severity,
@@ -127,7 +125,7 @@ class Finding:
         }
 
 
-def sentence_spans_of(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:
+def failing_sentence_spans(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:
     """The spans of the sentences that fail as a whole."""
     return [
         (start, end)

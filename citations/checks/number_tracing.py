@@ -129,7 +129,6 @@ class _Given:
 
     @property
     def words(self) -> str:
-        """The words around the number, on one line."""
         if isinstance(self.context, str):
             return shown(self.context)
         text, start, end = self.context
@@ -199,7 +198,6 @@ def _readings(claim: Number) -> list[tuple[Decimal, tuple[Scale, ...]]]:
 
 
 def _match(claim: Number, given: Decimal, unit: Decimal) -> How | None:
-    """How the claim matches a given number, if it does."""
     if claim.value < 0 <= given:
         return None
     claimed, true = abs(claim.value), abs(given)

@@ -155,7 +155,6 @@ def _at(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:
 
 
 def _head(rows: Sequence[_Row], first: int, least: int, columns: Sequence[tuple[float, float]]) -> int:
-    """The first row of the table's header: rows with cells above the numbers."""
     head = first
     left, right = columns[0][0], columns[-1][1]
     for index in range(first - 1, max(least, first - _HEAD_ROWS) - 1, -1):

@@ -97,6 +97,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         "queries": Overwrite([]),
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
         "draft": draft_record(Draft("")),
+        "tables": [],
         "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
     }
@@ -119,9 +120,10 @@ def to_needs_or_render(state: ResearchState) -> Literal["plan_needs", "render"]:
     return "render" if state["route"]["kind"] == "remark" else "plan_needs"
 
 
-def to_track(state: ResearchState) -> Literal["one_paper", "survey"]:
-    """Go to `one_paper` if the question is about a single paper, otherwise to `survey`."""
-    return state["route"]["track"]
+def to_track(state: ResearchState) -> Literal["one_paper", "survey", "tabulate"]:
+    """Go to `one_paper` for a single paper, to `tabulate` for the papers of a kind, otherwise to `survey`."""
+    route = state["route"]
+    return "tabulate" if route["track"] == "survey" and route["kind"] == "inventory" else route["track"]
 
 
 async def one_paper(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:

@@ -26,7 +26,7 @@ from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted
 from ...section_kinds import SECTIONS
-from ...text.statement_words import measured
+from ...text.statement_words import count_measures
 from ...text.words import one_line as one_line
 from ..disagreements import find_disagreements
 from ..protocols import EarlierSection, NeedCoverage, PassageSentence, Source, Turn
@@ -214,7 +214,7 @@ def _leave_out_weakest(
     def strength(at: tuple[int, Source]) -> tuple[float, int, int, float, int]:
         evidence = at[1].evidence  # each need keeps its best, so that one with many findings does not crowd out others
         rank = -place.get(evidence.id, 0)
-        return (round(evidence.llm_score, 1), measured(evidence.summary), rank, evidence.combined_score, -at[0])
+        return (round(evidence.llm_score, 1), count_measures(evidence.summary), rank, evidence.combined_score, -at[0])
 
     for _, source in sorted(enumerate(sources), key=strength):
         if spent <= total or len(blocks) <= 1:

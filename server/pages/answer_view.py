@@ -39,7 +39,7 @@ class AnswerView:
 def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
     """The view of a stored record."""
     report = result_views.report_view(record)
-    placed = result_views.standing_apart(record["text"], result_views.links_of(report, record))
+    placed = result_views.non_overlapping(record["text"], result_views.report_links(report, record))
     name = base.strip("/").replace("/", "-")
 
     def attributes(link: result_views.Link) -> Markup:
