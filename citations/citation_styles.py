@@ -216,7 +216,6 @@ def _map_position(moves: Sequence[_Move], position: int) -> int:
 
 
 def make_citation(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
-    """The record of a citation."""
     place = (evidence.key, evidence.page, evidence.section, evidence.id, evidence.chunk_id)
     words = (evidence.quote, evidence.start, evidence.end, sentence)
     decided = None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end)
@@ -255,7 +254,6 @@ def _cite(by_key: Mapping[str, Sequence[Evidence]], style: CitationStyle, number
 
 
 def pandoc_key(key: str) -> str:
-    """A key as pandoc cites it."""
     return f"@{key}" if _PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
 
 

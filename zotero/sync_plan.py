@@ -226,7 +226,6 @@ class SyncPlanning:
         return self._plan
 
     def _path(self, item: ZoteroItem) -> str:
-        """The path of an item in links and in the state."""
         return f"{self.library.path}/items/{item.key}"
 
     def _plan_item(self, item: ZoteroItem, key: str) -> bool:

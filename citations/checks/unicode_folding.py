@@ -73,7 +73,6 @@ class Folded:
 
 @lru_cache(maxsize=32)
 def fold(text: str) -> Folded:
-    """The folded view of `text`."""
     shown: list[str] = []
     starts: list[int] = []
     ends: list[int] = []

@@ -205,7 +205,6 @@ def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[C
 
 
 def deciding_words(citation: Mapping[str, Any], passage: str) -> str:
-    """The deciding words of the passage, in order."""
     spans = [
         (span["start"], span["end"])
         for span in citation["decided_by_spans"]
@@ -261,7 +260,6 @@ class ReportImages:
 
 
 def data_uri(image: bytes, media_type: str = "image/png") -> str:
-    """An image encoded as a data URI."""
     return f"data:{media_type};base64,{base64.b64encode(image).decode()}"
 
 
