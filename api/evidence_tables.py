@@ -223,7 +223,7 @@ async def aedit_cell(
         register = _register(session)
         table = register.get(table_id)
         paper = register.papers(table.table_id).get(key)
-        studies = Decision.from_dict(paper.decision).studies if paper else ()
+        studies = Decision(**paper.decision).studies if paper else ()
         if study not in studies or column not in [item["name"] for item in table.plan["columns"]]:
             raise InputError(f"{table.table_id} has no cell for {key!r}, {study!r}, {column!r}.")
         kept = {(item.key, item.study, item.column_name): item for item in register.cells(table.table_id)}

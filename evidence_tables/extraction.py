@@ -1,7 +1,7 @@
 """Fills an evidence table: screens every paper by its card, then reads the cells of those that may belong.
 
-Everything is stored as soon as it is known, so that repeating a call asks only for what is missing: rows of new or
-changed papers, cells of new or redescribed columns.
+Everything is stored as soon as it is known, so that repeating a call asks only for what is missing: rows of papers that
+were added or changed, cells of columns that were added or described anew.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import asdict, dataclass, replace
+from typing import Final
 
 from ..citations.checks.number_parsing import given_numbers
 from ..documents import Category, Chunk, Paper, chunk_id
@@ -39,7 +39,7 @@ _UNJUDGED: Final = "-unjudged"  # ends the version of a decision made without a 
 _FIRST: Final = WindowLimits(tokens=5_000, window_tokens=700, paper_share=1.0)
 _AGAIN: Final = WindowLimits(tokens=2_500, window_tokens=500, paper_share=1.0)
 _NEAREST: Final = WindowLimits(tokens=1_500, window_tokens=1, hits=3, paper_share=1.0)
-_NEAR: Final = 0.7  # minimum score of a passage near the question, if no chat model decides
+_NEAR: Final = 0.7  # score above which a passage is taken to be near the question if no chat model decides
 _AT_ONCE: Final = 16  # papers that are read concurrently
 
 
@@ -49,25 +49,16 @@ class Decision:
 
     status: str
     reason: str = ""
-    studies: tuple[str, ...] = ("",)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plain form in the register."""
-        return {"status": self.status, "reason": self.reason, "studies": list(self.studies)}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Decision:
-        """The decision of a stored record."""
-        return cls(record["status"], record["reason"], tuple(record["studies"]))
+    studies: Sequence[str] = ("",)
 
 
 @dataclass(frozen=True, slots=True)
 class TableFiller:
-    """Fills one table. Without a chat model, `cells` and `screener` are None, and `reader` finds passages.
+    """What filling one table needs. `cells` and `screener` are None without a chat model: then `reader` finds passages.
 
-    If more than `most` papers are in scope, only the cards of those nearest to the question are read. `needs` are what
-    papers are screened for, if not the question; a single paper is read without being screened. `own` is the user's
-    study (`own_window`), which belongs without being screened.
+    Of more than `most` papers in scope, the cards of those nearest to the question are read. `needs` are what papers
+    are screened for, if not the question; a single paper is read without being screened. `own` is the user's study
+    (`own_window`), which belongs without being screened.
     """
 
     library: Library
@@ -115,7 +106,7 @@ class TableFiller:
         await gather_all(self._fill_row(papers[key], known[key], stored[key], limit) for key in decided)
 
     def _holds(self, stored: str, version: str) -> bool:
-        """Whether a stored item has this version, and was judged if there is a chat model."""
+        """Whether what is stored is of this version, and judged if there is a chat model."""
         return stored in ((version,) if self.cells else (version, version + _UNJUDGED))
 
     def _marked(self, version: str) -> str:
@@ -124,8 +115,8 @@ class TableFiller:
     async def _candidates(self, papers: Mapping[str, Paper], undecided: Sequence[str]) -> list[str]:
         """The undecided papers that may belong, by their cards, else by a passage near to the question.
 
-        Stores the decision on each, so that continuing the table does not screen it again. If there are more than
-        `most` papers, only those nearest to the question are decided on.
+        Stores the decision on all of them, so that a table that is continued does not screen them again. Of more than
+        `most` papers, those nearest to the question are decided on.
         """
         if not undecided:
             return []
@@ -139,7 +130,7 @@ class TableFiller:
             out = {key: "" for key, score in zip(undecided, scores, strict=True) if score < _NEAR}
         else:
             screened = await screen_papers(self.library, self.screener, purpose, Scope(tuple(undecided)), self.most)
-            kept = {*screened.keys, *screened.unread}  # papers that could not be screened are read
+            kept = {*screened.keys, *screened.unread}  # what could not be screened is read
             out = {key: screened.near.get(key, "") for key in undecided if key not in kept}
         decisions = {key: Decision("near" if why else "screened out", why) for key, why in out.items()}
         rows = [self._stored(papers[key], decisions.get(key, Decision(_NAMED))) for key in undecided]
@@ -151,16 +142,16 @@ class TableFiller:
         return max([item.score for item in await self.reader.read(purpose, windows)], default=0.0)
 
     def _stored(self, paper: Paper, decision: Decision) -> StoredPaper:
-        return StoredPaper(paper.key, self._marked(paper_version(paper)), decision.as_dict())
+        return StoredPaper(paper.key, self._marked(paper_version(paper)), asdict(decision))
 
     async def _fill_row(
         self, paper: Paper, known: StoredPaper | None, stored: Sequence[StoredCell], limit: asyncio.Semaphore
     ) -> None:
-        """Read the columns that a paper lacks, and store them; a paper read before keeps its decision and studies."""
-        before = Decision.from_dict(known.decision) if known else None
+        """Read the columns that a paper lacks, and store them; a paper read before keeps its place and its studies."""
+        before = Decision(**known.decision) if known else None
         if before is not None and before.status != "included":
             return
-        # The names of studies persist: a person's cells refer to them.
+        # The names of studies last: a person's cells refer to them.
         studies = before.studies if before else tuple(dict.fromkeys(cell.study for cell in stored if cell.edited))
         missing = tuple(column for column in self.columns if before is None or self._lacks(column, studies, stored))
         if not missing and before is not None:
@@ -185,7 +176,7 @@ class TableFiller:
         self.on_progress(f"{paper.key}: {progress if made.status == 'included' else f'left out: {made.reason}'}")
 
     def _lacks(self, column: TableColumn, studies: Sequence[str], stored: Sequence[StoredCell]) -> bool:
-        """Whether any study lacks a cell that was read for this description of the column or written by a person."""
+        """Whether the cell of any study is neither read for this description of the column nor written by a person."""
         version = column_version(column)
         of_column = [cell for cell in stored if cell.column_name == column.name]
         held = {cell.study for cell in of_column if cell.edited or self._holds(cell.column_version, version)}
@@ -194,18 +185,18 @@ class TableFiller:
     async def _read_row(
         self, cells: CellReader, paper: Paper, columns: Sequence[TableColumn], studies: Sequence[str]
     ) -> tuple[Decision, dict[tuple[str, str], TableCell]]:
-        # The beginning of a paper best shows whether it belongs.
+        # The beginning of a paper tells best whether it belongs.
         opening = self.library.chunks([chunk_id(paper.key, 0)])
         windows = await self._windows(paper, columns, _FIRST, opening)
         reading = await cells.read_row(self.question, columns, windows, [name for name in studies if name])
-        if reading is None:  # its cells stay unread until the table is completed again
+        if reading is None:  # its cells stay unread, and are read when the table is completed again
             return Decision("included", "its passages could not be read", tuple(studies) or ("",)), {}
         if not reading.belongs and paper.key != OWN_STUDY:
             return Decision("near", reading.reason), {}
         names = tuple(studies) or tuple(dict.fromkeys(study.study for study in reading.studies)) or ("",)
         found = _accept(reading, names, columns)
         lacking = [column for column in columns if any((name, column.name) not in found for name in names)]
-        # Passages with a refused value may be read again: only words of accepted values count as known.
+        # What held a refused value may be read again: only the words of accepted values are known.
         read = {span.chunk_id for cell in found.values() for span in cell.spans} if lacking else set()
         read |= {chunk.id for window in windows for chunk in window.chunks} - _named(reading, lacking)
         again = await self._windows(paper, lacking, _AGAIN, (), read) if lacking else []
@@ -249,7 +240,7 @@ class TableFiller:
 
 
 def own_window(experiment: Experiment) -> Window:
-    """The user's experiment as a passage of a separate study: a line for each value, after its path."""
+    """The user's experiment as the passage of a study of its own: a line for each value, after its path."""
     values = [(path, value) for path, value in experiment.leaves() if isinstance(value, str | int | float)]
     text = "\n\n".join(f"{path}: {value}" for path, value in values if str(value).strip())
     name = chunk_id(OWN_STUDY, 0)
@@ -264,7 +255,7 @@ def paper_version(paper: Paper) -> str:
 
 
 def column_version(column: TableColumn) -> str:
-    """Identifies what a column asks for; if it changes, its cells are read again."""
+    """Identifies what a column asks for; a change makes its cells be read again."""
     plain = json.dumps([column.asks, column.kind, column.unit, column.options], ensure_ascii=False)
     return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
@@ -275,7 +266,7 @@ def _need(column: TableColumn) -> Need:
 
 
 def _named(reading: RowReading, columns: Sequence[TableColumn]) -> set[str]:
-    """The ids of the chunks that a reading names as the basis of cells of these columns."""
+    """The ids of the chunks on which a reading rests cells of these columns."""
     wanted = {column.name for column in columns}
     cells = [cell for study in reading.studies for cell in study.cells if cell.column in wanted]
     return {chunk.id for cell in cells for chunk, _, _ in cell.spans}
@@ -284,7 +275,7 @@ def _named(reading: RowReading, columns: Sequence[TableColumn]) -> set[str]:
 def _accept(
     reading: RowReading, names: Sequence[str], columns: Sequence[TableColumn]
 ) -> dict[tuple[str, str], TableCell]:
-    """The cells that are supported by their words, by study and column."""
+    """The cells that their words bear out, by study and column."""
     found: dict[tuple[str, str], TableCell] = {}
     for study in reading.studies:
         name = study.study if study.study in names else names[0] if len(names) == 1 else None
