@@ -1,8 +1,8 @@
 """Renders markers as citations: `[E3]` in state becomes `(smith2024quantum)` or another of five styles.
 
 Consecutive sentences that rest on one paper show a single citation, at the end of the last of them, but a doubtful one
-has its own. The passage that supports a citation is recorded next to the text all the same, one record per sentence and
-passage in reading order, so that every rendered sentence links to its evidence.
+has its own. The passages that support it are still recorded next to the text, one record per sentence and passage in
+reading order, so that every rendered sentence links to its evidence.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def render(
 def show_group(
     ids: Sequence[str], evidence: Mapping[str, Evidence], style: CitationStyle, numbers: Mapping[str, int]
 ) -> str:
-    """Render a group of markers in a style; `numbers` are the papers' numbers; unknown ids need a citation."""
+    """Render a group of markers in a style; `numbers` are the papers'; unknown ids become `[citation needed]`."""
     by_key: dict[str, list[Evidence]] = {}  # each key is named once, with all its locations
     for identifier in ids:
         if item := evidence.get(identifier):
@@ -216,7 +216,6 @@ def _map_position(moves: Sequence[_Move], position: int) -> int:
 
 
 def make_citation(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
-    """The record of a citation."""
     place = (evidence.key, evidence.page, evidence.section, evidence.id, evidence.chunk_id)
     words = (evidence.quote, evidence.start, evidence.end, sentence)
     decided = None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end)
@@ -255,7 +254,6 @@ def _cite(by_key: Mapping[str, Sequence[Evidence]], style: CitationStyle, number
 
 
 def pandoc_key(key: str) -> str:
-    """A key as pandoc cites it."""
     return f"@{key}" if _PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
 
 

@@ -16,8 +16,10 @@ from ..documents import Paper
 from .checks.unicode_folding import fold
 from .citation_patterns import CitationForm, NamedSource, citation_forms, find_author_years, split_authors
 
+# The last bracket names the place, as in `\cite[see][p. 4]{key}`.
 LATEX_CITATION: Final = (
-    r"\\[A-Za-z]*cite[A-Za-z]*\*?(?:\[(?P<place>[^\[\]]{0,200})\])?(?:\[[^\[\]]{0,200}\])?\{(?P<keys>[^{}]{1,400})\}"
+    r"\\(?P<command>[A-Za-z]*cite[A-Za-z]*)\*?(?:\[[^\[\]]{0,200}\](?=\[))?(?:\[(?P<place>[^\[\]]{0,200})\])?"
+    r"\{(?P<keys>[^{}]{1,400})\}"
 )
 _LATEX_KEYS: Final = re.compile(r"\{([^{}]{1,400})\}")
 _LATEX_NARRATIVE: Final = re.compile(r"\\(?:[Tt]extcite|[Cc]itet|[Cc]iteauthor)")

@@ -74,7 +74,6 @@ class Reference:
         return f"- **{self.label}**: {self.text}" + (f"\n  - {places}" if places else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
         return {**asdict(self), "authors": list(self.authors), "places": [asdict(place) for place in self.places]}
 
 

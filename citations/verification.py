@@ -238,7 +238,7 @@ _POWERS: Final = range(-9, 10)  # 72.5% is 0.725, and 1.2 million is 1,200,000
 class Verified:
     """The counts of checks, the failures (field and reason), and what is missing from a file of an older version.
 
-    `quotes` and `keys` are those of citations, `findings` the quotes of all that was found, cited or not.
+    `quotes` and `keys` count citations, `findings` all evidence, cited or not.
     """
 
     quotes: int = 0
@@ -249,7 +249,6 @@ class Verified:
     lacks: Counter[str] = field(default_factory=Counter)
 
     def wrong(self, place: str, why: str) -> None:
-        """Record a failure."""
         self.mismatches.append((place, why))
 
 

@@ -65,7 +65,7 @@ def make_table(
     """Make a table of the papers that answer a question, a row for each study.
 
     Every paper is screened by its card; those that may belong are read, and each cell holds a value with the words
-    it rests on. "not reported" is said only after a search in that paper. Run the same command again to resume, or
+    it rests on. "not reported" appears only after a search in that paper. Run the same command again to resume, or
     after adding papers or columns: only what is missing is read.
 
     Example: citeloom table "trials of aspirin for migraine" --columns "n,dose[mg],pain free:number[%]" --out tables
@@ -96,7 +96,7 @@ def list_tables(as_json: JsonOption = False) -> None:
 @tables_app.command("show")
 @takes_options(files=TableFiles)
 def show_table(table_id: IdArgument, files: TableFiles, as_json: JsonOption = False) -> None:
-    """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
+    """Show a stored table, and write its files with --out; no model is called."""
     files.require_folder()
     with home_session(reading=files.out is None) as session:
         record = files.write(session, table_id)
@@ -111,7 +111,7 @@ def edit_table(
     value: Annotated[str, typer.Argument(help="Your value.")],
     study: Annotated[str, typer.Option(help="Name of the study, if the paper reports several.")] = "",
 ) -> None:
-    """Write a value of your own into a cell; no reading replaces it."""
+    """Write your own value into a cell; later readings do not replace it."""
     from ..api.evidence_tables import edit_cell
 
     with home_session() as session:
@@ -131,7 +131,7 @@ def delete_tables(table_ids: Annotated[list[str], typer.Argument(help="Ids of th
 
 
 def show(record: dict[str, Any]) -> None:
-    """Print a table, its counts, and why near cases were left out."""
+    """Print a table, its counts, and why borderline papers were left out."""
     from ..api.evidence_tables import cell_text, count_line, study_name, sum_lines
 
     names = [column["name"] for column in record["columns"]]
@@ -150,7 +150,7 @@ def show(record: dict[str, Any]) -> None:
     for line in (count_line(record), *sum_lines(record)):
         notice(line)
     if any(row["changed"] for row in record["rows"]):
-        notice("* The paper was changed since it was read; the same command reads it again.")
+        notice("* The paper has changed since it was read; run the same command to read it again.")
     for line in filter(None, (record["notice"], *record.get("warnings", ()))):
         notice(line)
     for file in record.get("files", {}).values():

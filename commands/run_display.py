@@ -48,7 +48,7 @@ class RunProgress:
         notice(f"  {shorten(event['text'], 110)}{f' ({paid})' if paid else ''}")
 
     def found(self, event: FindingEvent) -> None:
-        """Show a finding as it is read; printed line by line they would only hide the steps."""
+        """Show a finding as it is read; does nothing here, since printed findings would hide the steps."""
 
     def hide(self) -> None:
         """Hide the view until the next step, to make room for other output."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
-NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest there are."
+NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest ones."
 NO_SUMMARY_NEAR = (
     "Nothing near: no summary or note has the words or the meaning of the query; --fulltext searches the whole texts."
 )
@@ -123,11 +123,11 @@ def show_found(record: FoundPapers, page: int = 1, *, fulltext: bool, numbered: 
 
 
 _LONGEST_SENTENCE = 240  # characters
-_READ = 4_000  # that are read for these
+_READ = 4_000  # read to show these
 
 
 def _matched(record: FoundPassage) -> str:
-    """The matching sentence with its figure, and the model's descriptions of figures that it may have matched by."""
+    """The matching sentence with its figure, and the model's descriptions of figures that may have matched."""
     name = record["figure"]["name"] if record["figure"] else ""
     label = f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
     described = [

@@ -53,7 +53,7 @@ def serve(
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # each of dozens of arenas would hold on to memory that it freed
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # dozens of arenas would each keep freed memory
     settings, found = resolve()
     token = os.environ.get("CITELOOM_SERVER_TOKEN") or _read_token_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
     options = ServerOptions(host, port, SecretStr(token) if token else None, tuple(name or ()))

@@ -1,4 +1,4 @@
-"""check: compare a text of the user's own with the papers that it cites, sentence by sentence."""
+"""check: compare the user's own text with the papers that it cites, sentence by sentence."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check(
     watch: WatchOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a text of your own against the papers that it cites.
+    """Check your own text against the papers that it cites.
 
     For each sentence with a citation: supported, overstated, contradicted, not in the cited paper (and which of your
     papers says it), indirect, not in the library. For the others: which need a citation, and which of your papers has
@@ -68,7 +68,9 @@ def check(
     """
     if watch and (as_json or options.in_place_comments):
         other = "--json" if as_json else "--in-place-comments"
-        raise InputError(f"--watch only prints summaries, so {other} has no place.", help="Leave one of them out.")
+        raise InputError(
+            f"--watch only prints summaries, so it cannot be combined with {other}.", help="Leave one of them out."
+        )
     from ..api.checking import check_text, needs_attention
 
     def check_once() -> CheckResult:

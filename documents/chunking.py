@@ -41,7 +41,7 @@ _CHARACTERS_PER_TOKEN: Final = 4
 class _Piece:
     """The smallest unit of a chunk: a sentence, a block, or a piece of one that is too long.
 
-    What `overlaps` may stand in two chunks: sentences and pieces of them. `tokens` are 0 until they are counted.
+    Pieces that `overlaps` may be in two chunks: sentences and parts of them. `tokens` is 0 until counted.
     """
 
     start: int

@@ -74,7 +74,7 @@ class Evidence:
         return (first, *self.more)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form for graph state."""
+        """The evidence as plain data for graph state."""
         return {**asdict(self), "more": [asdict(span) for span in self.more], "also": list(self.also)}
 
     @classmethod

@@ -31,7 +31,7 @@ class PaperFigure:
     without pages. `image_hash` is the sha256 of the stored image; without one, `no_image` may say why.
 
     `description` was written by the vision model `described_by`, never by the paper's authors; `vector` is its
-    embedding, and `described_chunk` the index of the chunk to which it leads a search.
+    embedding, and `described_chunk` the index of the chunk that a search finds by it.
 
     `table_chunks` are the indices of the first and last chunk with rows of a table; None without any.
     """

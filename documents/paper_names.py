@@ -116,7 +116,6 @@ class ZoteroLink:
     pdf: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """The addresses in the form used by records."""
         return {"zotero": self.select, "zotero_pdf": self.pdf}
 
 

@@ -56,7 +56,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class PublicationStatus:
-    """The notices on a paper and its other versions, as far as anybody has reported them."""
+    """The notices on a paper and its other versions, as reported by any source."""
 
     notices: tuple[Notice, ...] = ()
     versions: tuple[Version, ...] = ()
@@ -92,7 +92,6 @@ class PublicationStatus:
         return _notice_line(retractions[-1]) if retractions else ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
         return {"status": self.label, "notices": self.lines()}
 
 

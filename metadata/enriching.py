@@ -64,7 +64,7 @@ class StoredMetadata:
 async def enrich_paper(services: Services, paper: Paper) -> dict[str, Any]:
     """Look a paper up, commit the answers, and return its record (`papers enrich --json`).
 
-    A paper without a `doi` in it was not identified, and nothing of it changed.
+    A record without a `doi` means that the paper was not identified and nothing was stored.
     """
     store, known = services.store, StoredMetadata()
     doi = (await asyncio.to_thread(store.dois, [paper])).get(paper.key, "")

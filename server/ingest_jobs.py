@@ -37,7 +37,7 @@ class IngestJobs:
     _received: dict[str, int] = field(default_factory=dict)  # bytes
 
     async def start(self, order: JobOrder) -> Job:
-        """Ingest the files of an upload, add papers by `identifiers`, or look papers up by `keys`, or check a text.
+        """Ingest the files of an upload, add papers by `identifiers`, look papers up by `keys`, or check a text.
 
         For an upload, `order.request` holds `files`, `refused` and `replace`.
         """
@@ -178,7 +178,7 @@ class IngestJobs:
 
 
 async def check_arguments(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `acheck_prose` by a request; raises `InputError` for an experiment that is none."""
+    """The arguments of `acheck_prose` from a request; raises `InputError` for an invalid experiment."""
     experiment = request["experiment"]
     return {**request, "experiment": experiment and await asyncio.to_thread(parse_experiment, experiment)}
 

@@ -106,7 +106,7 @@ class EventResponse(EventSourceResponse):
 async def job_response(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
     """A job as events (`Accept: text/event-stream`), as 202 (`Prefer: respond-async`), or as its result at the end.
 
-    An ingest is always sent as 202. The job goes on if the client disconnects.
+    An ingest is always sent as 202. The job continues if the client disconnects.
     """
     if "text/event-stream" in request.headers.get("accept", ""):
         return event_stream(job, request, streams, {"Content-Location": location})

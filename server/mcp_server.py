@@ -216,7 +216,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
         title="Paper",
         description="The text of a paper by its citation key.",
         mime_type=_MARKDOWN,
-        security=ResourceSecurity(exempt_params={"key"}),  # keys are no files
+        security=ResourceSecurity(exempt_params={"key"}),  # keys are not files
     )
     async def paper(key: str) -> str:
         try:

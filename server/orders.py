@@ -49,7 +49,7 @@ class Orders:
 
     @asynccontextmanager
     async def on(self, ending: str) -> AsyncIterator[None]:
-        """Lock the target of an `ending` while changing it; if it is gone, raises that the `ending` came first."""
+        """Lock the target of an `ending` while changing it; an error says if the `ending` came first."""
         async with self._lock(ending):
             with conflicts(ending):
                 yield

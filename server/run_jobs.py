@@ -43,7 +43,7 @@ class RunJobs:
         return await self.orders.find(lambda: stored_conversations.find_conversation(home, thread_id), deleted)
 
     async def find_turn(self, thread_id: str, number: int) -> tuple[str, stored_conversations.KeptTurn]:
-        """A finished turn and the id of its conversation; raises `ServerError` if there is none of this number."""
+        """A finished turn and the id of its conversation; raises `ServerError` if there is none with this number."""
         entry = await asyncio.to_thread(stored_conversations.find_conversation, self.session.home, thread_id)
         turn = await asyncio.to_thread(stored_conversations.find_turn, self.session.home, entry.thread_id, number)
         if turn is None:

@@ -92,7 +92,6 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def sentences_between(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Spans in `text` of the sentences of `text[start:end]`."""
     return [(start + left, start + right) for left, right in sentence_spans(text[start:end])]
 
 

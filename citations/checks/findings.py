@@ -115,7 +115,6 @@ class Finding:
         return RULES[self.rule].severity
 
     def as_dict(self) -> FindingRecord:
-        """The plain form of state and JSON output."""
         return {
             "rule": self.rule,
             "severity": self.severity,

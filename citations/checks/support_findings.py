@@ -170,7 +170,7 @@ _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
     """All cited sentences of a normalised text with their sources, in reading order, each once.
 
-    Sentences that only say what sources do not report are skipped: see `absence.py`.
+    Sentences that only say what sources do not report are skipped: `absence_findings` checks them by the searches.
     """
     known = {source.evidence.id: source for source in sources}
     claims: dict[str, CitedClaim] = {}

@@ -44,7 +44,7 @@ _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
 
 
 def _excerpt(before: str, quote: str, after: str) -> dict[str, Any]:
-    """A quote in its passage, and what is near it: whole words, few enough that a phone shows the quote."""
+    """A quote and the words around it in its passage, few enough that a phone shows the quote."""
     near_before, near_after = before[-_BEFORE:].partition(" ")[2], after[:_AFTER].rpartition(" ")[0]
     return {
         **{"before": before, "quote": quote, "after": after},
@@ -205,7 +205,6 @@ def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[C
 
 
 def deciding_words(citation: Mapping[str, Any], passage: str) -> str:
-    """The deciding words of the passage, in order."""
     spans = [
         (span["start"], span["end"])
         for span in citation["decided_by_spans"]
@@ -261,7 +260,6 @@ class ReportImages:
 
 
 def data_uri(image: bytes, media_type: str = "image/png") -> str:
-    """An image encoded as a data URI."""
     return f"data:{media_type};base64,{base64.b64encode(image).decode()}"
 
 

@@ -20,6 +20,7 @@ from typing import Final, Literal, get_args
 from ...documents.pandoc import PandocError, pandoc
 from ...text.sentences import replace_spans
 from ..citation_styles import CitationPlace, Rendered, pandoc_key
+from ..cited_works import LATEX_CITATION
 from ..csl_styles import read_style
 from ..user_citations import UserCitation
 from .latex_output import with_printable_characters
@@ -48,9 +49,7 @@ _UNSAFE = re.compile(
 )
 _UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
-_COMMAND = re.compile(
-    r"\\(?P<name>[A-Za-z]*cite[A-Za-z]*)\*?(?:\[[^\[\]]*\](?=\[))?(?:\[(?P<place>[^\[\]]*)\])?\{(?P<keys>[^{}]+)\}"
-)
+_COMMAND = re.compile(LATEX_CITATION)
 _BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]|@\S+")
 _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
 _PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?)*+\]")
@@ -83,7 +82,7 @@ def pandoc_place(citation: UserCitation, shown: Rendered) -> CitationPlace | Non
         return None
     named = [pandoc_key(key) for key in keys]
     place = re.sub(r"[^\w .,-]+", " ", (command["place"] if command else "") or "").strip()
-    within = command is not None and command["name"].lower() in _IN_TEXT
+    within = command is not None and command["command"].lower() in _IN_TEXT
     bare = command is None and citation.citation[0] != "["
     group = "; ".join(named) + (f", {place}" if place else "")
     instead = named[0] if len(named) == 1 and not place and (within or bare) else f"[{group}]"

@@ -58,7 +58,6 @@ def comment(lines: Sequence[str]) -> str:
 
 
 def section_title(kind: str) -> str:
-    """The heading of a section of this kind."""
     return kind.replace("_", " ").strip().capitalize()
 
 

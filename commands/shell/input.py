@@ -26,7 +26,7 @@ def on_terminal() -> bool:
 class PipedLines:
     """Lines of a pipe or file, echoed on stderr so that a transcript reads well.
 
-    A daemon thread reads ahead: one of the event loop's would block exit while the pipe is open.
+    A daemon thread reads ahead: a thread of the event loop would block exit while the pipe is open.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """The loop of the shell: read a line, run it, move to the resulting state.
 
-Whatever a command does, the loop goes on in a valid state. Ctrl-C ends the command, not the shell.
+Whatever a command does, the loop continues in a valid state. Ctrl-C ends the command, not the shell.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Action = Callable[[Shell, str], Awaitable[ShellState]]
 T = TypeVar("T")
 
 
-class Interrupted(Exception):  # noqa: N818  # Ctrl-C is no error
+class Interrupted(Exception):  # noqa: N818  # Ctrl-C is not an error
     """Ctrl-C was pressed while a command was running."""
 
 

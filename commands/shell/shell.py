@@ -98,7 +98,7 @@ class Opening:
 class Shell:
     """A shell session: its library, its state, and the experiment for sections.
 
-    `thread_id` is its conversation's, `turns` how many are finished; `behind` is background work.
+    `thread_id` is the id of its conversation, `turns` counts the finished ones; `behind` is background work.
     """
 
     opening: Opening

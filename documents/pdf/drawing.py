@@ -223,7 +223,6 @@ def _fold(text: str) -> str:
 
 
 def merge_boxes(letters: Sequence[Box]) -> list[Box]:
-    """Merge the boxes of neighbouring letters."""
     boxes: list[Box] = []
     for box in letters:
         line = boxes[-1] if boxes else box
@@ -372,6 +371,5 @@ def _clip(box: Box, area: Box) -> Box:
 
 
 def enclosing_box(boxes: Sequence[Box]) -> Box:
-    """The smallest box that contains all boxes."""
     lefts, bottoms, rights, tops = zip(*boxes, strict=True)
     return min(lefts), min(bottoms), max(rights), max(tops)

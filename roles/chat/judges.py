@@ -351,7 +351,7 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
 
 
 def _as_repairer_sees(match: re.Match[str]) -> str:
-    """A passage by its marker, and the judged sentence without its id: whoever repairs it is shown other ids."""
+    """Name passages by marker and the judged sentence without its id: whoever repairs it sees other ids."""
     return f"[{match[1]}]" if match[1] else "the sentence"
 
 

@@ -1,4 +1,4 @@
-"""Write: a section or paper from an experiment, uploaded or entered in a form. Check: a text of the user's own."""
+"""Write: a section or paper from an experiment, uploaded or entered in a form. Check: the user's own text."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ async def _model(state: ServerState) -> dict[str, Any]:
 async def _chunks(
     source: ChatAnswer | Job, before: Mapping[str, Any], *, with_usage: bool
 ) -> AsyncGenerator[str, None]:
-    """Stream an answer by paragraph; that of a run after its steps as they come."""
+    """Stream an answer by paragraph; for a run, stream its steps first, as they come."""
     head = _head("chat.completion.chunk")
 
     def line(rest: Mapping[str, Any]) -> str:
