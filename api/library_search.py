@@ -66,7 +66,7 @@ async def asearch(
         papers: keys to search within.
         categories: kinds of section, such as "method".
         years: first and last year of publication, both included.
-        venue: a part of the journal's or book's name, in any case.
+        venue: a part of the journal's or book's name, ignoring case.
         rerank: weight (0-1) of the bundled cross-encoder in the ranking; 0 disables it.
 
     Raises `InputError` for a query without words, an unknown key, category or venue, and if
@@ -85,7 +85,7 @@ async def asearch(
 
 
 def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[FoundPassage]:
-    """The records of passages, each with a sentence that no earlier one shows; blocks."""
+    """The records of passages, each showing a sentence that no earlier one shows; blocks."""
     said: dict[str, set[str]] = {}
     sentences: list[str] = []
     statuses = publication_statuses(library, [hit.paper for hit in hits])
@@ -130,7 +130,7 @@ async def afind_papers(
     to_year: int | None = None,
     page: int = 1,
 ) -> FoundPapers:
-    """Return a page of ten papers that are near to a query, as the JSON of `find --json`.
+    """Return a page of ten papers near to a query, as the JSON of `find --json`.
 
     Args:
         session: an open library.

@@ -42,7 +42,7 @@ class CitableEvidence:
 
         If that was `covered` by the citation of a later sentence, words without a citation keep its markers.
         """
-        for mark in MARKS.values():  # that rendering inserted
+        for mark in MARKS.values():  # inserted by rendering
             words = words if mark == NEEDED else words.replace(f" {mark}", "").replace(mark, "")
         words = one_line(words)
         cited = [
@@ -120,7 +120,7 @@ class CitableEvidence:
         """The evidence of a paper that a citation stands for.
 
         The evidence that the sentence already cited, on the named pages if possible; for a newly cited paper, the
-        passages that share most words with the sentence.
+        passages that share the most words with the sentence.
         """
         own = [item for item in self.evidence if item.key == key]
         own = [item for item in own if item.page in pages] or own

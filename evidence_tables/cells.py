@@ -67,7 +67,7 @@ class TableCell:
         return " ... ".join(" ".join(span.quote.split()) for span in self.spans)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON of a table, which `from_dict` reads again."""
+        """The plain form of the JSON of a table."""
         spans = [asdict(span) for span in self.spans]
         nowhere = {"page": None, "chunk_id": "", "start": None, "end": None}
         return {
@@ -77,16 +77,6 @@ class TableCell:
             "alternatives": [cell.as_dict() for cell in self.alternatives],
             "searched": list(self.searched),
         }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> TableCell:
-        """The cell of a stored record."""
-        return cls(
-            **{name: record[name] for name in _PLAIN},
-            spans=tuple(EvidenceSpan(**span) for span in record["spans"]),
-            alternatives=tuple(cls.from_dict(item) for item in record["alternatives"]),
-            searched=tuple(record["searched"]),
-        )
 
 
 def cell_text(cell: Mapping[str, Any]) -> str:

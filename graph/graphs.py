@@ -31,7 +31,7 @@ from .state import (
 
 Edges = Mapping[str, str | Callable[..., str] | tuple[Callable[..., str], dict[Hashable, str]]]
 
-# Each node has one way out: a node, a function that chooses one, or such a function with the nodes of its answers.
+# Each node has one exit: a node, a function that chooses one, or such a function with the nodes it can choose.
 _FROM_AGENT_TO_CHECK: Final[Edges] = {
     "agent": "tools",
     "tools": search.to_agent_or_generate,

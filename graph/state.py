@@ -146,9 +146,7 @@ class ResearchInput(TypedDict):
     turns: NotRequired[Annotated[list[TurnRecord], Field(description="Earlier turns of the conversation.")]]
     follow_up: NotRequired[Annotated[bool, Field(description="It may refer to earlier turns; if so, it is rewritten.")]]
     recalled: NotRequired[Annotated[list[dict[str, Any]], Field(description="The evidence that earlier turns cited.")]]
-    evidence_ids: NotRequired[
-        Annotated[dict[str, str], Field(description="Ids of all chunks that served as evidence.")]
-    ]
+    evidence_ids: NotRequired[Annotated[dict[str, str], Field(description="Ids of chunks that served as evidence.")]]
     numbering: NotRequired[Annotated[list[str], Field(description="The keys that were cited; the first has number 1.")]]
     feedback: NotRequired[Annotated[str, Field(description="The user's, when the last answer is to be revised.")]]
 

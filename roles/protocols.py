@@ -39,8 +39,8 @@ class Source:
     """Evidence with the data that a writer or judge needs; `text` and `category` describe the whole first chunk.
 
     `passage` holds the sentences that every role is shown, in the order of the paper: sentences that carry the finding,
-    and one sentence of context before each run of them. `window` holds these and all others near them in their section,
-    whose enclosing section is `parent`: a judge and a repair are shown more of it where a sentence takes more from it.
+    and one sentence of context before each run of them. `window` holds these and all others near them in their section
+    (within `parent`): a judge and a repair are shown more of it if a sentence relies on more of it.
     """
 
     evidence: Evidence
@@ -53,7 +53,7 @@ class Source:
 
     @property
     def shown_sentences(self) -> tuple[PassageSentence, ...]:
-        """The sentences that every role is shown; the quoted words where no sentence of them was found."""
+        """The sentences that every role is shown; the quoted words if their sentences were not found."""
         item = self.evidence
         return self.passage or (PassageSentence(item.chunk_id, item.start, item.end, item.quote),)
 
@@ -69,7 +69,7 @@ class Source:
 
     @property
     def beyond(self) -> tuple[PassageSentence, ...]:
-        """The sentences that any role may be shown from other chunks than the finding's own."""
+        """The sentences that any role may be shown from chunks other than the finding's own."""
         return tuple(item for item in self.window or self.passage if item.chunk_id != self.evidence.chunk_id)
 
 
@@ -256,7 +256,7 @@ QuestionKind = Literal["paper", "focused", "survey", "inventory", "remark"]
 
 @dataclass(frozen=True, slots=True)
 class NeedsPlan:
-    """What has to be known, and for a question, its kind if the planner said one."""
+    """What has to be known, and for a question, its kind if the planner named one."""
 
     needs: tuple[Need, ...]
     kind: QuestionKind | None = None
@@ -301,7 +301,7 @@ class Draft:
 
     `truncated` if the model was cut off at its output limit, `declined` if the text only names the evidence nearest to
     a question that the sources do not answer. `quotes` are spans of a source's chunk that a citation
-    rests on, where the writer chose other words than the reader. `notes` are for the user.
+    rests on, where the writer chose words other than the reader's. `notes` are for the user.
     """
 
     text: str
@@ -465,12 +465,12 @@ class SupportJudge(Protocol):
         """For each claim, in order, one verdict per source, in the order of its sources."""
 
 
-# How a sentence without a citation stands: it needs one, or is the text's own, commonly known, a view, or no statement.
+# What an uncited sentence is: in need of a citation, the text's own, common knowledge, an opinion, or not a statement.
 UncitedKind = Literal["needs", "own", "common", "opinion", "other"]
 
 
 class ClaimJudge(SupportJudge, Protocol):
-    """Judges sentences of a user's text: those with citations by their passages, those without by what they are."""
+    """Judges sentences of a user's text: those with citations by their passages, those without by kind."""
 
     async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
         """For each sentence without a citation, in order, its kind; None where there was no valid answer."""
@@ -487,4 +487,4 @@ class QuestionRewriter(Protocol):
     """Rewrites a follow-up question so that it stands alone; one that already does is returned unchanged."""
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
-        """The question after `earlier`, whose questions stand alone, the latest last."""
+        """The question, rewritten; those in `earlier` stand alone, the latest last."""

@@ -162,7 +162,7 @@ def build_record(row: Sequence[Any]) -> PaperRecord:
     return PaperRecord(paper, *rest)
 
 
-# The columns of a catalog that its tables in a file and in a database share; decoded as the records that they are.
+# The columns that a catalog has both in a file and in a database; values are decoded to typed records.
 _KEY: Final = {"key": TEXT}
 NOTE: Final = shaped("a note", Note)
 FIGURE: Final = shaped("a figure", PaperFigure)

@@ -1,4 +1,4 @@
-"""Retrieves chunks for a query: by meaning (vectors), by words (BM25), or fused, and re-ranks them if wanted.
+"""Retrieves chunks for a query: by meaning (vectors), by words (BM25), or fused, and re-ranks them if requested.
 
 Each hit carries its true cosine, however it was found. Fused scores order the hits of one search but do not measure
 how good they are: they are scaled to that search's candidates.
@@ -161,7 +161,7 @@ def rerank_pool(k: int) -> int:
 
 
 def rerank_ranking(ranking: Ranking, judged: Mapping[str, float], part: float) -> Ranking:
-    """The results that a scorer judged, by both scores, each scaled to 0-1, the scorer's weighted by `part`.
+    """The results that a scorer judged, by the sum of both scores, scaled to 0-1; `part` is the scorer's weight.
 
     With a part of 1 the scorer alone decides. Ties are ordered by name.
     """

@@ -83,7 +83,7 @@ def _allowed_calls(
         for broken in message.invalid_tool_calls
     ]
     allowed, refused, mistakes = list[_AllowedCall](), unreadable, len(unreadable)
-    # Those of a paper's earlier sections come after the section's own.
+    # The searches of a paper's earlier sections come after this section's own.
     records = sorted(state.get("queries", []), key=lambda record: of_earlier_section(record, state))
     used = state.get("searches_used", 0)
     for call in message.tool_calls:
@@ -227,7 +227,7 @@ async def _search(
     reader = roles.answer_reader if question else roles.reader
     limits = await search_limits(session, runtime, section=not question)
     wanted = []
-    for request in requests:  # for its need with the planner's query, else for the query itself
+    for request in requests:  # if it names a need, for that need with the planner's query, else for the query itself
         named = purpose.named([request.need.strip().upper()])
         need = named[0] if named else Need("", request.query, ())
         wanted.append((replace(need, queries=(request.query,)), request.scope().narrowed(within)))

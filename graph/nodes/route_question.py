@@ -176,7 +176,7 @@ async def _screen(
 
 
 async def read(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Find passages and read them in waves; while the first is read, a search in other words is prepared.
+    """Find passages and read them in waves; during the first, a search in other words is prepared for unmet needs.
 
     The user's feedback on an answer is searched for separately. For a broad question the agent continues from here,
     unless it was disabled.
@@ -200,7 +200,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     )
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
-    again = [  # with what only they found
+    again = [  # with the findings that only they made
         PlannedSearch(
             new_query(need.search, "need", [need.id], within.as_dict()),
             SearchResult(tuple(item for item in searched.found if item.query == need.search), ()),
@@ -240,7 +240,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     if screened.cards:
         record: ScreeningRecord = {"cards": screened.cards, "opened": list(screened.keys), "near": dict(screened.near)}
         update["route"] = {**state["route"], "screened": record}
-    # A focused question is answered without the agent: each of its turns and searches would be waited for in a row.
+    # A focused question is answered without the agent, whose turns and searches would run one after the other.
     broad = _may_search_on(state, session) and _is_broad(state)
     needs = coverage(needs_of(state), update["evidence"], update["queries"]) if broad else []
     thin = any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
@@ -265,7 +265,7 @@ def _further_search(
     limits: EvidenceLimits,
     within: Scope,
 ) -> FurtherSearch | None:
-    """The search in other words for a focused question: the needs' own text, for the first also the question.
+    """The search in other words for a focused question: by each need's text, for the first also by the question.
 
     If nothing meets a need so far, the cards of the nearest papers that were not read are screened.
     """
