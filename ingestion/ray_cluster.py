@@ -170,10 +170,9 @@ def _environment() -> Iterator[None]:
 
 @contextmanager
 def _hide_habits() -> Iterator[None]:
-    """Suppress two behaviours of Ray that no option turns off, while it connects.
+    """Hide our command line, which may hold a password, and keep messages of nodes out of stdout, which may be JSON.
 
-    It shows our command line, which may hold a password, in the list of jobs, and prints messages of its nodes
-    to standard output, which may be JSON.
+    Ray 2.60 has no public way: `init` takes no entry point, and `log_to_driver` turns off other messages only.
     """
     utils: Any = importlib.import_module("ray._private.utils")
     worker: Any = importlib.import_module("ray._private.worker")

@@ -70,7 +70,7 @@ class DescribedFigures:
             return found
         least = found[-1][1] if len(found) >= k else -1.0
         near = {name: score for name, score in self._cosines(held, vector).items() if score > least}
-        return _merge(found, self._within(near, scope), k)
+        return ordered(_highest((*found, *self._within(near, scope).items())).items())[:k]
 
     def nearest(self, cosines: dict[str, float], vector: Vector) -> dict[str, float]:
         """The cosine of each chunk, or of its figure's description if that is higher."""
@@ -97,11 +97,12 @@ class DescribedFigures:
             for place, words in rows:
                 length = 1 - B + B * words.total() / held.mean_length
                 scores[place] += idf * (1 + K1) * words[term] / (words[term] + K1 * length)
-        return _merge(found, self._within(_best(held, scores.items()), scope), k)
+        described = _highest((held.chunks[place], score) for place, score in scores.items())
+        return ordered(_highest((*found, *self._within(described, scope).items())).items())[:k]
 
     def _cosines(self, held: _Descriptions, vector: Vector) -> dict[str, float]:
         scores = np.einsum("ij,j->i", held.vectors, vector)
-        return _best(held, ((place, float(score)) for place, score in enumerate(scores)))
+        return _highest(zip(held.chunks, map(float, scores), strict=True))
 
     def _within(self, scored: Mapping[str, float], scope: TextScope) -> dict[str, float]:
         """The chunks that are in scope."""
@@ -149,21 +150,12 @@ class DescribedFigures:
         )
 
 
-def _best(held: _Descriptions, scores: Iterable[tuple[int, float]]) -> dict[str, float]:
-    """The best score of each chunk that descriptions lead to."""
+def _highest(scored: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """The highest score of each chunk."""
     best: dict[str, float] = {}
-    for place, score in scores:
-        name = held.chunks[place]
+    for name, score in scored:
         best[name] = max(score, best.get(name, score))
     return best
-
-
-def _merge(found: Scored, more: Mapping[str, float], k: int) -> Scored:
-    """Merge two rankings into the best `k`, each chunk with its higher score."""
-    best = dict(found)
-    for name, score in more.items():
-        best[name] = max(score, best.get(name, score))
-    return ordered(best.items())[:k] if more else found
 
 
 def encode_vector(vector: Vector) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -106,10 +106,6 @@ class DatabaseHome(Home):
     @property
     def data(self) -> Path:
         return _user_folder("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
-
-    def as_server(self, server: str) -> DatabaseHome:
-        """The same home, with connections marked as a server's."""
-        return replace(self, url=DatabaseUrl(self.url.secret, server))
 
     def exists(self) -> bool:
         from .postgres.database import Database

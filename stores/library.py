@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Unpack
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id, same_section, split_chunk_id
 from ..documents.figures import PaperFigure
@@ -25,9 +25,10 @@ from .search_records import (
     FullTextError,
     NearPaper,
     ScopedSearch,
-    TextScope,
+    Scored,
+    SearchLimits,
     VectorStoreError,
-    keys_within,
+    scope_of,
     split_ids,
     unchanged,
 )
@@ -269,57 +270,29 @@ class Library:
             total += row.tokens
         return self.chunks(taken)
 
-    def nearest_ids(
-        self,
-        vector: Vector,
-        k: int,
-        *,
-        keys: Collection[str] | None = None,
-        categories: Collection[Category] | None = None,
-        years: tuple[int, int] | None = None,
-        venue: str | None = None,
-    ) -> list[tuple[str, float]]:
+    def nearest_ids(self, vector: Vector, k: int, **limits: Unpack[SearchLimits]) -> Scored:
         """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
 
-        A chunk's cosine is the higher of its text's and that of the description of a figure it captions. `years` are
-        the first and last year, inclusive; `venue` is a part of its name; None sets no limit.
+        A chunk's cosine is the higher of its text's and that of the description of a figure it captions.
         """
-        if years is not None or venue:
-            keys = keys_within(self.records(), keys, years, venue)
-        scope = TextScope(keys, categories)
+        scope = scope_of(limits, self.records)
         return self.described.near(self._nearest.ids(vector, k, scope), vector, k, scope)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
         return self.described.nearest(self._nearest.cosines(vector, ids), vector)
 
-    def matching(
-        self,
-        terms: Sequence[str],
-        k: int,
-        *,
-        keys: Collection[str] | None = None,
-        categories: Collection[Category] | None = None,
-        years: tuple[int, int] | None = None,
-        venue: str | None = None,
-        ids: Collection[str] | None = None,
-    ) -> list[tuple[str, float]]:
+    def matching(self, terms: Sequence[str], k: int, **limits: Unpack[SearchLimits]) -> Scored:
         """Ids and BM25 scores of the `k` chunks that best match the terms (see `analyze`), best first.
 
-        Filters as in `nearest_ids`; `ids` restricts to single chunks. Raises `FullTextError` if the index is missing
-        or cannot be read.
+        Raises `FullTextError` if the index is missing or cannot be read.
         """
-
-        def scope(records: Callable[[], Mapping[str, PaperRecord]]) -> TextScope:
-            limited = years is not None or bool(venue)
-            return TextScope(keys_within(records(), keys, years, venue) if limited else keys, categories, ids)
-
         if self.stores.last_seen_revision() is not None:
-            within = scope(self.records)
+            within = scope_of(limits, self.records)
             return self.described.matching(self.fulltext.search(terms, k, within), terms, k, within)
 
-        def search(records: Mapping[str, PaperRecord]) -> list[tuple[str, float]]:
-            asked, within = k, scope(lambda: records)
+        def search(records: Mapping[str, PaperRecord]) -> Scored:
+            asked, within = k, scope_of(limits, lambda: records)
             while records:
                 found = self.fulltext.search(terms, asked, within)
                 present = present_ids(records, (identifier for identifier, _ in found))

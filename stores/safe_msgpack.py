@@ -116,6 +116,7 @@ class PlainSaver(AsyncSqliteSaver):
         return value
 
     async def keep_latest(self, thread_id: str) -> None:
+        """Delete all checkpoints of a thread but its latest, including those of its subgraphs."""
         latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
         async with self.lock, self.conn.cursor() as cursor:
             for table in ("writes", "checkpoints"):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, TypeVar
+from typing import ClassVar, Final, Literal, TypedDict, TypeVar
 
 from ..documents import Category, Chunk, Paper, split_chunk_id
 from ..errors import InputError
@@ -72,24 +72,30 @@ def split_ids(ids: Iterable[str]) -> list[tuple[str, int]]:
     return list(pairs)
 
 
-def keys_within(
-    records: Mapping[str, PaperRecord],
-    keys: Collection[str] | None,
-    years: tuple[int, int] | None,
-    venue: str | None,
-) -> frozenset[str] | None:
-    """The keys of the papers that match all filters; None if there is no filter."""
-    if keys is None and years is None and not venue:
-        return None
-    asked = None if keys is None else frozenset(keys)
-    wanted = (venue or "").casefold()
-    return frozenset(
-        key
-        for key, record in records.items()
-        if (asked is None or key in asked)
-        and (years is None or (record.paper.year is not None and years[0] <= record.paper.year <= years[1]))
-        and wanted in record.paper.venue.casefold()
-    )
+class SearchLimits(TypedDict, total=False):
+    """Filters of a search as its caller gives them; None and a missing one set no limit.
+
+    `years` are the first and last, inclusive; `venue` is a part of its name; `ids` are chunk ids, for words only.
+    """
+
+    keys: Collection[str] | None
+    categories: Collection[Category] | None
+    years: tuple[int, int] | None
+    venue: str | None
+    ids: Collection[str] | None
+
+
+def scope_of(limits: SearchLimits, records: Callable[[], Mapping[str, PaperRecord]]) -> TextScope:
+    """The scope of a search; `records` are called only to limit years and venue."""
+    keys, years, venue = limits.get("keys"), limits.get("years"), (limits.get("venue") or "").casefold()
+    if years is not None or venue:
+        keys = frozenset(
+            key
+            for key, record in records().items()
+            if (years is None or (record.paper.year is not None and years[0] <= record.paper.year <= years[1]))
+            and venue in record.paper.venue.casefold()
+        ).intersection(*([] if keys is None else [keys]))
+    return TextScope(keys, limits.get("categories"), limits.get("ids"))
 
 
 def unchanged(

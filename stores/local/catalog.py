@@ -100,7 +100,6 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
 _REMEDY = "Move it away and ingest the papers again."
 # Tables whose rows belong to a row of `papers`.
 _PARTS: Final = ("chunks", "sections", "notes", "figures", "chunk_texts", "vectors")
-_COUNT: Final = TypedTable("chunks", (), {"number": integer()})
 _BREAKS: Final = Column("whole numbers", lambda value: tuple(map(int, TEXT.decode(value).split())))
 _TEXTS: Final = TypedTable(
     "chunk_texts",
@@ -220,8 +219,8 @@ class Catalog(PaperCatalog):
     def listed_counts(self, key: str) -> tuple[int, int]:
         """How many chunks of a paper the catalog lists, and how many passages its note has, ready or not."""
         notes = self._read(_NOTES, "SELECT key, note FROM notes WHERE key = ?", (key,))
-        (chunks,) = self._read(_COUNT, "SELECT count(*) AS number FROM chunks WHERE key = ?", (key,))[0]
-        return int(chunks), sum(len(note.spans) for _, note in notes)
+        chunks = self._read(CHUNKS, "SELECT idx FROM chunks WHERE key = ?", (key,))
+        return len(chunks), sum(len(note.spans) for _, note in notes)
 
     def commit(self, changes: Iterable[Change]) -> None:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...models.concurrency import LoopLocal
-from ...sqlite import CHECKPOINTS_REMEDY, make_write_ahead, naming_damage, require_plain_schema
+from ...sqlite import CHECKPOINTS_REMEDY, naming_damage, require_plain_schema, write_ahead
 from ...table_columns import text_or_bytes
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ async def _open_saver(path: Path, stack: AsyncExitStack) -> PlainSaver:
     from ..safe_msgpack import NEWEST, PlainSaver, continue_after  # with LangGraph, which lists do not need
 
     def prepare() -> None:
-        make_write_ahead(path)
         with closing(sqlite3.connect(path, timeout=30)) as connection:
+            write_ahead(connection)
             require_plain_schema(connection, path, CHECKPOINTS_REMEDY)
 
     await asyncio.to_thread(prepare)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from filelock import FileLock
 
 from ...errors import ConfigurationError
-from ..backends import Backend, Checkpoints, Listener, ServerRegistry
+from ..backends import Backend, Listener, ServerRegistry
 from ..uploads import UPLOAD, Uploads
 from .file_tables import FileTables, run_tables
 from .folder_home import FolderHome
@@ -18,6 +18,7 @@ from .lock import FolderLock, try_acquire
 if TYPE_CHECKING:  # each command loads only what it needs
     from ...models.journal.journal import Journal
     from ...models.journal.journal_database import JournalFile
+    from ..safe_msgpack import PlainSaver
     from ..store_protocols import LibraryStores
     from .catalog import Catalog
     from .local_stores import FileRecords
@@ -77,7 +78,7 @@ class LocalBackend(Backend):
         root = (self._home.copy_of or self._home.root) / self._home.papers.name
         return Uploads(root, UPLOAD, 0 if alone else _HOUR, RegisteredJobs(self.server_tables()).unfinished)
 
-    def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
+    def open_checkpoints(self) -> AbstractAsyncContextManager[PlainSaver]:
         from .checkpoints import open_checkpoints
 
         return open_checkpoints(self._home.checkpoints)

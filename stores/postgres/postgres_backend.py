@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
-from ..backends import Backend, Checkpoints
+from ..backends import Backend
 from ..home import DatabaseHome
 from ..metadata_store import MetadataStore
 from ..paper_catalog import CurrentRecords
@@ -24,6 +25,9 @@ from .postgres_catalog import PostgresCatalog
 from .postgres_journal import LibraryJournalDatabase
 from .postgres_vectors import PostgresNearest, PostgresVectors
 from .server_registry import DatabaseServerRegistry
+
+if TYPE_CHECKING:
+    from .postgres_checkpoints import PlainPostgresSaver
 
 
 class PostgresStores(LibraryStores):
@@ -99,7 +103,7 @@ class PostgresBackend(Backend):
     def uploads(self) -> SharedUploads:
         return SharedUploads(Database(self._url).transaction, self._home.papers, UPLOAD)
 
-    def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
+    def open_checkpoints(self) -> AbstractAsyncContextManager[PlainPostgresSaver]:
         from .postgres_checkpoints import open_database_checkpoints
 
         return open_database_checkpoints(self._url)

@@ -18,6 +18,7 @@ import secrets
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -51,11 +52,6 @@ OR (renewed_at < now() - interval '{DISCONNECTED_TIMEOUT} s' AND NOT EXISTS (SEL
 """
 
 
-def channel_of(url: DatabaseUrl) -> str:
-    """The channel on which the servers of a library notify each other."""
-    return f"citeloom_{hashlib.sha256(url.mark.encode()).hexdigest()[:16]}"
-
-
 class DatabaseServerRegistry(ServerRegistry):
     """A server's row, and the thread that renews it."""
 
@@ -64,9 +60,9 @@ class DatabaseServerRegistry(ServerRegistry):
         self._id = secrets.token_hex(6)
         with Database(home.url).transaction() as connection:
             connection.execute("INSERT INTO servers (id) VALUES (%s)", (self._id,))
-        own_home = home.as_server(self._id)
+        own_home = replace(home, url=DatabaseUrl(home.url.secret, self._id))  # whose connections are a server's
         self._database = Database(own_home.url)
-        self._channel = channel_of(home.url)
+        self._channel = f"citeloom_{hashlib.sha256(home.url.mark.encode()).hexdigest()[:16]}"  # for notifications
         self._pool = self._database.pool(_CONNECTIONS, vectors=False)
         super().__init__(own_home, DatabaseTables(self._database, self._pool), self._id, self._notify)
         self.locks = DatabaseCallLocks(own_home.url)
