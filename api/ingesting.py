@@ -61,7 +61,7 @@ class IngestOutcome:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON of `ingest --json`."""
-        return {**self.report.as_dict(), **({"figures": self.figures.as_dict()} if self.figures else {})}
+        return {**self.report.as_dict(), **({"figures": asdict(self.figures)} if self.figures else {})}
 
 
 @requires_open
@@ -230,8 +230,7 @@ async def adescribe_figures(
     for key in keys:
         await asyncio.to_thread(session.library.paper, key)
     run = f"describe-{secrets.token_hex(6)}"
-    report = await describe_papers(session, run, keys or None, refresh=refresh, on_event=on_event)
-    return report.as_dict()
+    return asdict(await describe_papers(session, run, keys or None, refresh=refresh, on_event=on_event))
 
 
 def event_record(event: IngestEvent) -> dict[str, Any]:

@@ -228,7 +228,7 @@ def _write(made: _Made) -> Pair:
         with bare.transaction(), bare.cursor() as cursor:
             revise(bare)
             cursor.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key],))
-            cursor.executemany(postgres_catalog.ROW, [postgres_catalog.paper_row(change, change.record)])
+            cursor.executemany(postgres_catalog.ROW, [postgres_catalog.full_paper_row(change, change.record)])
             cursor.executemany(postgres_catalog.SECTION_ROW, section_rows(change))
             postgres_catalog.copy_rows(cursor, postgres_catalog.chunk_rows_of(change))
             bm25.copy_postings(cursor, [bm25.build_rows(change.key, change.chunks)])

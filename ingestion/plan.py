@@ -56,10 +56,6 @@ class PaperPlan:
             texts[text_hash(text)] = text
         return {name: text for name, text in texts.items() if name not in self.known}
 
-    def missing_chunks(self) -> int:
-        """The number of distinct chunk texts without a vector."""
-        return len({text_hash(chunk.text) for chunk in self.chunks} - self.known.keys())
-
     def with_figures(self, read: ReadFigures, before: Sequence[PaperFigure]) -> PaperPlan:
         """The plan with the images of its figures and its tables' chunks; descriptions of equal images are kept."""
         known = {figure.image_hash: figure for figure in before if figure.image_hash and figure.description}
@@ -88,11 +84,6 @@ class IngestPlan:
     metadata_only: tuple[PaperRecord, ...]
     report: IngestReport
 
-    @property
-    def texts_to_embed(self) -> int:
-        """The number of chunk texts, summaries and note passages without a vector."""
-        return sum(len(plan.missing_texts()) for plan in self.to_index)
-
     def without(self, failed: Mapping[str, Refusal]) -> IngestPlan:
         """The plan without papers (by key) that failed during its execution."""
         to_index = tuple(plan for plan in self.to_index if plan.record.paper.key not in failed)
@@ -100,7 +91,9 @@ class IngestPlan:
             self.report,
             added=tuple(key for key in self.report.added if key not in failed),
             updated=tuple(key for key in self.report.updated if key not in failed),
-            chunks_embedded=sum(plan.missing_chunks() for plan in to_index),
+            chunks_embedded=sum(
+                len({text_hash(chunk.text) for chunk in plan.chunks} - plan.known.keys()) for plan in to_index
+            ),
             refused=(*self.report.refused, *failed.values()),
         )
         return replace(self, to_index=to_index, report=report)
@@ -221,14 +214,12 @@ def _with_known(library: Library, plans: Sequence[PaperPlan]) -> list[PaperPlan]
     passages = {
         text: chunk_id(key, place) for key, record in records.items() for place, text in enumerate(record.passages)
     }
-    summaries, notes = (
-        [plan.record.summary for plan in plans],
-        [text for plan in plans for text in plan.record.passages],
-    )
     stored: dict[VectorKind, dict[str, str]] = {  # ids of stored vectors by the hash of their text
         "content": library.catalog.ids_by_text({name for plan in plans for name in plan.missing_texts()}),
-        "summaries": {text_hash(text): keys[text] for text in summaries if text in keys},
-        "notes": {text_hash(text): passages[text] for text in notes if text in passages},
+        "summaries": {text_hash(text): keys[text] for plan in plans if (text := plan.record.summary) in keys},
+        "notes": {
+            text_hash(text): passages[text] for plan in plans for text in plan.record.passages if text in passages
+        },
     }
     known: dict[str, Vector] = {}
     for kind, ids in stored.items():

@@ -140,6 +140,13 @@ def deserialize_change(key: str, body: StagedChange, numbers: bytes) -> Change:
     )
 
 
+def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
+    """The columns of a paper that all catalogs have in common, in their order in `PAPERS`."""
+    paper = record.paper
+    head = (change.key, dump_json(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
+    return (*head, record.summary, record.summary_kind, len(change.chunks))
+
+
 def section_rows(change: Change) -> list[tuple[object, ...]]:
     """The rows of a paper's sections, in every catalog."""
     return [

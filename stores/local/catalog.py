@@ -35,6 +35,7 @@ from ..paper_change import (
     Change,
     PaperRecord,
     chunk_row,
+    paper_row,
     section_rows,
     serialize_change,
 )
@@ -66,7 +67,7 @@ CREATE TABLE IF NOT EXISTS vectors (
 );
 {"".join(table.create(SQLITE) for table in _DECLARED)}"""
 _INSERT_PAPER: Final = PAPERS.insert(
-    columns="key state record content_hash metadata_hash chunking summary summary_kind chunk_count".split()
+    columns="key record content_hash metadata_hash chunking summary summary_kind chunk_count state".split()
 )
 
 
@@ -74,13 +75,11 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
     """Insert a paper with all its parts as ready."""
     import numpy as np
 
-    key, paper = change.key, record.paper
+    key = change.key
     if record.note is not None:
         db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
     insert_figures(db, change, record)
-    hashes = (paper.content_hash, record.metadata_hash, record.chunking)
-    row = (key, "ready", dump_json(asdict(paper)), *hashes, record.summary, record.summary_kind, len(change.chunks))
-    db.execute(_INSERT_PAPER, row)
+    db.execute(_INSERT_PAPER, (*paper_row(change, record), "ready"))
     db.executemany(SECTIONS.insert(), section_rows(change))
     db.executemany(
         _CHUNKS.insert(),
@@ -202,8 +201,7 @@ class Catalog(PaperCatalog):
                 if db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,)).rowcount:
                     continue
                 if change.record is not None:
-                    record = dump_json(asdict(change.record.paper))
-                    db.execute(_INSERT_PAPER, (change.key, "indexing", record, "", "", "", "", "extractive", 0))
+                    db.execute(_INSERT_PAPER, (*paper_row(change, change.record), "indexing"))
 
     def strays(self) -> set[str]:
         keys = {name: TypedTable(name, ("key",), {"key": TEXT}) for name in _PARTS}

@@ -45,10 +45,6 @@ class CatalogFigures(Figures):
         rows = self._read(FIGURES, f"SELECT f.key, f.figures {_READY} AND f.key = ?", (key,))
         return rows[0][1] if rows else ()
 
-    def counts(self) -> dict[str, tuple[int, int]]:
-        counts = ((key, [figure.kind for figure in figures]) for key, figures in self._all())
-        return {key: (kinds.count("figure"), kinds.count("table")) for key, kinds in counts}
-
     def image(self, name: str) -> bytes | None:
         return self._files.get(name)
 
@@ -58,7 +54,7 @@ class CatalogFigures(Figures):
                 written = dump_json(figure_records(carry_descriptions(stored, figures)))
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
-    def _all(self) -> Rows:
+    def by_paper(self) -> Rows:
         return self._read(FIGURES, f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
 
     def put(self, changes: Iterable[Change]) -> None:

@@ -18,7 +18,7 @@ from ...documents.figures import PaperFigure, carry_descriptions
 from ...errors import InputError
 from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_catalog import Figures, PaperCatalog
-from ..paper_change import FIGURE, SECTIONS, Change, PaperRecord, chunk_row, section_rows
+from ..paper_change import FIGURE, SECTIONS, Change, PaperRecord, chunk_row, paper_row, section_rows
 from .bm25 import write_postings
 from .database import Database, PooledTables, SharedSql, revise
 from .postgres_vectors import EXACT_LIMIT
@@ -46,13 +46,6 @@ class PostgresFigures(PooledTables, Figures):
         rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
         return tuple(figure for _, _, figure in rows)
 
-    def counts(self) -> dict[str, tuple[int, int]]:
-        rows = self.rows(
-            "SELECT p.key, count(*) FILTER (WHERE kind = 'figure'), count(*) FILTER (WHERE kind = 'table')"
-            " FROM papers p LEFT JOIN figures USING (key) WHERE figures_version <> '' GROUP BY p.key ORDER BY p.key"
-        )
-        return {key: (figures, tables) for key, figures, tables in rows}
-
     def image(self, name: str) -> bytes | None:
         rows = self.rows("SELECT content FROM images WHERE hash = %s", (name,))
         return bytes(rows[0][0]) if rows else None
@@ -68,7 +61,7 @@ class PostgresFigures(PooledTables, Figures):
                     (dump_json(asdict(item)), key, item.number),
                 )
 
-    def _all(self) -> Iterable[tuple[str, list[PaperFigure]]]:
+    def by_paper(self) -> Iterable[tuple[str, list[PaperFigure]]]:
         rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures ORDER BY key, idx")
         for key, of_paper in groupby(rows, key=itemgetter(0)):
             yield key, [figure for _, _, figure in of_paper]
@@ -173,7 +166,9 @@ class PostgresCatalog(PooledTables, PaperCatalog):
             cursor = connection.cursor()
             for dimension in {len(change.summary_vector) for change in added}:
                 require_dimension(connection, dimension, self._database)
-            cursor.executemany(ROW, [paper_row(change, change.record) for change in added if change.record is not None])
+            cursor.executemany(
+                ROW, [full_paper_row(change, change.record) for change in added if change.record is not None]
+            )
             cursor.executemany(SECTION_ROW, [row for change in added for row in section_rows(change)])
             copy_rows(cursor, (row for change in added for row in chunk_rows_of(change)))
             if passages := [(change.key, *place) for change in added for place in enumerate(change.note_vectors)]:
@@ -192,13 +187,10 @@ def require_dimension(connection: Any, dimension: int, database: Database) -> No
         raise InputError(f"{database.url}: holds vectors of {known[0]} numbers, but these have {dimension}.")
 
 
-def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
+def full_paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
     """The row of a paper."""
-    paper = record.paper
     note = dump_json(asdict(record.note)) if record.note is not None else None
-    head = (change.key, dump_json(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
-    rest = (record.summary_kind, len(change.chunks), note, change.summary_vector, record.figures_version)
-    return (*head, record.summary, *rest)
+    return (*paper_row(change, record), note, change.summary_vector, record.figures_version)
 
 
 def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
