@@ -117,7 +117,7 @@ class BareClients:
             sections = [row for each in changes for row in section_rows(each)]
             cursor.executemany(postgres_catalog.SECTION_ROW, sections)
             postgres_catalog.copy_rows(
-                cursor, (row for each in changes for row in postgres_catalog.chunk_rows_of(each))
+                cursor, (row for each in changes for row in postgres_catalog.build_chunk_rows(each))
             )
             add_counts(cursor, words, 1)
         return time.perf_counter() - began

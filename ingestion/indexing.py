@@ -72,11 +72,9 @@ class Indexing:
     async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
         for group in pending:
             plans = await asyncio.gather(*(self._with_images(plan) for plan in group))
-            if self._summarize is not None:
-                plans = [
-                    plan.summarized(await self._summarize(plan.record.paper, plan.text)) if plan.wants_summary else plan
-                    for plan in plans
-                ]
+            for place, plan in enumerate(plans):
+                if self._summarize is not None and plan.wants_summary:
+                    plans[place] = plan.with_summary(await self._summarize(plan.record.paper, plan.text))
             for change in await self._embed(plans):
                 await queue.put(change)
 

@@ -67,7 +67,7 @@ class PaperPlan:
         )
         return replace(self, figures=replace(read, figures=figures))
 
-    def summarized(self, summary: str) -> PaperPlan:
+    def with_summary(self, summary: str) -> PaperPlan:
         """The plan with a summary written by a model; an empty summary changes nothing."""
         if not summary.strip():
             return self
@@ -126,7 +126,7 @@ def make_plan(
         record = _record(source, old, chunking, library.embedding.count_tokens)
         wants_summary = rewrite_summaries and record.summary_kind != "model"
         outcomes[key] = "added" if old is None else "updated"
-        if old is None or wants_summary or _what_is_indexed(old) != _what_is_indexed(record):
+        if old is None or wants_summary or _indexed_parts(old) != _indexed_parts(record):
             changed.append((source, record, wants_summary))
             continue
         if old.metadata_hash == record.metadata_hash:
@@ -198,7 +198,7 @@ def _record(
     return record
 
 
-def _what_is_indexed(record: PaperRecord) -> tuple[object, ...]:
+def _indexed_parts(record: PaperRecord) -> tuple[object, ...]:
     """What determines the passages, vectors and figures of a paper."""
     paper = (record.paper.content_hash, record.paper.pages, record.chunking)
     return (*paper, record.summary, record.note, record.figures_version)

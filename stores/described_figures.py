@@ -21,7 +21,7 @@ from ..documents import Chunk, chunk_id, split_chunk_id
 from ..documents.figures import PaperFigure, Span
 from ..models.embeddings.protocol import Vector, Vectors
 from .paper_catalog import CurrentRecords, Figures, PaperCatalog, ReadOnce
-from .search_records import Scored, TextScope, ordered
+from .search_records import Scored, TextScope, sort_scores
 from .store_protocols import WordIndex
 from .text_analysis import K1, B, analyze
 
@@ -70,7 +70,7 @@ class DescribedFigures:
             return found
         least = found[-1][1] if len(found) >= k else -1.0
         near = {name: score for name, score in self._cosines(held, vector).items() if score > least}
-        return ordered(_highest((*found, *self._within(near, scope).items())).items())[:k]
+        return sort_scores(_highest((*found, *self._within(near, scope).items())).items())[:k]
 
     def nearest(self, cosines: dict[str, float], vector: Vector) -> dict[str, float]:
         """The cosine of each chunk, or of its figure's description if that is higher."""
@@ -98,7 +98,7 @@ class DescribedFigures:
                 length = 1 - B + B * words.total() / held.mean_length
                 scores[place] += idf * (1 + K1) * words[term] / (words[term] + K1 * length)
         described = _highest((held.chunks[place], score) for place, score in scores.items())
-        return ordered(_highest((*found, *self._within(described, scope).items())).items())[:k]
+        return sort_scores(_highest((*found, *self._within(described, scope).items())).items())[:k]
 
     def _cosines(self, held: _Descriptions, vector: Vector) -> dict[str, float]:
         scores = np.einsum("ij,j->i", held.vectors, vector)

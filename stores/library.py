@@ -28,9 +28,9 @@ from .search_records import (
     Scored,
     SearchLimits,
     VectorStoreError,
-    scope_of,
+    repeat_until_stable,
     split_ids,
-    unchanged,
+    text_scope,
 )
 from .store_protocols import LibraryStores
 from .text_analysis import FULLTEXT_VERSION
@@ -275,7 +275,7 @@ class Library:
 
         A chunk's cosine is the higher of its text's and that of the description of a figure it captions.
         """
-        scope = scope_of(limits, self.records)
+        scope = text_scope(limits, self.records)
         return self.described.near(self._nearest.ids(vector, k, scope), vector, k, scope)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
@@ -288,11 +288,11 @@ class Library:
         Raises `FullTextError` if the index is missing or cannot be read.
         """
         if self.stores.last_seen_revision() is not None:
-            within = scope_of(limits, self.records)
+            within = text_scope(limits, self.records)
             return self.described.matching(self.fulltext.search(terms, k, within), terms, k, within)
 
         def search(records: Mapping[str, PaperRecord]) -> Scored:
-            asked, within = k, scope_of(limits, lambda: records)
+            asked, within = k, text_scope(limits, lambda: records)
             while records:
                 found = self.fulltext.search(terms, asked, within)
                 present = present_ids(records, (identifier for identifier, _ in found))
@@ -302,7 +302,7 @@ class Library:
                 asked *= 2  # hits of papers that another process is writing must not displace ready ones
             return []
 
-        return unchanged(self.records, search)
+        return repeat_until_stable(self.records, search)
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of whose note, is nearest; best first."""

@@ -85,7 +85,7 @@ class SearchLimits(TypedDict, total=False):
     ids: Collection[str] | None
 
 
-def scope_of(limits: SearchLimits, records: Callable[[], Mapping[str, PaperRecord]]) -> TextScope:
+def text_scope(limits: SearchLimits, records: Callable[[], Mapping[str, PaperRecord]]) -> TextScope:
     """The scope of a search; `records` are called only to limit years and venue."""
     keys, years, venue = limits.get("keys"), limits.get("years"), (limits.get("venue") or "").casefold()
     if years is not None or venue:
@@ -98,7 +98,7 @@ def scope_of(limits: SearchLimits, records: Callable[[], Mapping[str, PaperRecor
     return TextScope(keys, limits.get("categories"), limits.get("ids"))
 
 
-def unchanged(
+def repeat_until_stable(
     records: Callable[[], Mapping[str, PaperRecord]],
     search: Callable[[Mapping[str, PaperRecord]], Found],
 ) -> Found:
@@ -129,7 +129,7 @@ def cosines(vectors: Mapping[str, Vector], vector: Vector) -> dict[str, float]:
     return {identifier: float(np.dot(row, vector)) for identifier, row in vectors.items()}
 
 
-def ordered(scored: Iterable[tuple[str, float]]) -> Scored:
+def sort_scores(scored: Iterable[tuple[str, float]]) -> Scored:
     """Sort best first; ties by id."""
     return sorted(scored, key=lambda item: (-item[1], item[0]))
 
@@ -164,7 +164,7 @@ class ScopedSearch(ABC):
 
         if self._one_state:
             return search(self._records.last())
-        return unchanged(self._records, search)
+        return repeat_until_stable(self._records, search)
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
@@ -180,7 +180,7 @@ class ScopedSearch(ABC):
             passages = self._near_passages(vector, wanted, records) if wanted else []
             return best_papers(records, near, passages, most)
 
-        return unchanged(self._records, search)
+        return repeat_until_stable(self._records, search)
 
     @abstractmethod
     def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..paper_change import Change, serialize_change
-from ..postgres.database import revise
+from ..postgres.database import increment_revision
 from ..postgres.postgres_catalog import (
     PostgresCatalog,
     drop_images,
@@ -67,7 +67,7 @@ class MilvusCatalog(PostgresCatalog):
         keys = [change.key for change in changes]
         query = "DELETE FROM staged WHERE key = ANY(%s) AND version = ANY(%s) RETURNING key"
         with self.connection() as connection, connection.transaction():
-            revise(connection)
+            increment_revision(connection)
             still = sorted(row[0] for row in connection.execute(query, (keys, list(versions.values()))).fetchall())
             stored = WordCounts()
             query = "SELECT key, text, parent, section FROM chunks WHERE key = ANY(%s)"
@@ -102,7 +102,7 @@ class MilvusCatalog(PostgresCatalog):
                 " ON CONFLICT DO NOTHING",
                 (list(keys),),
             )
-            revise(connection)
+            increment_revision(connection)
 
     def counts(self, terms: Collection[str]) -> dict[tuple[str, int], int]:
         """The number of chunks that contain each term, by term and field; omits terms that occur nowhere."""

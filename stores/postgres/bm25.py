@@ -23,7 +23,7 @@ from ...table_columns import BLOB, TEXT, TypedTable, integer
 from ..search_records import TextScope
 from ..store_protocols import WordIndex
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
-from .database import Database, DatabaseError, PooledTables, SeenRevision, revise
+from .database import Database, DatabaseError, PooledTables, SeenRevision, increment_revision
 
 _TEXT, _SECTION = 0, 1
 _POSTING_TYPES: Final = "text int2 int4 bytea".split()
@@ -107,7 +107,7 @@ class PostgresWords(PooledTables, WordIndex):
 
     def create(self) -> None:
         with self.connection() as connection, connection.transaction():
-            revise(connection)
+            increment_revision(connection)
             connection.execute("TRUNCATE postings, word_totals")
 
     def put_all(self, chunks: Iterable[Chunk]) -> None:
@@ -121,7 +121,7 @@ class PostgresWords(PooledTables, WordIndex):
 
     def _put(self, papers: Mapping[str, Sequence[Chunk]]) -> None:
         with self.connection() as connection, connection.transaction():
-            revise(connection)
+            increment_revision(connection)
             write_postings(connection.cursor(), papers)
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:

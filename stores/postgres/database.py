@@ -290,7 +290,7 @@ class PooledTables:
             return table.read(connection.execute(query.replace("?", "%s"), values))
 
 
-def revise(connection: Any) -> None:
+def increment_revision(connection: Any) -> None:
     """Increment the library's revision, which also makes other writers wait."""
     connection.execute("UPDATE revision SET number = number + 1")
 

@@ -20,7 +20,7 @@ from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_catalog import Figures, PaperCatalog
 from ..paper_change import FIGURE, SECTIONS, Change, PaperRecord, chunk_row, paper_row, section_rows
 from .bm25 import write_postings
-from .database import Database, PooledTables, SharedSql, revise
+from .database import Database, PooledTables, SharedSql, increment_revision
 from .postgres_vectors import EXACT_LIMIT
 
 ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
@@ -52,7 +52,7 @@ class PostgresFigures(PooledTables, Figures):
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
         with self.connection() as connection, connection.transaction():
-            revise(connection)
+            increment_revision(connection)
             query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
             rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
             for item in carry_descriptions([figure for _, _, figure in rows], figures):
@@ -67,7 +67,7 @@ class PostgresFigures(PooledTables, Figures):
             yield key, [figure for _, _, figure in of_paper]
 
 
-def images_of(connection: Any, keys: Sequence[str]) -> list[str]:
+def find_images(connection: Any, keys: Sequence[str]) -> list[str]:
     """The images of these papers, before they are changed."""
     rows = connection.execute("SELECT image FROM figures WHERE key = ANY(%s) AND image IS NOT NULL", (list(keys),))
     return sorted({name for (name,) in rows.fetchall()})
@@ -135,7 +135,7 @@ class PostgresCatalog(PooledTables, PaperCatalog):
     @contextmanager
     def _change_papers(self) -> Iterator[SharedSql]:
         with self.connection() as connection, connection.transaction():
-            revise(connection)
+            increment_revision(connection)
             yield SharedSql(connection)
 
     def _naming_damage(self) -> AbstractContextManager[None]:
@@ -147,7 +147,7 @@ class PostgresCatalog(PooledTables, PaperCatalog):
     def stage(self, changes: Iterable[Change]) -> None:
         """Write changes to catalog, texts, vectors and words in one transaction."""
         with self.connection() as connection, connection.transaction():
-            revise(connection)
+            increment_revision(connection)
             added = self._replace(connection, list(changes))
             write_postings(connection.cursor(), {change.key: change.chunks for change in added})
             (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
@@ -159,7 +159,7 @@ class PostgresCatalog(PooledTables, PaperCatalog):
     def _replace(self, connection: Any, changes: Sequence[Change]) -> list[Change]:
         """Delete the papers of changes and write those that are not removed, without their words; returns those."""
         keys = [change.key for change in changes]
-        images = images_of(connection, keys)
+        images = find_images(connection, keys)
         connection.execute("DELETE FROM papers WHERE key = ANY(%s)", (keys,))
         added = [change for change in changes if change.record is not None]
         if added:
@@ -170,7 +170,7 @@ class PostgresCatalog(PooledTables, PaperCatalog):
                 ROW, [full_paper_row(change, change.record) for change in added if change.record is not None]
             )
             cursor.executemany(SECTION_ROW, [row for change in added for row in section_rows(change)])
-            copy_rows(cursor, (row for change in added for row in chunk_rows_of(change)))
+            copy_rows(cursor, (row for change in added for row in build_chunk_rows(change)))
             if passages := [(change.key, *place) for change in added for place in enumerate(change.note_vectors)]:
                 cursor.executemany("INSERT INTO passages VALUES (%s, %s, %s)", passages)
             write_figures(cursor, added)
@@ -201,7 +201,7 @@ def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
             copy.write_row(row)
 
 
-def chunk_rows_of(change: Change) -> list[tuple[object, ...]]:
+def build_chunk_rows(change: Change) -> list[tuple[object, ...]]:
     """The rows of a paper's chunks."""
     return [
         (*chunk_row(chunk), list(chunk.page_breaks), text_hash(chunk.text), vector)

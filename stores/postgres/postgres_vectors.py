@@ -18,7 +18,7 @@ from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
 from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
-from ..search_records import ScopedSearch, Scored, StoredChunk, TextScope, VectorKind, ordered, split_ids
+from ..search_records import ScopedSearch, Scored, StoredChunk, TextScope, VectorKind, sort_scores, split_ids
 from ..store_protocols import ChunkVectors
 from .database import Database, PooledTables, SeenRevision
 
@@ -127,7 +127,7 @@ class PostgresNearest(ScopedSearch):
             connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
             connection.execute(f"SET LOCAL hnsw.max_scan_tuples = {_MOST_SCANNED}")
             found = connection.execute(search, values | {"k": _WIDENING * k}, binary=True).fetchall()
-        return ordered(self._score_rows(found))[:k]
+        return sort_scores(self._score_rows(found))[:k]
 
     def _score_rows(self, rows: Sequence[tuple[Any, ...]]) -> Scored:
         """Ids and cosines of the rows of a search; notes the revision that it saw."""
