@@ -36,10 +36,9 @@ class MilvusStores(LibraryStores):
     """Catalog, texts and vectors in PostgreSQL; their search in Milvus, connected on first use."""
 
     def __init__(self, database: Database, url: VectorsUrl) -> None:
-        pool = database.pool()
-        self.catalog: MilvusCatalog = MilvusCatalog(database, pool)
-        self.vectors: PostgresVectors = PostgresVectors(database, pool, SeenRevision())
-        self.metadata = MetadataStore(DatabaseTables(database, pool))
+        self.catalog: MilvusCatalog = MilvusCatalog(database)
+        self.vectors: PostgresVectors = PostgresVectors(database, SeenRevision())
+        self.metadata = MetadataStore(DatabaseTables(database))
         self._connection = MilvusConnection(url)
         self._versions = current_versions(self.catalog)
         self._known: MilvusRows | None = None

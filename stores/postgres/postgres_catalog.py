@@ -20,7 +20,7 @@ from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_catalog import Figures, PaperCatalog
 from ..paper_change import FIGURE, SECTIONS, Change, PaperRecord, chunk_row, paper_row, section_rows
 from .bm25 import write_postings
-from .database import Database, PooledTables, SharedSql, increment_revision
+from .database import Database, LibraryTables, SharedSql, increment_revision
 from .postgres_vectors import EXACT_LIMIT
 
 ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
@@ -39,7 +39,7 @@ WHERE item->>'image_hash' IS NOT NULL"""
 _FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
 
 
-class PostgresFigures(PooledTables, Figures):
+class PostgresFigures(LibraryTables, Figures):
     """Figures and images of a library; thread-safe."""
 
     def of(self, key: str) -> tuple[PaperFigure, ...]:
@@ -51,7 +51,7 @@ class PostgresFigures(PooledTables, Figures):
         return bytes(rows[0][0]) if rows else None
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        with self.connection() as connection, connection.transaction():
+        with self.database.transaction() as connection:
             increment_revision(connection)
             query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
             rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
@@ -109,7 +109,7 @@ def drop_images(connection: Any, names: Sequence[str]) -> None:
     )
 
 
-class PostgresCatalog(PooledTables, PaperCatalog):
+class PostgresCatalog(LibraryTables, PaperCatalog):
     """Papers, sections and chunks."""
 
     _RECORDS = (
@@ -117,36 +117,36 @@ class PostgresCatalog(PooledTables, PaperCatalog):
         " FROM papers"
     )
 
-    def __init__(self, database: Database, pool: Any) -> None:
-        super().__init__(database, pool)
-        self.figures: PostgresFigures = PostgresFigures(database, pool)
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.figures: PostgresFigures = PostgresFigures(database)
 
     def close(self) -> None:
-        self._pool.close()
+        self.database.close()
 
     def revision(self) -> tuple[int, int]:
         """The number of the library's revision: it changes whenever papers change."""
         return self._read(_REVISION, "SELECT number FROM revision")[0][0], 0
 
     def _write(self, statement: str, values: Sequence[object]) -> None:
-        with self.connection() as connection:
+        with self.database.connection() as connection:
             connection.execute(statement.replace("?", "%s"), values)
 
     @contextmanager
     def _change_papers(self) -> Iterator[SharedSql]:
-        with self.connection() as connection, connection.transaction():
+        with self.database.transaction() as connection:
             increment_revision(connection)
             yield SharedSql(connection)
 
     def _naming_damage(self) -> AbstractContextManager[None]:
-        return self._database.named_errors()
+        return self.database.named_errors()
 
     def _among(self, column: str, values: Iterable[object]) -> tuple[str, object]:
         return f"{column} = ANY(?)", list(values)
 
     def stage(self, changes: Iterable[Change]) -> None:
         """Write changes to catalog, texts, vectors and words in one transaction."""
-        with self.connection() as connection, connection.transaction():
+        with self.database.transaction() as connection:
             increment_revision(connection)
             added = self._replace(connection, list(changes))
             write_postings(connection.cursor(), {change.key: change.chunks for change in added})
@@ -165,7 +165,7 @@ class PostgresCatalog(PooledTables, PaperCatalog):
         if added:
             cursor = connection.cursor()
             for dimension in {len(change.summary_vector) for change in added}:
-                require_dimension(connection, dimension, self._database)
+                require_dimension(connection, dimension, self.database)
             cursor.executemany(
                 ROW, [full_paper_row(change, change.record) for change in added if change.record is not None]
             )

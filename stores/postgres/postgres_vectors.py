@@ -20,7 +20,7 @@ from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
 from ..search_records import ScopedSearch, Scored, StoredChunk, TextScope, VectorKind, sort_scores, split_ids
 from ..store_protocols import ChunkVectors
-from .database import Database, PooledTables, SeenRevision
+from .database import Database, LibraryTables, SeenRevision
 
 _CHUNK: Final = (
     "c.key, c.idx, c.text, c.section, c.parent, c.category, c.level, c.page, c.start, c.stop, c.tokens, c.page_breaks,"
@@ -50,13 +50,13 @@ _WIDENING: Final = 4  # results requested from the index per result wanted
 _MOST_SCANNED: Final = 200_000
 
 
-class PostgresVectors(PooledTables, ChunkVectors):
+class PostgresVectors(LibraryTables, ChunkVectors):
     """Chunks, summaries and passages of notes; thread-safe."""
 
     _binary = True
 
-    def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
-        super().__init__(database, pool)
+    def __init__(self, database: Database, seen: SeenRevision) -> None:
+        super().__init__(database)
         self.seen = seen
 
     def _of_ids(self, columns: str, table: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -64,7 +64,7 @@ class PostgresVectors(PooledTables, ChunkVectors):
 
     def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
         rows = self._of_ids(f"{_CHUNK}, {'c.embedding' if vectors else 'NULL'}", "chunks", ids)
-        with self._database.named_errors():
+        with self.database.named_errors():
             chunks = [(_chunk(row), row) for row in rows]
         return {chunk.id: StoredChunk(chunk, row[12], _vector(row[13])) for chunk, row in chunks}
 
@@ -81,7 +81,7 @@ class PostgresVectors(PooledTables, ChunkVectors):
         return {chunk_id(*row) for row in self.rows(f"SELECT key, idx FROM {_TABLES[kind]}")}
 
     def delete(self, ids: Sequence[str], kind: VectorKind = "content") -> None:
-        with self.connection() as connection:
+        with self.database.connection() as connection:
             if kind == "summaries":
                 connection.execute("UPDATE papers SET summary_vector = NULL WHERE key = ANY(%s)", (list(ids),))
                 return
@@ -96,7 +96,7 @@ class PostgresVectors(PooledTables, ChunkVectors):
 
     def set_aside(self) -> Path:
         """Raise `InputError`: a damaged database is restored from a backup."""
-        raise InputError(f"{self._database.url}: vectors cannot be read.", help="Restore a backup of the database.")
+        raise InputError(f"{self.database.url}: vectors cannot be read.", help="Restore a backup of the database.")
 
 
 class PostgresNearest(ScopedSearch):
@@ -122,7 +122,7 @@ class PostgresNearest(ScopedSearch):
     def _search_index(self, vector: Vector, k: int, values: dict[str, Any]) -> Scored:
         cast = f"embedding::vector({len(vector)}) <=> %(vector)s::vector({len(vector)})"
         search = f"SELECT {_REVISION}, key, idx, 1 - ({cast}) FROM chunks WHERE {_LIMITS} ORDER BY {cast} LIMIT %(k)s"
-        with self._vectors.connection() as connection, connection.transaction():
+        with self._vectors.database.transaction() as connection:
             connection.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, _WIDENING * k))}")
             connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
             connection.execute(f"SET LOCAL hnsw.max_scan_tuples = {_MOST_SCANNED}")

@@ -19,7 +19,6 @@ import threading
 import time
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from ...errors import CiteloomError
@@ -61,12 +60,11 @@ class DatabaseServerRegistry(ServerRegistry):
         with Database(home.url).transaction() as connection:
             connection.execute("INSERT INTO servers (id) VALUES (%s)", (self._id,))
         own_home = replace(home, url=DatabaseUrl(home.url.secret, self._id))  # whose connections are a server's
-        self._database = Database(own_home.url)
+        self._database = Database(own_home.url, _CONNECTIONS, vectors=False)
         self._channel = f"citeloom_{hashlib.sha256(home.url.mark.encode()).hexdigest()[:16]}"  # for notifications
-        self._pool = self._database.pool(_CONNECTIONS, vectors=False)
-        super().__init__(own_home, DatabaseTables(self._database, self._pool), self._id, self._notify)
+        super().__init__(own_home, DatabaseTables(self._database), self._id, self._notify)
         self.locks = DatabaseCallLocks(own_home.url)
-        self.uploads = SharedUploads(partial(self._database.leased, self._pool), home.papers, UPLOAD)
+        self.uploads = SharedUploads(self._database, home.papers, UPLOAD)
         self._leaving = threading.Event()
         self._thread: threading.Thread | None = None
         self._heartbeats = 0
@@ -89,7 +87,7 @@ class DatabaseServerRegistry(ServerRegistry):
                 connection.execute("DELETE FROM servers WHERE id = %s", (self._id,))
         except CiteloomError as error:
             _log.warning("The server could not sign off: %s", error)
-        self._pool.close()
+        self._database.close()
 
     def _serve(self, listener: Listener) -> None:
         while not self._leaving.is_set():
