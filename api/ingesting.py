@@ -78,7 +78,6 @@ async def aingest(
     """Ingest papers; returns the JSON of `ingest --json`.
 
     Args:
-        session: an open library.
         paths: one or several files, folders, LangChain documents or loaders. Documents with the same `key`,
             else the same `source`, in their metadata are one paper; a `page` in it is counted from 0.
         bib: the BibTeX file; the only one in a given folder if omitted.
@@ -215,7 +214,6 @@ async def adescribe_figures(
     """Have the configured vision model describe figures; returns the JSON of `papers describe --json`.
 
     Args:
-        session: an open library.
         papers: keys, all papers if omitted.
         refresh: also redo descriptions by another model or prompt.
         on_event: called with the progress.

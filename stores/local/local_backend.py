@@ -41,9 +41,8 @@ class LocalBackend(Backend):
 
     def open_catalog(self) -> Catalog:
         from .catalog import Catalog
-        from .catalog_figures import FigureFiles
 
-        return Catalog(self._home.catalog, FigureFiles(self._home))
+        return Catalog(self._home)
 
     def open_journal(self) -> Journal:
         from ...models.journal.journal import Journal

@@ -18,7 +18,6 @@ from ..search_records import VectorKind
 from ..store_protocols import LibraryStores
 from ..tables import select_all
 from .catalog import Catalog
-from .catalog_figures import FigureFiles
 from .chroma import VectorStore
 from .file_tables import FileTables, metadata_tables, run_tables
 from .folder_home import FolderHome
@@ -32,7 +31,7 @@ class LocalStores(LibraryStores):
     """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
 
     def __init__(self, home: FolderHome) -> None:
-        self.catalog: Catalog = Catalog(home.catalog, FigureFiles(home))
+        self.catalog: Catalog = Catalog(home)
         self.vectors: VectorStore = VectorStore(home, self.catalog)
         self.words: FullText = FullText(home)
         self.metadata = MetadataStore(metadata_tables(home.metadata))
