@@ -207,7 +207,7 @@ def _bare_chunks(made: _Made, ids: list[str]) -> list[Chunk]:
     found = {}
     wanted = ([key for key, _, _ in names], [int(index) for _, _, index in names])
     for row in made.sent(postgres_vectors.CHUNKS, wanted):
-        key, index, text, section, parent, kind, level, page, start, stop, tokens, breaks, _, _ = row
+        key, index, text, section, parent, kind, level, page, start, stop, tokens, breaks = row
         name = f"{key}:{index:05d}"
         found[name] = Chunk(
             name, key, index, text, section, parent, Category(kind), level, page, start, stop, tokens, tuple(breaks)

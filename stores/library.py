@@ -37,7 +37,7 @@ from .text_analysis import FULLTEXT_VERSION
 
 if TYPE_CHECKING:
     from ..documents.passages import TableHead
-    from .described_figures import DescribedFigures, TableChunks
+    from .described_figures import DescribedFigures
 
 _LONGEST_TABLE = 12  # chunks before one inside a table that are looked through for its column names
 
@@ -66,13 +66,6 @@ class Library:
     @functools.cached_property
     def _nearest(self) -> ScopedSearch:
         return self.stores.search(self.records)
-
-    @functools.cached_property
-    def tables(self) -> TableChunks:
-        """The chunks that hold rows of tables."""
-        from .described_figures import TableChunks  # with numpy
-
-        return TableChunks(self.catalog.figures, self.records)
 
     @functools.cached_property
     def described(self) -> DescribedFigures:
@@ -221,7 +214,7 @@ class Library:
             present = present_ids(self.records(), known)
             known = [identifier for identifier in known if identifier in present]
         found = self.store.get_chunks(known) if known else {}
-        return [found[identifier].chunk for identifier in ids if identifier in found]
+        return [found[identifier] for identifier in ids if identifier in found]
 
     def table_head(self, chunk: Chunk) -> TableHead | None:
         """The column names of the table in whose middle a chunk begins; None if it does not, or none is near."""

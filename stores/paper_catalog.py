@@ -49,18 +49,6 @@ class Figures(ABC):
     def by_paper(self) -> Iterable[tuple[str, Sequence[PaperFigure]]]:
         """The figures and tables of ready papers, with the key of each."""
 
-    def described(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The figures with a description, by paper."""
-        return self._where(lambda figure: bool(figure.description))
-
-    def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The tables whose rows are part of chunks, by paper."""
-        return self._where(lambda figure: figure.table_chunks is not None)
-
-    def _where(self, wanted: Callable[[PaperFigure], bool]) -> dict[str, tuple[PaperFigure, ...]]:
-        found = ((key, tuple(filter(wanted, figures))) for key, figures in self.by_paper())
-        return {key: figures for key, figures in found if figures}
-
     def incomplete(self) -> set[str]:
         """Keys of papers with an image that is missing or damaged."""
         return set()

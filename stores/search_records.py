@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypedDict, TypeVar
 
-from ..documents import Category, Chunk, Paper, split_chunk_id
+from ..documents import Category, Paper, split_chunk_id
 from ..errors import InputError
 from ..models.embeddings.protocol import Vector
 from .paper_catalog import CurrentRecords
@@ -39,15 +39,6 @@ class TextScope:
     keys: Collection[str] | None = None
     categories: Collection[Category] | None = None
     ids: Collection[str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
-    """A chunk in the vector store; `vector` is set only if requested."""
-
-    chunk: Chunk
-    text_hash: str
-    vector: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from ..paper_change import (
     section_rows,
     serialize_change,
 )
-from ..search_records import StoredChunk, VectorKind, VectorStoreError
+from ..search_records import VectorKind, VectorStoreError
 from .folder_home import FolderHome
 
 FIGURES: Final = TypedTable(
@@ -325,7 +325,7 @@ class Catalog(PaperCatalog):
                     insert_paper(db, change, change.record)
         self.figures.drop(before)
 
-    def read_chunks(self, ids: Iterable[str]) -> dict[str, StoredChunk]:
+    def read_chunks(self, ids: Iterable[str]) -> dict[str, Chunk]:
         """The existing chunks, by id, without vectors."""
         places = [[key, index] for key, of_key in _split_ids("content", ids).items() for index in of_key]
         rows = self._read(
@@ -335,7 +335,7 @@ class Catalog(PaperCatalog):
             (dump_json(places),),
         )
         chunks = (Chunk(chunk_id(row[0], row[1]), *row) for row in rows)  # in the order of the columns
-        return {chunk.id: StoredChunk(chunk, text_hash(chunk.text)) for chunk in chunks}
+        return {chunk.id: chunk for chunk in chunks}
 
     def read_vectors(self, kind: VectorKind, ids: Iterable[str]) -> dict[str, Vector]:
         """The existing vectors of a kind, by id."""
