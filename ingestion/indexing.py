@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from ..documents.bibliography import Refusal
@@ -73,8 +74,9 @@ class Indexing:
         for group in pending:
             plans = await asyncio.gather(*(self._with_images(plan) for plan in group))
             for place, plan in enumerate(plans):
-                if self._summarize is not None and plan.wants_summary:
-                    plans[place] = plan.with_summary(await self._summarize(plan.record.paper, plan.text))
+                wanted = self._summarize if plan.wants_summary else None
+                if wanted is not None and (summary := (await wanted(plan.record.paper, plan.text)).strip()):
+                    plans[place] = replace(plan, record=replace(plan.record, summary=summary, summary_kind="model"))
             for change in await self._embed(plans):
                 await queue.put(change)
 

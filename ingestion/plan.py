@@ -67,13 +67,6 @@ class PaperPlan:
         )
         return replace(self, figures=replace(read, figures=figures))
 
-    def with_summary(self, summary: str) -> PaperPlan:
-        """The plan with a summary written by a model; an empty summary changes nothing."""
-        if not summary.strip():
-            return self
-        record = replace(self.record, summary=summary.strip(), summary_kind="model")
-        return replace(self, record=record)
-
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:

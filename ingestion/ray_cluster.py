@@ -55,16 +55,11 @@ class RayRequest:
 
     def __post_init__(self) -> None:
         """Raise `InputError` for anything that is not an address."""
-        if not is_ray_address(self.address):
+        if self.address not in (LOCAL, AUTO) and not _ADDRESS.fullmatch(self.address):
             raise InputError(
                 f"{self.address}: is not the address of a Ray cluster.",
                 help="Give host:port, ray://host:port, 'auto' for the cluster of this computer, or none to start one.",
             )
-
-
-def is_ray_address(text: str) -> bool:
-    """Whether the text can be the address of a cluster."""
-    return text in (LOCAL, AUTO) or _ADDRESS.fullmatch(text) is not None
 
 
 @asynccontextmanager

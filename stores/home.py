@@ -108,9 +108,11 @@ class DatabaseHome(Home):
         return _user_folder("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
 
     def exists(self) -> bool:
-        from .postgres.database import Database
+        from .postgres.database import Database, has_table
 
-        return Database(self.url).holds_library()
+        database = Database(self.url)
+        with database.reachable(), database.transaction() as connection:
+            return has_table(connection, "schema_versions")
 
     def require_place(self) -> None:
         """Do nothing: `prepare` checks the database."""

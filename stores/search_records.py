@@ -102,17 +102,6 @@ def repeat_until_stable(
     return search(records())
 
 
-def best_papers(records: Mapping[str, PaperRecord], summaries: Scored, passages: Scored, k: int) -> list[NearPaper]:
-    """The `k` nearest papers by the cosines of their summaries and of the passages of notes; ties by key."""
-    best = {key: NearPaper(records[key].paper, records[key].summary, score) for key, score in summaries}
-    for identifier, score in passages:
-        key, place = split_chunk_id(identifier)
-        note = records[key].note
-        if note is not None and (key not in best or score > best[key].score):
-            best[key] = NearPaper(records[key].paper, records[key].summary, score, note.passages[place])
-    return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:k]
-
-
 def cosines(vectors: Mapping[str, Vector], vector: Vector) -> dict[str, float]:
     """The cosine of each of these unit vectors with another unit vector, by id."""
     import numpy as np
@@ -165,11 +154,16 @@ class ScopedSearch(ABC):
             if most < 1:
                 return []
             near = self._near_summaries(vector, most, records)
+            best = {key: NearPaper(records[key].paper, records[key].summary, score) for key, score in near}
             # Enough that one note with many passages cannot crowd out another paper's.
             counts = [record.passage_count for record in records.values()]
             wanted = min(most * max(counts), sum(counts))
-            passages = self._near_passages(vector, wanted, records) if wanted else []
-            return best_papers(records, near, passages, most)
+            for identifier, score in self._near_passages(vector, wanted, records) if wanted else ():
+                key, place = split_chunk_id(identifier)
+                note = records[key].note
+                if note is not None and (key not in best or score > best[key].score):
+                    best[key] = NearPaper(records[key].paper, records[key].summary, score, note.passages[place])
+            return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:most]
 
         return repeat_until_stable(self._records, search)
 

@@ -154,11 +154,6 @@ class Database:
     def _lease_error(self) -> LeaseLostError:
         return LeaseLostError(f"{self.url}: this server did not answer for too long, and another has its work.")
 
-    def holds_library(self) -> bool:
-        """Whether the tables of a library exist."""
-        with self.reachable(), self.transaction() as connection:
-            return has_table(connection, "schema_versions")
-
     @contextmanager
     def reachable(self) -> Iterator[None]:
         """Raise `DatabaseError`, not a pause, if the database cannot be reached before any work has begun."""

@@ -67,12 +67,6 @@ class PostgresFigures(LibraryTables, Figures):
             yield key, [figure for _, _, figure in of_paper]
 
 
-def find_images(connection: Any, keys: Sequence[str]) -> list[str]:
-    """The images of these papers, before they are changed."""
-    rows = connection.execute("SELECT image FROM figures WHERE key = ANY(%s) AND image IS NOT NULL", (list(keys),))
-    return sorted({name for (name,) in rows.fetchall()})
-
-
 def staged_images(connection: Any, keys: Sequence[str]) -> list[str]:
     """The images to which the staged changes of these papers refer."""
     rows = connection.execute(f"SELECT DISTINCT {_STAGED_IMAGE} AND s.key = ANY(%s)", (list(keys),))
@@ -84,18 +78,6 @@ def write_images(cursor: Any, changes: Sequence[Change]) -> None:
     images = {name: content for change in changes for name, content in change.images.items()}
     if images:
         cursor.executemany("INSERT INTO images VALUES (%s, %s) ON CONFLICT DO NOTHING", list(images.items()))
-
-
-def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
-    """Write figures and images of papers that were just inserted."""
-    write_images(cursor, changes)
-    rows = [
-        (change.key, figure.number, figure.kind, dump_json(asdict(figure)), figure.image_hash)
-        for change in changes
-        for figure in change.figures
-    ]
-    if rows:
-        cursor.executemany("INSERT INTO figures (key, idx, kind, record, image) VALUES (%s, %s, %s, %s, %s)", rows)
 
 
 def drop_images(connection: Any, names: Sequence[str]) -> None:
@@ -159,7 +141,8 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
     def _replace(self, connection: Any, changes: Sequence[Change]) -> list[Change]:
         """Delete the papers of changes and write those that are not removed, without their words; returns those."""
         keys = [change.key for change in changes]
-        images = find_images(connection, keys)
+        query = "SELECT DISTINCT image FROM figures WHERE key = ANY(%s) AND image IS NOT NULL"
+        images = [name for (name,) in connection.execute(query, (keys,)).fetchall()]
         connection.execute("DELETE FROM papers WHERE key = ANY(%s)", (keys,))
         added = [change for change in changes if change.record is not None]
         if added:
@@ -173,7 +156,16 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
             copy_rows(cursor, (row for change in added for row in build_chunk_rows(change)))
             if passages := [(change.key, *place) for change in added for place in enumerate(change.note_vectors)]:
                 cursor.executemany("INSERT INTO passages VALUES (%s, %s, %s)", passages)
-            write_figures(cursor, added)
+            write_images(cursor, added)
+            figures = [
+                (change.key, figure.number, figure.kind, dump_json(asdict(figure)), figure.image_hash)
+                for change in added
+                for figure in change.figures
+            ]
+            if figures:
+                cursor.executemany(
+                    "INSERT INTO figures (key, idx, kind, record, image) VALUES (%s, %s, %s, %s, %s)", figures
+                )
         drop_images(connection, images)
         return added
 
