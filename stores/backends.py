@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .conversation_register import ConversationRegister
     from .evidence_table_register import EvidenceTableRegister
     from .home_tables import HomeRecords
+    from .local.checkpoints import PlainSaver
     from .paper_catalog import PaperCatalog
     from .postgres.postgres_checkpoints import PlainPostgresSaver
     from .run_register import EditedSentences, RunRegister, WrittenFiles
-    from .safe_msgpack import PlainSaver
     from .store_protocols import LibraryStores
     from .tables import TableConnection, Tables
     from .uploads import Uploads

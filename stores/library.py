@@ -134,7 +134,7 @@ class Library:
         """Rebuild the full-text index from the stored chunks; the caller holds the writer lock."""
         self.catalog.set_meta("fulltext", "building")  # if killed from here on, the next open rebuilds it
         self.fulltext.create()
-        self.fulltext.put_all(chunk for key in self.records() for chunk in self.paper_chunks(key))
+        self.fulltext.put_all((key, self.paper_chunks(key)) for key in self.records())
         self.catalog.set_meta("fulltext", FULLTEXT_VERSION)
 
     def finish_staged(self) -> list[str]:

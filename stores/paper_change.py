@@ -84,11 +84,6 @@ class Change:
     figures: tuple[PaperFigure, ...] = ()
     images: Mapping[str, bytes] = field(default_factory=dict)
 
-    @property
-    def passages(self) -> tuple[str, ...]:
-        """The passages of the note, in the order of `note_vectors`."""
-        return self.record.passages if self.record else ()
-
 
 @dataclass(frozen=True, slots=True)
 class StagedChange:
@@ -116,7 +111,11 @@ def serialize_change(change: Change) -> tuple[str, str, bytes]:
         "chunks": [{name: getattr(chunk, name) for name in _CHUNK_FIELDS} for chunk in change.chunks],
         "figures": figure_records(change.figures),
     }
-    rows = [change.vectors, change.summary_vector[None, :], *([change.note_vectors] if change.passages else [])]
+    rows = [
+        change.vectors,
+        change.summary_vector[None, :],
+        *([change.note_vectors] if len(change.note_vectors) else []),
+    ]
     matrix = np.vstack(rows) if change.record else change.vectors
     return change.key, dump_json(body), np.ascontiguousarray(matrix, dtype="<f4").tobytes()
 

@@ -7,7 +7,7 @@ The other parts of a home are in `backends.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -76,8 +76,8 @@ class WordIndex(Protocol):
     def create(self) -> None:
         """Create an empty index, replacing any existing one."""
 
-    def put_all(self, chunks: Iterable[Chunk]) -> None:
-        """Add the chunks of papers that are not indexed yet, in one commit."""
+    def put_all(self, papers: Iterator[tuple[str, Sequence[Chunk]]]) -> None:
+        """Add papers that are not indexed yet, each with its key and chunks; a folder's index takes one commit."""
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
         """Text hashes by chunk id, for these papers or for all."""

@@ -18,9 +18,9 @@ from .lock import FolderLock, try_acquire
 if TYPE_CHECKING:  # each command loads only what it needs
     from ...models.journal.journal import Journal
     from ...models.journal.journal_database import JournalFile
-    from ..safe_msgpack import PlainSaver
     from ..store_protocols import LibraryStores
     from .catalog import Catalog
+    from .checkpoints import PlainSaver
     from .local_stores import FileRecords
 
 _HOUR: Final = 3600.0

@@ -65,7 +65,7 @@ def _write_vectors(changes: Sequence[Change], catalog: Catalog, store: VectorSto
         vectors["notes"] |= {chunk_id(key, place): row for place, row in enumerate(change.note_vectors)}
         chunks, passages = catalog.listed_counts(key)
         stale["content"] += [chunk_id(key, index) for index in range(len(change.chunks), chunks)]
-        stale["notes"] += [chunk_id(key, place) for place in range(len(change.passages), passages)]
+        stale["notes"] += [chunk_id(key, place) for place in range(len(change.note_vectors), passages)]
         if change.record is None:
             stale["summaries"].append(key)
         else:

@@ -184,9 +184,8 @@ class MilvusWords(WordIndex):
         if dimension := self._catalog.meta("dimension"):
             rows.create(int(dimension))
 
-    def put_all(self, chunks: Iterable[Chunk]) -> None:
-        """Write the papers of these chunks, which are not in Milvus yet, from what PostgreSQL holds."""
-        self.put_papers(list(dict.fromkeys(chunk.key for chunk in chunks)))
+    def put_all(self, papers: Iterator[tuple[str, Sequence[Chunk]]]) -> None:
+        self.put_papers([key for key, _ in papers])
 
     def put_papers(self, every: Sequence[str]) -> None:
         """Write papers that are not in Milvus yet, from what PostgreSQL holds."""

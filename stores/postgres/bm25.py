@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -110,19 +111,11 @@ class PostgresWords(LibraryTables, WordIndex):
             increment_revision(connection)
             connection.execute("TRUNCATE postings, word_totals")
 
-    def put_all(self, chunks: Iterable[Chunk]) -> None:
-        papers: dict[str, list[Chunk]] = {}
-        for chunk in chunks:
-            if chunk.key not in papers and len(papers) == _PAPERS_PER_COMMIT:
-                self._put(papers)
-                papers = {}
-            papers.setdefault(chunk.key, []).append(chunk)
-        self._put(papers)
-
-    def _put(self, papers: Mapping[str, Sequence[Chunk]]) -> None:
-        with self.database.transaction() as connection:
-            increment_revision(connection)
-            write_postings(connection.cursor(), papers)
+    def put_all(self, papers: Iterator[tuple[str, Sequence[Chunk]]]) -> None:
+        while part := dict(islice(papers, _PAPERS_PER_COMMIT)):
+            with self.database.transaction() as connection:
+                increment_revision(connection)
+                write_postings(connection.cursor(), part)
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
         rows = self.rows(
