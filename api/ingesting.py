@@ -169,7 +169,7 @@ async def aingest_papers(
     """Ingest papers and, if requested, describe new figures; papers stay ingested if that fails.
 
     `sources` is what was read already; `on_report` is called with the report before figures are described. All calls
-    are billed to `run`, by default one of its own. Raises as `aingest` does.
+    are billed to `run`, by default a separate one. Raises as `aingest` does.
     """
     from ..documents.pdf.ocr import choose_ocr
     from ..graph.figure_descriptions import describe_papers
