@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 # At the default of 700 the collector runs some hundred times during the imports, a tenth of a short command.
 gc.set_threshold(50_000)
-# pydantic would read the metadata of all installed packages for plugins of others: 40 ms of a short command.
+# pydantic would search the metadata of all installed packages for third-party plugins: 40 ms of a short command.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 try:
@@ -78,7 +78,7 @@ wrong."""
 
 
 def command_line(arguments: Sequence[str]) -> typer.Typer:
-    """The command line with only the command given, since all forty take 100 ms to load and make; else with all."""
+    """The command line with only the command given, since loading and making all forty takes 100 ms; else with all."""
     after_home = 2 if arguments[:1] == ["--home"] else int(arguments[:1] != [] and arguments[0].startswith("--home="))
     given = next(iter(arguments[after_home:]), "")
     app = typer.Typer(

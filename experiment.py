@@ -514,33 +514,33 @@ def _unknown_names(record: _Record) -> list[str]:
 
 
 def experiment_warnings(experiment: Experiment) -> list[str]:
-    """Warnings about `exp.json` itself: shortened and misspelt fields, missing images, and a failed run."""
+    """Warnings about the experiment itself: shortened and misspelt fields, missing images, and a failed run."""
     shortened = _earlier_notices((experiment.model_extra or {}).get(SHORTENED))
-    warnings = [f"exp.json: {notice} {_SHORTER}" for notice in shortened]
+    warnings = [f"experiment: {notice} {_SHORTER}" for notice in shortened]
     misspelt = dict(near_fields(experiment))
     warnings += [
-        f"exp.json: unknown field {_named(found)} is ignored: did you mean {known}?"
+        f"experiment: unknown field {_named(found)} is ignored: did you mean {known}?"
         for found, known in misspelt.items()
     ]
     names = [f"{path}{name}" for path, record in _records(experiment) for name in _unknown_names(record)]
     if unused := [name for name in names if name not in misspelt and name.rpartition(".")[2] not in _RUN_FIELDS]:
         named = _named(", ".join(unused))
-        warnings.append(f"exp.json: unknown fields, of which at most a chat model makes use: {named}.")
+        warnings.append(f"experiment: unknown fields, of which at most a chat model makes use: {named}.")
     found = {place for place, _ in experiment.found_plots()}
     paths = [plot.path for plot in experiment.plots]
     missing = [path for place, path in enumerate(paths) if path and place not in found]
     if missing:
         named = _named(", ".join(map(repr, missing)))
         warnings.append(
-            f"exp.json: plots: no image (png, jpg, svg, pdf, webp) next to it for {named}: "
+            f"experiment: plots: no image (png, jpg, svg, pdf, webp) next to it for {named}: "
             "the text does not mention them."
         )
     pathless = ", ".join(f"plots[{place}]" for place, path in enumerate(paths) if not path)
     if pathless:
-        warnings.append(f"exp.json: {_named(pathless)}: has no path to an image and is not used.")
+        warnings.append(f"experiment: {_named(pathless)}: has no path to an image and is not used.")
     if experiment.failure:
         warnings.append(
-            f"exp.json: the run of the experiment failed ({experiment.failure}): results, metrics, stdout, plots and "
+            f"experiment: the run of the experiment failed ({experiment.failure}): results, metrics, stdout, plots and "
             "verdict are not used; give those of a run that ended well."
         )
     return warnings

@@ -117,7 +117,7 @@ class Conversation(nullcontext["Conversation"]):
         """Write the conversation to a markdown file, or JSON if its name ends in .json; returns the path.
 
         Unless `force` is given, files that were edited or not written by Citeloom are kept, and the new one is
-        numbered (`talk.2.md`). Raises `InputError` if nothing was answered yet or the file cannot be written.
+        numbered (`talk.2.md`). Raises `InputError` if no question has been answered yet or the file cannot be written.
         """
         turns = read_turns(self._library.home, self.thread_id)
         return write_transcript(Path(path), self.thread_id, turns, home=self._library.home, force=force)[0]

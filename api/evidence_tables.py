@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ..citations.export.section_files import slug, write_texts
-from ..citations.html_escaping import inert
-from ..documents import Paper
 from ..documents.chunking import Window
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..evidence_tables.cells import TableCell, cell_text as cell_text, study_name as study_name
-from ..evidence_tables.column_specs import describe_column, parse_columns, split_columns
-from ..evidence_tables.column_values import column_sums, sum_lines as sum_lines
-from ..evidence_tables.extraction import OWN_STUDY, Decision, TableFiller, own_window, paper_version
+from ..evidence_tables.column_specs import parse_columns
+from ..evidence_tables.column_values import sum_lines as sum_lines
+from ..evidence_tables.extraction import Decision, TableFiller, own_window
+from ..evidence_tables.given_tables import GivenTable, give_table
 from ..evidence_tables.stances import claim_needs
+from ..evidence_tables.stored_tables import (
+    cell_record,
+    count_line as count_line,
+    describe_columns,
+    find_table,
+    id_of_table as id_of_table,
+    load_table as _load,
+)
 from ..evidence_tables.table_files import (
     TABLE_FORMATS as TABLE_FORMATS,
     TableFormat as TableFormat,
-    count_line as count_line,
     render_table,
 )
 from ..evidence_tables.table_plots import draw_table as draw_table
@@ -46,9 +50,6 @@ from ..stores.evidence_table_register import (
 from ..tools.scope import Scope, plain_question
 from .arguments import one_or_more, require_choice, require_writable, requires_open
 from .blocking import blocking
-
-_NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
-_COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
 
 
 @requires_open
@@ -85,7 +86,7 @@ async def amake_table(
     table_id = id_of_table(asked, keys)
 
     async def describe(stored: StoredTable | None, roles: Roles) -> tuple[TableColumn, ...]:
-        return await _describe(session, stored, roles, asked, wanted)
+        return await describe_columns(session.library, stored, roles.cells, asked, wanted)
 
     return await complete_table(
         session, StoredTable(table_id, asked, {"papers": list(keys)}), describe, on_progress, own=own
@@ -150,45 +151,6 @@ async def complete_table(
 make_table = requires_open(blocking(amake_table))
 
 
-def id_of_table(question: str, papers: Sequence[str], kind: str = "table") -> str:
-    """The id of the table that answers a question from these papers, or from all if there are none."""
-    named = json.dumps([plain_question(question), sorted(papers)]).encode()
-    return f"{kind}-{hashlib.sha256(named).hexdigest()[:12]}"
-
-
-async def _describe(
-    session: Session, stored: StoredTable | None, roles: Roles, question: str, wanted: Sequence[TableColumn]
-) -> tuple[TableColumn, ...]:
-    """The wanted columns with what they ask for; those of the stored table if none is wanted."""
-    kept = [TableColumn.from_dict(item) for item in stored.plan["columns"]] if stored else []
-    known = {column.name.casefold(): column for column in kept}
-    if not wanted and known:
-        return tuple(kept)
-    new = [column.name for column in wanted if column.name.casefold() not in known]
-    if not wanted or new:
-        if roles.cells is None:
-            names = new or split_columns(question)[1] or _COLUMNS_WITHOUT_MODEL
-            planned = tuple(describe_column(TableColumn(name)) for name in names)
-        else:
-            titles = [paper.title for paper in (await asyncio.to_thread(session.library.papers))[:40]]
-            planned = await roles.cells.propose_columns(question, new, titles)
-        known |= {column.name.casefold(): column for column in planned}
-        if not wanted:
-            return planned
-    return tuple(_merge(column, known[column.name.casefold()]) for column in wanted)
-
-
-def _merge(wanted: TableColumn, planned: TableColumn) -> TableColumn:
-    """The planned column with what the user fixed: kind, unit and options win."""
-    return replace(
-        planned,
-        name=wanted.name,
-        kind=planned.kind if wanted.kind == "text" else wanted.kind,
-        unit=wanted.unit or planned.unit,
-        options=wanted.options or planned.options,
-    )
-
-
 @requires_open
 async def asave_table(
     session: Session, table_id: str, out: Path | str, formats: Sequence[TableFormat] | str = (), *, force: bool = False
@@ -228,68 +190,22 @@ async def arender_table(session: Session, table_id: str, target: TableFormat) ->
 @requires_open
 async def aload_table(session: Session, table_id: str) -> dict[str, Any]:
     """The JSON of a stored table; raises `UnknownTableError`."""
-    return await asyncio.to_thread(_load, session, table_id)
+    return await asyncio.to_thread(_load, session.library, _register(session), table_id)
+
+
+async def load_table_named(session: Session, name: str, *, shown: bool) -> GivenTable:
+    """The table of this id or title, as a text may cite it; raises `UnknownTableError`."""
+
+    def load() -> GivenTable:
+        register = _register(session)
+        table_id = find_table(register, name).table_id
+        return give_table(_load(session.library, register, table_id), session.library, shown=shown)
+
+    return await asyncio.to_thread(load)
 
 
 def _register(session: Session) -> EvidenceTableRegister:
     return backend_of(session.home).evidence_tables()
-
-
-def _load(session: Session, table_id: str) -> dict[str, Any]:
-    register = _register(session)
-    table = register.get(table_id)
-    columns = [TableColumn.from_dict(item) for item in table.plan["columns"]]
-    library = {paper.key: paper for paper in session.library.papers()}
-    known = {**library, OWN_STUDY: Paper(OWN_STUDY, "The user's own study")}
-    by_row: dict[tuple[str, str], dict[str, StoredCell]] = defaultdict(dict)
-    for cell in register.cells(table.table_id):
-        by_row[cell.key, cell.study][cell.column_name] = cell
-    rows, left_out, removed, counts = [], [], list[str](), Counter[str]()
-    for key, stored in register.papers(table.table_id).items():
-        if key not in known:
-            removed.append(key)
-            continue
-        decision, paper = Decision.from_dict(stored.decision), known[key]
-        counts[decision.status] += key != OWN_STUDY and decision.status != "named"
-        named = {"key": key, "title": inert(paper.title), "year": paper.year}
-        if decision.status == "near":
-            left_out.append({**named, "reason": inert(decision.reason)})
-        if decision.status == "included":
-            changed = not stored.version.startswith(paper_version(paper))
-            rows += [
-                {
-                    **named,
-                    "study": inert(study),
-                    "reason": inert(decision.reason),
-                    "changed": changed,
-                    "cells": {column.name: _cell(by_row[key, study].get(column.name)) for column in columns},
-                }
-                for study in decision.studies
-            ]
-    scope = Scope(tuple(table.plan["papers"]))
-    shown = [item.as_dict() for item in columns]
-    return {
-        "table_id": table.table_id,
-        "question": inert(table.question),
-        "papers": sum(scope.holds(paper) for paper in library.values()),
-        "columns": shown,
-        "sums": column_sums({"columns": shown, "rows": rows}),
-        "screened": sum(counts.values()),
-        "included": counts["included"],
-        "rows": rows,
-        "left_out": left_out,
-        "removed": removed,
-        "notice": _NOT_JUDGED if any(_is_unjudged(row) for row in rows) else "",
-    }
-
-
-def _cell(stored: StoredCell | None) -> dict[str, Any]:
-    cell = TableCell(status="unread").as_dict() if stored is None else stored.cell
-    return {**cell, "edited": bool(stored and stored.edited), "revision": stored.revision if stored else 0}
-
-
-def _is_unjudged(row: dict[str, Any]) -> bool:
-    return any(cell["status"] == "not_judged" for cell in row["cells"].values())
 
 
 @requires_open
@@ -314,7 +230,7 @@ async def aedit_cell(
         shown = kept.get((key, study, column), StoredCell(key, study, column, "", TableCell().as_dict()))
         cell = {**shown.cell, "value": value, "unit": "", "status": "edited", "formula": "", "converted": ""}
         at = shown.revision if revision is None else revision
-        return _cell(register.edit_cell(table.table_id, replace(shown, cell=cell, revision=at)))
+        return cell_record(register.edit_cell(table.table_id, replace(shown, cell=cell, revision=at)))
 
     return await asyncio.to_thread(edit)
 

@@ -55,7 +55,7 @@ def require_writable_home(home: Home) -> None:
 
 
 def chunk_counts(home: Home) -> dict[str, int]:
-    """The number of chunks of each paper by key, read from the catalog alone: in a tenth of a second, not two.
+    """The number of chunks of each paper by key, read from the catalog alone, in 0.1 s instead of 2 s.
 
     Empty without a library. Blocks. Raises `InputError` for an unreadable catalog.
     """

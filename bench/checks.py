@@ -33,7 +33,7 @@ _KEYS = ("himmelstein2017systematic", "lee2022ten", "Zotero_Key-7")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How many of the labelled words were found, with those missed and false hits."""
+    """How many of the labelled words were found, with the misses and the false hits."""
 
     right: int
     missed: tuple[str, ...]

@@ -21,6 +21,7 @@ from citeloom.roles.protocols import (
     AnswerWriter,
     EvidenceReader,
     Need,
+    NeedsPlan,
     NeedsPlanner,
     PaperCard,
     Purpose,
@@ -107,8 +108,9 @@ class _Needs:
     def __init__(self, planner: NeedsPlanner, planned: Mapping[str, tuple[Need, ...]]) -> None:
         self._planner, self._planned = planner, planned
 
-    async def needs(self, brief: Any, papers: Sequence[str] = ()) -> tuple[Need, ...]:
-        return self._planned.get(brief.question) or await self._planner.needs(brief, papers)
+    async def needs(self, brief: Any, papers: Sequence[str] = ()) -> NeedsPlan:
+        planned = self._planned.get(brief.question)
+        return NeedsPlan(planned) if planned else await self._planner.needs(brief, papers)
 
 
 class _Screener:

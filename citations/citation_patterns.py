@@ -1,7 +1,7 @@
 """The patterns by which citations are recognised in any text, in any script that has letters.
 
-`citation_forms` finds what reads like one: `(Smith et al., 2021)`, `[@key]`, `\\cite{key}`, `[12]`, a DOI, a key. In
-doubt a string counts as a citation. `cited_works.py` parses what it names.
+`citation_forms` finds what reads like one: `(Smith et al., 2021)`, `[@key]`, `\\cite{key}`, `[12]`, a DOI, a key. When
+in doubt, a string counts as a citation. `cited_works.py` parses what it names.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[CitationForm
         items = [item.strip() for item in re.split(r"[;,]", group[0][1:-1])]
         if any(item in known or _KEY_SHAPE.fullmatch(item) or _BRACKETED_SHAPE.fullmatch(item) for item in items):
             yield "key", *group.span()
-    # Keys of the library also as part of a longer word, extended to the ends of that word.
+    # Keys of the library also count as part of a longer word, and are then extended to the ends of that word.
     lowered = _lowered(seen)
     for literal in _literal_keys(tuple(known_keys)):
         start = lowered.find(literal)
@@ -372,7 +372,7 @@ _MORE_YEARS = re.compile(r"\s*+[,;&]\s*+(?:and\s)?(?P<year>(?:1[5-9]|20)\d\d[a-z
 def find_author_years(words: str) -> Iterator[tuple[str, bool, str, str]]:
     """The works that a citation by author and year names.
 
-    Of each: authors, whether there are others, year, and the words after it. "Smith 2019, 2020b" names two works of
+    For each: authors, whether there are others, year, and the words after it. "Smith 2019, 2020b" names two works of
     the same authors.
     """
     enclosed, narrative = name_patterns()

@@ -16,6 +16,7 @@ from functools import cached_property, partial
 from typing import Any, Final, Protocol
 
 from ..documents import Paper
+from ..documents.plain_text import plain_text
 from ..experiment import Experiment
 from ..roles.extractive.passage_details import blank_details, find_details
 from ..roles.protocols import Source
@@ -192,7 +193,7 @@ class TextCheck:
         ]
         for trace in trace_numbers(marked, sources, given):
             if trace.origin is None:
-                around = _named(marked[max(0, trace.start - 40) : trace.end + 25])
+                around = _named(_words_around(marked, trace.start, trace.end))
                 number = f"the number {marked[trace.start : trace.end]} ({around})"
                 self._wrong(f"{number} is neither in the run's text nor in a cited passage")
 
@@ -206,9 +207,19 @@ def _bare(text: str) -> str:
 
 
 def _named(words: str) -> str:
-    return f'"{shown(MARKER.sub("", words))}"'
+    """The words as a reader sees them, without markup; a quotation without its own marks."""
+    return f'"{shown(plain_text(MARKER.sub("", words)).replace("**", "").strip("“”"))}"'
 
 
+def _words_around(text: str, start: int, end: int) -> str:
+    """Whole words of the line on either side of a place."""
+    before, after = text[:start].rpartition("\n")[2], text[end:].partition("\n")[0]
+    near = before[-_AROUND:].partition(" ")[2] if len(before) > _AROUND else before
+    rest = after[:_AROUND].rpartition(" ")[0] if len(after) > _AROUND else after
+    return f"{'…' * (near != before)}{near}{text[start:end]}{rest}{'…' * (rest != after)}"
+
+
+_AROUND: Final = 40  # characters
 _NUMBER: Final = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _ROUNDED: Final = Decimal("0.12")
 _POWERS: Final = range(-9, 10)  # 72.5% is 0.725, and 1.2 million is 1,200,000

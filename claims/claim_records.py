@@ -102,6 +102,7 @@ class FaultRecord(TypedDict):
 # The severity of each rule, and what it finds.
 FAULTS: Final[Mapping[str, tuple[FaultSeverity, str]]] = {
     "key-without-entry": ("error", "A citation names no entry of the reference list."),
+    "empty-citation": ("error", "A citation names no work."),
     "ambiguous-citation": ("warning", "A citation may name several entries."),
     "wrong-key": ("warning", "The words stand in another paper of the library than the cited one."),
     "retracted": ("error", "The cited paper is retracted."),

@@ -76,63 +76,83 @@ def number_faults(
     """Numbers and units of a sentence that its sources do not have; `marked` has their markers.
 
     `near` are the passages nearest to the sentence, `whole` the papers, in which a number counts only with its noun.
-    Where one sentence of them is about the same (`said`), only that and its neighbours count.
+    Where one sentence of them is about the same (`said`), only that and its neighbours count. A small count in words is
+    found wherever a source has its value.
     """
     sources = [*near, *whole]
     if not sources and experiment is None:
         return []
     said = said if said is not None and said.share >= SAME_MATTER else None
-    traces = trace_numbers(marked, near or whole, experiment or Experiment())
+    traces = {trace.start: trace for trace in trace_numbers(marked, near or whole, experiment or Experiment())}
     texts = tuple(source.text for source in sources)
     nearest = tuple(source.text for source in near)
-    numbers = {number.start: number for number in claimed_numbers(marked)}
     found: list[FaultRecord] = []
-    for trace in traces:
-        words, number = marked[trace.start : trace.end], numbers.get(trace.start)
-        if number is None or (trace.origin is not None and trace.origin.path):
+    for number in claimed_numbers(marked, small_counts=True):
+        trace, words = traces.get(number.start), marked[number.start : number.end]
+        if trace is not None and trace.origin is not None and trace.origin.path:
             continue
         swapped = said and _other_unit(marked, number, (said.text,), (said.text,))
         swapped = swapped or _other_unit(marked, number, nearest, texts)
-        bound = _other_bound(marked, number, texts)
+        bound = _other_bound(number, texts)
         other = None if said is None else _other_number(marked, number, said)
+        same_things = "" if other is not None else _other_count(marked, number, texts, said)
         if swapped:
             bare = words.rstrip("%\\ ")
             message = f"{bare}{swapped[0]}: the source has this value as {bare}{swapped[1]}."
             found.append(fault("unit-differs", message))
-        elif bound:
-            found.append(fault("number-differs", f"{words}: the source has {bound}."))
+        elif bound or same_things:
+            found.append(fault("number-differs", f"{words}: the source has {bound or same_things}."))
         elif said and other is not None and not _stands_alike(marked, number, texts):
             quoted = f'"{shorten(said.text, SHOWN_WORDS)}"'
             has = f"the source has {other} ({quoted})" if other else f"the source says {quoted}"
             found.append(fault("number-differs", f"{_with_unit(marked, number)}: {has}."))
-        elif trace.origin is None and not _stands_with_noun(marked, number, texts):
+        elif (
+            trace.origin is None and not _stands_with_noun(marked, number, texts)
+            if trace is not None
+            else experiment is None and not any(number.value == given.value for text in texts for given in _given(text))
+        ):
             where = "in the cited paper" if sources else "in the experiment"
             also = " nor in the experiment" if sources and experiment is not None else ""
             found.append(fault("number-not-found", f"{_with_unit(marked, number)} was not found {where}{also}."))
     return found
 
 
-def _other_bound(text: str, number: Number, sources: Sequence[str]) -> str:
+def _other_bound(number: Number, sources: Sequence[str]) -> str:
     """How the sources bound a value ("<0.001") that a text states, or bounds, otherwise ("= 0.001"); else empty."""
-    sign = _sign_before(text, number)
-    other = ""
-    for source in sources if sign else ():
+    same = [
+        (given, f"{given.sign}{source[given.start : given.end]}")
+        for source in (sources if number.sign else ())
+        for given in _given(source)
+        if given.value == number.value and given.scale == number.scale
+    ]
+    return same[0][1] if same and all(given.bounds(number) for given, _ in same) else ""
+
+
+def _other_count(text: str, number: Number, sources: Sequence[str], said: NearSentence | None) -> str:
+    """Another number of the same things ("33 cancer types") where no source has this one of them; else empty."""
+    things = _things(text, number)
+    if not things or number.hedge or number.scale != "plain" or number.unit < 1:
+        return ""
+    noun, others = _noun(text, number), dict[str, None]()
+    for source in (*sources, said.around if said else ""):
         for given in _given(source):
-            if given.value == number.value and given.scale == number.scale:
-                there = _sign_before(source, given)
-                if there not in ("<", ">") or there == sign:
-                    return ""
-                other = other or f"{there}{source[given.start : given.end]}"
-    return other
+            if given.value == number.value and (noun == _noun(source, given) or (said and source == said.around)):
+                return ""
+            near = number.value / 2 <= given.value <= number.value * 2
+            if near and (found := _things(source, given)) and list(map(stem, found)) == list(map(stem, things)):
+                others[f"{source[given.start : given.end]} {' '.join(found)}"] = None
+    return next(iter(others), "")
 
 
-def _sign_before(text: str, number: Number) -> str:
-    found = _SIGN.search(text, max(0, number.start - 6), number.start)
-    return _SIGNS.get(found[1], found[1]) if found else ""
+_THINGS: Final = re.compile(r"[\s\u00a0-]{1,2}([^\W\d_]{3,30})[\s/-]([^\W\d_]{3,30})")
 
 
-_SIGN: Final = re.compile(r"([=<>\u2264\u2265\u2a7d\u2a7e])[ \u00a0\u2009\u202f$]{0,3}$")
-_SIGNS: Final = {"\u2264": "<", "\u2265": ">", "\u2a7d": "<", "\u2a7e": ">"}
+def _things(text: str, number: Number) -> tuple[str, str] | None:
+    """The two words behind a number, if they name what it counts."""
+    found = _THINGS.match(text, number.end)
+    if found is None or _unit(found[1]) or any(is_stop(word) for word in split_words(f"{found[1]} {found[2]}")):
+        return None
+    return found[1].casefold(), found[2].casefold()
 
 
 def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
@@ -143,15 +163,16 @@ def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
     near = said.text if said.share >= SAME_WORDS else said.around
     if any(_same_value(number, given) for given in _given(near)):
         return None
-    claimed = claimed_numbers(text)
+    claimed = claimed_numbers(text, small_counts=True)
     others = [
         given
         for given in claimed_numbers(said.text)
-        if given.worded == number.worded and not any(_same_value(other, given) for other in claimed)
+        if not any(_same_value(other, given) for other in claimed)
+        if given.worded == number.worded or {given.unit, number.unit} == {1}
     ]
     noun = _noun(text, number)
     alike = [given for given in others if noun == _noun(said.text, given)] or (
-        others if said.share >= SAME_WORDS else []
+        others if said.share >= SAME_WORDS and not (number.worded and number.value <= _SMALL_COUNT) else []
     )
     if not alike:
         return None
@@ -165,6 +186,7 @@ def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
     return _with_unit(said.text, best) if shared else ""
 
 
+_SMALL_COUNT: Final = 12
 _AROUND: Final = 50  # characters on either side of a number
 
 

@@ -198,7 +198,7 @@ class _TypstScan:
             keys = [first or second for first, second in _TYPST_KEY.findall(arguments)]
             written = "; ".join(f"@{{{key}}}" for key in keys)
             prose = '"prose"' in arguments and len(keys) == 1
-            self.prose.add(f"@{{{keys[0]}}}" if prose else f"[{written}]" if keys else "", 0, start, behind)
+            self.prose.add(f"@{{{keys[0]}}}" if prose else f"[{written or '@'}]", 0, start, behind)
         elif name == "#bibliography":
             self.prose.bibliographies += re.findall(r"\"([^\"]{1,200}\.(?:bib|ya?ml))\"", arguments)
         elif name in ("#figure", "#footnote", "#quote"):

@@ -318,6 +318,9 @@ def citation_faults(
     found: list[FaultRecord] = []
     for mark in sentence.marks:
         for work in mark.works:
+            if work == CitedWork():
+                found.append(fault("empty-citation", "A citation names no work: its key is missing."))
+                continue
             if references.key_of(work):
                 continue
             if work.key == "?":

@@ -165,7 +165,7 @@ def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: 
     elif turns:
         result(stored.transcript(entry.thread_id, turns))
     else:
-        notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
+        notice(f"Conversation {entry.thread_id}: no question has been answered yet.")
 
 
 @conversations_app.command("export")

@@ -179,5 +179,7 @@ def show(record: dict[str, Any]) -> None:
         notice(line)
     for file in record.get("files", {}).values():
         notice(f"Wrote {file}")
-    if not record.get("files"):
+    if not record["rows"]:
+        notice("No paper was included. Ask in words of the papers, or name some with --papers KEY.")
+    elif not record.get("files"):
         notice("The words behind the cells: the same command with --out FOLDER, and --format html for one page.")

@@ -134,7 +134,7 @@ def _parameters(group: type) -> Iterator[inspect.Parameter]:
         two_sided = kind == bool | None or item.default is True
         given = typer.Option(
             shown.flag or (f"--{name}/--no-{name}" if two_sided else f"--{name}"),
-            help=f"{said.rstrip('.')}; separated by commas, or repeated." if several else said,
+            help=f"{said.rstrip('.')}; {'separated by commas, or ' * shown.by_comma}repeated." if several else said,
             min=item.metadata.get("ge"),
             max=item.metadata.get("le"),
             show_default=shown.default or not (item.default is None or several),
@@ -151,9 +151,11 @@ def _split(group: type, item: Field[Any], given: Any) -> Any:
     """The values of a repeatable option, which may also be given by comma; raises `InputError` for an empty one."""
     if item.default != ():
         return given
-    names = [name.strip() for value in given or () for name in value.split(",") if name.strip()]
+    shown = shown_options(group)[item.name]
+    values = [name for value in given or () for name in (value.split(",") if shown.by_comma else [value])]
+    names = [name.strip() for name in values if name.strip()]
     if given and not names:
-        flag = shown_options(group)[item.name].flag or f"--{item.name}"
+        flag = shown.flag or f"--{item.name}"
         raise InputError(f"{flag} is empty.", help="Give it a value, or leave it out.")
     return tuple(dict.fromkeys(names))
 

@@ -11,7 +11,7 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import command
-from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings, Shown, option
+from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings, Shown, TableSources, option, part_of
 from .failure_hints import require_single_value
 from .options import FILE_FORMATS, HomeOption, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
@@ -68,6 +68,11 @@ class TextFiles(RunFiles):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableTextFiles(TableSources, TextFiles):
+    """The same for a text that weighs studies, and the tables that it rests on."""
+
+
 _FIELDS = (
     "All other fields are optional: paper_concept{title, description, open_questions[]}, hypothesis{description, "
     "method_combination}, experimental_plan, experiment_code, execution_result{stdout, stderr, returncode}, metrics{}, "
@@ -86,7 +91,11 @@ _PAPER_HELP = (
 def section_command(kind: RunKind) -> Callable[..., None]:
     """The command that writes a section, or all as a paper."""
 
-    @takes_options(files=TextFiles, settings=PaperSettings if kind == "paper" else SectionSettings)
+    weighs = kind == "paper" or SECTIONS[kind].weighs_studies
+
+    @takes_options(
+        files=TableTextFiles if weighs else TextFiles, settings=PaperSettings if kind == "paper" else SectionSettings
+    )
     def write(
         file: ExpArgument = None,
         exp: ExpOption = None,
@@ -100,7 +109,8 @@ def section_command(kind: RunKind) -> Callable[..., None]:
     ) -> None:
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
-        record = run_async(_write(kind, given, output, fresh, home, settings))
+        tables = part_of(files, TableSources) if isinstance(files, TableSources) else TableSources()
+        record = run_async(_write(kind, given, output, fresh, home, settings, tables))
         if as_json:
             result_json(record)
         else:
@@ -134,9 +144,15 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
 
 
 async def _write(
-    kind: RunKind, exp: Path, output: Output, fresh: bool, home: str | None, given: PaperSettings
+    kind: RunKind,
+    exp: Path,
+    output: Output,
+    fresh: bool,
+    home: str | None,
+    given: PaperSettings,
+    tables: TableSources,
 ) -> ResultRecord:
-    from ..api.writing import load_section_request
+    from ..api.writing import load_section_request, with_tables
 
     request = load_section_request(kind, exp, fresh=fresh)
     with home_session(home, **given.changes()) as session:
@@ -145,7 +161,7 @@ async def _write(
         others = ", ".join(name for name in output.formats if name in ("docx", "html", "pdf"))
         if session.settings.cite_style == "numeric" and others and not session.settings.csl:
             notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
-        return await write_one(request, output, session)
+        return await write_one(await with_tables(request, session, tables), output, session)
 
 
 async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:

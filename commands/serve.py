@@ -7,6 +7,8 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from dataclasses import replace
+from errno import EADDRINUSE
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -60,11 +62,16 @@ def serve(
     settings, found = resolve(home)
     token = os.environ.get("CITELOOM_SERVER_TOKEN") or _read_token_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
     options = ServerOptions(host, port, SecretStr(token) if token else None, tuple(name or ()))
-    with _bind(options) as listening:
-        join_servers(found).leave()  # fails with a one-line error before anything is opened
-        address, actual = listening.getsockname()[:2]
-        shown = f"[{address}]" if ":" in address else address
-        notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C stops it)")
+    try:
+        listening = _bind(options)
+    except ConfigurationError:
+        if found.exists():
+            join_servers(found).leave()  # of this home there may be a server already: says where
+        raise
+    with listening:
+        options = replace(options, port=listening.getsockname()[1])
+        join_servers(found, options.address).leave()  # fails with a one-line error before anything is opened
+        notice(f"Citeloom: {options.address}  (Ctrl-C stops it)")
         config = uvicorn_config(create_app(settings, found, options))
         with suppress(KeyboardInterrupt):  # uvicorn re-raises it after closing everything
             uvicorn.Server(config).run(sockets=[listening])
@@ -114,8 +121,9 @@ def _bind(options: ServerOptions) -> socket.socket:
         listening.listen(512)
     except OSError as error:
         listening.close()
+        used = f" What uses it may be Citeloom on another home: {options.address}" if error.errno == EADDRINUSE else ""
         raise ConfigurationError(
-            f"--host {options.host} --port {options.port}: cannot be bound ({error.strerror}).",
+            f"--host {options.host} --port {options.port}: cannot be bound ({error.strerror}).{used}",
             help="Choose another --port, or 0 for a free one.",
         ) from error
     return listening

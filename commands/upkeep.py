@@ -50,7 +50,7 @@ def doctor(
     if as_json:
         result_json(record)
     else:
-        # Problems, library, then settings; fine findings and unset settings only if they are asked for.
+        # Problems, library, then settings; findings without a problem and unset settings only on request.
         library = record.get("library")
         findings = sorted(record["findings"], key=lambda finding: finding["level"] == "fine")
         for finding in findings:

@@ -39,7 +39,7 @@ class Evidence:
 
     `id` is the marker by which a writer cites it (`E1`, `E2` ...), stable within a thread; `summary` is the finding in
     one statement. `section` is the section title, which locates the quote if the source has no pages. `combined_score`
-    weights both scores, all in 0-1. A finding may be based on non-adjacent sentences, also in neighbouring chunks:
+    weights both scores, all in 0-1. A finding may be based on non-adjacent sentences, even in neighbouring chunks:
     `more` are the spans after the first run. `need` is the id of the need that it serves, `also` the ids of further
     needs.
     """

@@ -215,7 +215,7 @@ def _remove_emphasis(text: str) -> str:
     return replace_spans(text, ((start, end, "") for start, end in sorted(removed)))
 
 
-TABLE_CHARACTERS: Final = 2_400  # a table as long as a chunk comes whole
+TABLE_CHARACTERS: Final = 2_400  # a table no longer than a chunk is shown whole
 _CAPTION_CHARACTERS: Final = 500
 _FEWEST = 120  # minimum characters for the rows, however long the caption is
 

@@ -94,7 +94,7 @@ def render_page(
         options,
         shown,
         complete_papers(library.metadata, [papers[key] for key in shown.keys]),
-        trace_numbers(blank_details(text), sources, brief.experiment),
+        trace_numbers(blank_details(final.prose), sources, brief.experiment),
         own,
         flags,
         manuscript(for_pandoc.text + ending, places, title=final.title, sections=style in ("pandoc", "key-page")),
@@ -114,6 +114,8 @@ def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], 
     left = [key for key in opened if key not in cited]
     cards = counted(screened["cards"], "paper")
     said = f"Screened by their cards: {cards}; {len(opened)} opened, {len(opened) - len(left)} of them cited."
+    if "counts" in screened:  # a table names all that it holds
+        said, left = screened["counts"], []
     shown = "; ".join(titles[key] for key in left[:_MOST_LEFT])
     more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
     unused = [f"- Opened, and nothing of them is cited: {shown}{more}."] if left else []
@@ -146,7 +148,7 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
     out = [replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in page.final.out]
     final = replace(page.final, replaced=reword(page.final.replaced), left=reword(page.final.left), out=out)
     page = replace(page, final=final)
-    coverage = measure_coverage(written.queries, final.text, written.sources, written.verdicts)
+    coverage = measure_coverage(written.queries, final.prose, written.sources, written.verdicts)
     if search := written.search:  # of a question
         screened = search.route.get("screened", {"cards": 0})["cards"]
         coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}

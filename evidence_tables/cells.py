@@ -124,10 +124,10 @@ def _accept(reading: CellReading, column: TableColumn) -> TableCell | None:
     unit = reading.unit
     converted = convert_value(reading.value, unit, column.unit)
     cell = TableCell(reading.value, unit, reading.condition, "", converted, "reported", spans)
-    if column.kind in ("choice", "yes/no") or _stand_in(reading.value, printed):
+    if column.kind in ("choice", "yes/no") or stands_in(reading.value, printed):
         return cell
     wanted = outermost(given_numbers(reading.value))
-    by_formula = len(wanted) == 1 and _stand_in(reading.formula, printed | _FACTORS)
+    by_formula = len(wanted) == 1 and stands_in(reading.formula, printed | _FACTORS)
     result = evaluate_formula(reading.formula) if by_formula else None
     # It has to yield the number, rounded as it is printed.
     if result is not None and abs(result - wanted[0].value) <= wanted[0].unit / 2:
@@ -148,7 +148,7 @@ def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chun
     return [(chunk, start, lines[rule - 1].end()), (chunk, rows[0].start(), rows[0].end())]
 
 
-def _stand_in(text: str, printed: Collection[Decimal]) -> bool:
+def stands_in(text: str, printed: Collection[Decimal]) -> bool:
     """Whether all numbers of a text are printed; "12 of 48" and "10 000" also count by their parts."""
     numbers = given_numbers(text)
     parts = {

@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from .input_check import CheckedStateGraph
-from .nodes import agent, finish, route_question, search, write
+from .nodes import agent, finish, route_question, search, tabulate, write
 from .shared_sessions import SectionContext, SessionProvider, bound, shared_session
 from .state import (
     PaperInput,
@@ -109,7 +109,7 @@ _RESEARCH: Final = GraphShape(
     "research",
     (ResearchState, ResearchInput, ResearchOutput),
     (
-        *(route_question.route, search.plan_needs, route_question.one_paper, route_question.survey),
+        *(route_question.route, search.plan_needs, tabulate.tabulate, route_question.one_paper, route_question.survey),
         *(route_question.read, agent.agent, agent.guard, agent.tools),
         *(write.generate, write.check, write.repair, finish.render),
     ),
@@ -117,6 +117,7 @@ _RESEARCH: Final = GraphShape(
         START: "route",
         "route": route_question.to_needs_or_render,
         "plan_needs": route_question.to_track,
+        "tabulate": tabulate.to_generate_or_survey,
         "one_paper": "read",
         "survey": "read",
         "read": search.to_agent_or_generate,

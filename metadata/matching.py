@@ -154,7 +154,7 @@ def _content(plain: str) -> list[str]:
 
 
 def _word_similarity(first: Sequence[str], second: Sequence[str]) -> float:
-    """Exact words count fully and misspelt ones nearly so; each other word of either title takes a fifth."""
+    """Exact words count fully and misspelt ones nearly so; each other word of either title takes off a fifth."""
     left = dict(enumerate(second))
     score, places = 1.0, []
     for word in first:

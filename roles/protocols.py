@@ -128,7 +128,8 @@ class AnswerBrief:
 
     `sources` are the evidence for this question, `recalled` what earlier answers of the conversation cited and this one
     may cite again. `needs` and `library` are as for a section; with 0 `words` the length follows from the findings.
-    `inventory` says whether the question asks for the papers of a kind, `most_papers` how many an answer may cite,
+    `inventory` says whether the question asks for the papers of a kind, `tabled` whether a table stands below the
+    answer, `most_papers` how many an answer may cite,
     `answerable` whether some source is relevant enough to base an answer on. With `feedback`, the last answer is to be
     revised.
     """
@@ -140,6 +141,7 @@ class AnswerBrief:
     words: int
     depth: Depth = "standard"
     inventory: bool = False
+    tabled: bool = False
     most_papers: int = 8
     answerable: bool = True
     needs: tuple[NeedCoverage, ...] = ()
@@ -247,6 +249,18 @@ class Purpose:
     def named(self, ids: Sequence[str]) -> tuple[Need, ...]:
         """The needs with these ids, in the order of the plan."""
         return tuple(need for need in self.needs if need.id in ids)
+
+
+# How widely the library is read for a question; a remark asks for nothing.
+QuestionKind = Literal["paper", "focused", "survey", "inventory", "remark"]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsPlan:
+    """What has to be known, and for a question, its kind if the planner said one."""
+
+    needs: tuple[Need, ...]
+    kind: QuestionKind | None = None
 
 
 BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
@@ -402,7 +416,7 @@ class ScreenedPapers:
 class NeedsPlanner(Protocol):
     """Plans the needs before anything is searched."""
 
-    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
+    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> NeedsPlan:
         """At least one need; `papers` are titles in the library near to the question or section."""
 
 

@@ -15,6 +15,7 @@ from ..api.run_options import (
     QuestionOptions,
     RunLimits,
     TableOptions,
+    TableSources,
     TextOptions,
     option,
     part_of,
@@ -78,7 +79,7 @@ class ImproveBody(TextBody):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WritingBody(TextBody):
+class WritingBody(TableSources, TextBody):
     """A section or a paper to write from an experiment."""
 
     experiment: dict[str, Any] = required("The experiment, as in exp.json.")  # noqa: RUF009 - it makes a field

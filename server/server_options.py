@@ -83,6 +83,12 @@ class ServerOptions:
         )
 
     @property
+    def address(self) -> str:
+        """Where a browser on this machine finds the server."""
+        host = "127.0.0.1" if self._wildcard else self.host.strip("[]")
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
     def _wildcard(self) -> bool:
         address = _address(self.host)
         return address is not None and address.is_unspecified

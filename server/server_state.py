@@ -78,7 +78,7 @@ async def open_state(settings: Settings, home: Home, options: ServerOptions) -> 
 
     Raises `InputError` for an unusable home or settings, or a folder used by another server.
     """
-    member = await asyncio.to_thread(join_servers, home)
+    member = await asyncio.to_thread(join_servers, home, options.address)
     try:
         session = await asyncio.to_thread(open_session, settings, member.home)
         try:

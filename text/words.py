@@ -69,9 +69,9 @@ _FUNCTION_WORDS: Final = {
 
 
 def foreign_language(text: str) -> str:
-    """The language of a text that is clearly not in English, told by its most frequent words; empty otherwise."""
+    """The language of a text that is clearly not in English, judged by its most frequent words; empty otherwise."""
     if not is_latin(text):
-        return "another language than English"
+        return "a language other than English"
     words = re.findall(r"[^\W\d_]+", text.lower())
     counts = {name: sum(word in known.split() for word in words) for name, known in _FUNCTION_WORDS.items()}
     name = max(counts, key=lambda name: counts[name])

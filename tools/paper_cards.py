@@ -71,13 +71,14 @@ _STANDARD: Final = re.compile(
 
 
 async def screen_papers(
-    library: Library, screener: PaperScreener, purpose: Purpose, scope: Scope, most: int
+    library: Library, screener: PaperScreener, purpose: Purpose, scope: Scope, most: int, known: Collection[str] = ()
 ) -> ScreenedPapers:
     """The papers that may bear on each need; none if no paper is in scope.
 
-    Reads the cards of all papers in `scope`, or of the `most` papers nearest to the needs by summary.
+    Reads the cards of all papers in `scope`, or of the `most` papers nearest to the needs by summary, apart from those
+    that are `known`.
     """
-    keys = await keys_to_screen(library, purpose, scope, most)
+    keys = set(await keys_to_screen(library, purpose, scope, most)).difference(known)
     cards = await asyncio.to_thread(make_cards, library, frozenset(keys))
     return await screener.screen(purpose, cards) if cards else ScreenedPapers({})
 

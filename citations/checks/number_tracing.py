@@ -152,7 +152,7 @@ class _Index:
         first: dict[tuple[object, ...], int] = {}
         for index, item in enumerate(given):
             number = item.number
-            first.setdefault((number.value, number.unit, number.scale, item.ratio_only), index)
+            first.setdefault((number.value, number.unit, number.scale, number.sign, item.ratio_only), index)
         order = sorted(first.values(), key=lambda index: (abs(float(given[index].number.value)), index))
         self._given = [(given[index], index) for index in order]
         self._sizes = [abs(float(item.number.value)) for item, _ in self._given]
@@ -174,8 +174,10 @@ class _Index:
             high = bisect_right(self._sizes, float(target) + reach * 1.001)
             middle = bisect_left(self._sizes, float(target))
             for item, place in self._given[max(low, middle - _COMPARED) : min(high, middle + _COMPARED)]:
-                if item.number.scale not in kinds or (
-                    kinds == ("plain",) and factor == 1 and item.ratio_only and claim.scale == "percent"
+                if (
+                    item.number.scale not in kinds
+                    or item.number.bounds(claim)
+                    or (kinds == ("plain",) and factor == 1 and item.ratio_only and claim.scale == "percent")
                 ):
                     continue
                 how = _match(claim, item.number.value * factor, item.number.unit * factor)
@@ -242,6 +244,7 @@ def _source_with(text: str, number: Number, sources: Sequence[Source]) -> str:
             for source in sources
             for given in _shown_numbers(source.shown)
             if (given.value, given.unit, given.scale) == (number.value, number.unit, number.scale)
+            and not given.bounds(number)
             and (not counts or _noun_after(source.shown, given) == behind)
         ),
         "",

@@ -177,7 +177,7 @@ def restore(shell: Shell, home: Home, thread: str) -> None:
     shell.thread_id = entry.thread_id
     last = last_turn(home, entry.thread_id)
     if last is None:
-        notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
+        notice(f"Conversation {entry.thread_id}: no question has been answered yet.")
         return
     shell.turns = last.number
     answered = last if last.answered else last_turn(home, entry.thread_id, answered=True)

@@ -223,7 +223,7 @@ def read_hocr(text: str) -> tuple[Page, float]:
         raise FileRefusedError("tesseract printed more than a page can hold")
     runs: list[TextRun] = []
     turned: list[float] = []  # the angle of each word's line
-    slopes: list[float] = []  # the same of long lines, within that angle
+    slopes: list[float] = []  # the same for long lines, within that angle
     try:
         root = ElementTree.fromstring(text)
         sheet = next(node for node in root.iter() if node.get("class") == "ocr_page")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -44,6 +45,7 @@ from ..state import (
 )
 
 _MOST_CHUNKS = 12
+_NEAREST = 40  # papers whose cards are read for a focused question, and only if nothing meets a need
 _NEAR = 3  # findings or papers that are named if nothing answers the question
 _CHUNKS_OF_A_NEED = 8
 _SECTION_NAMES: Final[Mapping[Category, str]] = {  # as a reader of papers calls them
@@ -95,6 +97,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         "queries": Overwrite([]),
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
         "draft": draft_record(Draft("")),
+        "tables": [],
         "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
     }
@@ -117,9 +120,10 @@ def to_needs_or_render(state: ResearchState) -> Literal["plan_needs", "render"]:
     return "render" if state["route"]["kind"] == "remark" else "plan_needs"
 
 
-def to_track(state: ResearchState) -> Literal["one_paper", "survey"]:
-    """Go to `one_paper` if the question is about a single paper, otherwise to `survey`."""
-    return state["route"]["track"]
+def to_track(state: ResearchState) -> Literal["one_paper", "survey", "tabulate"]:
+    """Go to `one_paper` for a single paper, to `tabulate` for the papers of a kind, otherwise to `survey`."""
+    route = state["route"]
+    return "tabulate" if route["track"] == "survey" and route["kind"] == "inventory" else route["track"]
 
 
 async def one_paper(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
@@ -132,7 +136,7 @@ async def one_paper(state: ResearchState, runtime: Runtime[Any], session: Sessio
 
 async def survey(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
     """Find passages for the needs, in papers proposed by summaries, passages and, for a broad question, their cards."""
-    screened = await _screen(state, runtime, session)
+    screened = await _screen(state, runtime, session) if _is_broad(state) else ScreenedPapers({})
     start = state["route"]["start"]
     candidates = {need: list(dict.fromkeys([*start, *papers])) for need, papers in screened.named.items()}
     windows = await _proposed(state, runtime, session, candidates)
@@ -146,19 +150,26 @@ async def survey(state: ResearchState, runtime: Runtime[Any], session: Session) 
     return {**update, "route": {**state["route"], "screened": record}}
 
 
-async def _screen(state: ResearchState, runtime: Runtime[Any], session: Session) -> ScreenedPapers:
-    """The papers that may bear on each need of a broad question, by their cards; none for any other question."""
+async def _screen(
+    state: ResearchState,
+    runtime: Runtime[Any],
+    session: Session,
+    nearest: int = sys.maxsize,
+    known: Collection[str] = (),
+) -> ScreenedPapers:
+    """The papers that may bear on each of the needs, by their cards; `nearest` limits how many cards are read."""
     screener = (await session.roles(runtime)).screener
-    most = session.settings.screened_papers
+    most = min(session.settings.screened_papers, nearest)
     scope = Scope(tuple(state["route"]["papers"])).narrowed(await asyncio.to_thread(limits_of, state, session.library))
-    if screener is None or not most or not _is_broad(state) or len(scope.papers) == 1:
+    if screener is None or not most or len(scope.papers) == 1:
         return ScreenedPapers({})
     purpose = await asyncio.to_thread(purpose_of, state)
-    screened = await screen_papers(session.library, screener, purpose, scope, most)
-    keys = {*screened.keys, *state["route"]["start"]}
-    runtime.stream_writer(
-        progress("shortlisted", f"{counted(len(keys), 'paper')} named by their cards", total=len(keys))
-    )
+    screened = await screen_papers(session.library, screener, purpose, scope, most, known)
+    if screened.cards:
+        keys = {*screened.keys, *state["route"]["start"]}
+        runtime.stream_writer(
+            progress("shortlisted", f"{counted(len(keys), 'paper')} named by their cards", total=len(keys))
+        )
     return screened
 
 
@@ -174,7 +185,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     purpose, limits = purpose_of(state), _limits(state, usual, session)
     windows = await asyncio.to_thread(windows_from, state["found"], session.library)
     within = await asyncio.to_thread(limits_of, state, session.library)
-    further = _further_search(state, session, windows, usual, within)
+    further = _further_search(state, runtime, session, windows, usual, within)
     searched = await read_in_waves(
         reader,
         purpose,
@@ -242,9 +253,17 @@ def _may_search_on(state: ResearchState, session: Session) -> bool:
 
 
 def _further_search(
-    state: ResearchState, session: Session, known: Sequence[Window], limits: EvidenceLimits, within: Scope
+    state: ResearchState,
+    runtime: Runtime[Any],
+    session: Session,
+    known: Sequence[Window],
+    limits: EvidenceLimits,
+    within: Scope,
 ) -> FurtherSearch | None:
-    """The search in other words for a focused question: the needs' own text, for the first also the question."""
+    """The search in other words for a focused question: the needs' own text, for the first also the question.
+
+    If nothing meets a need so far, the cards of the nearest papers that were not read are screened.
+    """
     if not _may_search_on(state, session) or _is_broad(state) or "reader" in session.extractive:
         return None
     purpose = purpose_of(state)
@@ -262,7 +281,15 @@ def _further_search(
         return await propose_windows(session.library, needs, within, proposed, limits.retrieval, known=chunk_ids(known))
 
     survey = state["route"]["track"] == "survey"
-    return FurtherSearch(needs, windows, session.settings.enough_findings if survey else 0)
+
+    async def by_cards(read: Collection[str]) -> Sequence[Window]:
+        screened = await _screen(state, runtime, session, _NEAREST, read) if survey else ScreenedPapers({})
+        if not screened.keys:
+            return ()
+        scope = replace(within, papers=screened.keys)
+        return await propose_windows(session.library, purpose.needs, scope, proposed, limits.retrieval)
+
+    return FurtherSearch(needs, windows, by_cards, session.settings.enough_findings if survey else 0)
 
 
 def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> EvidenceLimits:

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 from ...models.context_size import WHOLE
 from ...text.words import plain_wording
 from ..extractive.follow_ups import condense_question
-from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlanner, SectionBrief, Turn
+from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlan, NeedsPlanner, QuestionKind, SectionBrief, Turn
 from .prompt_format import (
     PLANNER_FIELD_TOKENS,
     estimate_tokens,
@@ -178,10 +178,19 @@ class PlannedNeed(StructuredAnswer):
         return [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
 
 
-class NeedsPlan(StructuredAnswer):
-    """The needs of a question or a section, most important first."""
+class SectionPlan(StructuredAnswer):
+    """The needs of a section, most important first."""
 
     needs: list[PlannedNeed] = Field(min_length=1, description="What has to be known.")
+
+
+_KINDS: Final[Mapping[str, QuestionKind]] = {"focused": "focused", "survey": "survey", "inventory": "inventory"}
+
+
+class QuestionPlan(SectionPlan):
+    """The needs of a question, and how widely the library is to be read for it; an unknown word is no kind."""
+
+    kind: str = Field("", description="The kind of question.", json_schema_extra={"enum": [*_KINDS]})
 
 
 @dataclass(frozen=True)
@@ -190,14 +199,14 @@ class ChatNeedsPlanner(ChatRole):
 
     fallback: NeedsPlanner
 
-    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> tuple[Need, ...]:
+    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> NeedsPlan:
         """Two to seven needs; the fallback's if the model gave no valid plan."""
         instructions = self.prompts["needs_system"].render(most=MOST_NEEDS)
         system, task = SystemMessage(instructions), self._task(brief, papers, instructions)
         titles = [line for line in papers if not _COUNTED.fullmatch(line)]  # without the library's size
         plan = await self.ask(
             [system, HumanMessage(task)],
-            NeedsPlan,
+            QuestionPlan if isinstance(brief, AnswerBrief) else SectionPlan,
             # The same question, typed differently or asked after unrelated papers were added, gets the cached plan, so
             # nothing is read again.
             cache_messages=[
@@ -205,9 +214,8 @@ class ChatNeedsPlanner(ChatRole):
                 HumanMessage(plain_wording(self._task(brief, titles, instructions))),
             ],
         )
-        planned = () if plan is None else number_needs(plan.needs)
-        if planned:
-            return planned
+        if plan is not None and (planned := number_needs(plan.needs)):
+            return NeedsPlan(planned, _KINDS.get(plan.kind.lower()) if isinstance(plan, QuestionPlan) else None)
         self.note("The planner gave no valid plan of needs in two attempts; rules were used instead.")
         return await self.fallback.needs(brief, papers)
 

@@ -165,10 +165,11 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
         return extract_answer(draft)
 
     def _length(self, brief: AnswerBrief) -> str:
-        """The length: of what the findings hold, unless the user asked for a number of words or a brief answer."""
+        """The length: as much as the findings hold, unless the user asked for a number of words or a brief answer."""
         if not brief.writable:
             return self.prompts["answer_nearest"].render()
-        form = [self.prompts["answer_inventory"].render()] if brief.inventory else []
+        named = "answer_table" if brief.tabled else "answer_inventory"
+        form = [self.prompts[named].render()] if brief.inventory else []
         if brief.words or brief.depth == "brief" or self.room.is_small:
             return "\n\n".join([*form, super()._length(brief)])
         if form:

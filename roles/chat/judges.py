@@ -44,8 +44,8 @@ CLAIMS_AT_ONCE: Final = 24
 _TOKENS_AT_ONCE: Final = 10_000
 _LEAST_PASSAGE_TOKENS: Final = 250
 _ALONE: Final = 3  # at most this many omitted claims are judged again one by one
-_ANSWER_TOKENS: Final = 150  # tokens of an answer, per verdict
-_SHARE_TOKENS: Final = 40  # and for each passage beyond the first
+_ANSWER_TOKENS: Final = 110  # tokens of an answer, per verdict, twice what most take
+_SHARE_TOKENS: Final = 25  # and for each passage beyond the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
 _TOO_LONG: Final = Verdict("unjudged", "its passages do not fit into the server's context")
 _WORDS_SHARE: Final = 0.75  # of a small context; the rest is for titles, sections and numbers
@@ -230,8 +230,8 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
     """Group the claims into calls of about equal length, keeping claims that share a source together."""
     if not asked:
         return
-    of_answer = _ANSWER_TOKENS + _SHARE_TOKENS * (max(len(item.ids) for item in asked) - 1)
-    most = max(1, min(CLAIMS_AT_ONCE, max_tokens // of_answer))
+    shares = sum(len(item.ids) - 1 for item in asked) / len(asked)
+    most = max(1, min(CLAIMS_AT_ONCE, int(max_tokens // (_ANSWER_TOKENS + _SHARE_TOKENS * shares))))
     most = -(-len(asked) // -(-len(asked) // most))
     first: dict[str, int] = {}
     for item in asked:

@@ -63,7 +63,7 @@ def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
     used = ["the field results"] * bool(experiment.results.strip()) + [counted(count, "metric")] * bool(count)
     used += [f"{shown} of {counted(lines, 'line')} of stdout"] * bool(shown) + [counted(found, "plot")] * bool(found)
     left = f"left out: stdout ({counted(lines, 'line')})" if lines and not shown else "none of its metrics is left out"
-    return [f"The results section uses {', '.join(used) or 'nothing'} of exp.json; {left}."]
+    return [f"The results section uses {', '.join(used) or 'nothing'} of your experiment; {left}."]
 
 
 def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
