@@ -12,14 +12,15 @@ import typer
 from ..api.messages import counted
 from ..api.run_options import ModelSettings, Shown, option
 from ..errors import DONE_WITH_REFUSALS, PAUSED, InputError
-from .options import HomeOption, JsonOption, home_session, takes_options
+from .options import JsonOption, home_session, takes_options
 from .output import notice, result, result_json
+from .searching import plain_sentence
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
     from ..api.checking import CheckResult
 
-FileArgument = Annotated[Path, typer.Argument(help="The text: .tex, .md, .docx, .typ or .pdf.", show_default=False)]
+FileArgument = Annotated[Path, typer.Argument(help="The text: .tex, .md, .docx, .typ or .pdf.")]
 WatchOption = Annotated[
     bool, typer.Option("--watch", help="Check again whenever the file changes; only changed sentences are judged.")
 ]
@@ -29,8 +30,6 @@ _POLL_INTERVAL: Final = 1.0  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """The arguments of `check_text`, as options of the command."""
-
     experiment: Annotated[Path | None, Shown("--exp")] = option(  # noqa: RUF009 - it makes a field
         "Your exp.json, whose numbers the text may state without a source."
     )
@@ -52,12 +51,10 @@ class CheckOptions:
 @takes_options(options=CheckOptions, settings=ModelSettings)
 def check(
     file: FileArgument,
-    watch: WatchOption = False,
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
     options: CheckOptions,
     settings: ModelSettings,
+    watch: WatchOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check your own text against the papers that it cites.
 
@@ -77,30 +74,22 @@ def check(
     from ..api.checking import check_text, needs_attention
 
     def check_once() -> CheckResult:
-        with home_session(home, **settings.changes()) as session:
+        with home_session(**settings.changes()) as session:
             return check_text(session, file, on_notice=notice, **vars(options))
 
     record = check_once()
     while watch:
         _show(record)
-        _wait_for_change(file)
+        notice(f"Watching {file}; Ctrl-C ends.")
+        seen = _stamp(file)
+        while _stamp(file) in (seen, 0):
+            time.sleep(_POLL_INTERVAL)
         record = check_once()
-    if as_json:
-        result_json(record)
-    else:
-        _show(record)
+    result_json(record) if as_json else _show(record)
     if not record["complete"]:
         raise typer.Exit(PAUSED)
     if needs_attention(record):
         raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-def _wait_for_change(file: Path) -> None:
-    """Return when the file has changed; Ctrl-C ends the check."""
-    notice(f"Watching {file}; Ctrl-C ends.")
-    seen = _stamp(file)
-    while _stamp(file) in (seen, 0):
-        time.sleep(_POLL_INTERVAL)
 
 
 def _stamp(file: Path) -> int:
@@ -116,6 +105,9 @@ def _show(record: CheckResult) -> None:
 
     for sentence in record["sentences"]:
         lines = problem_lines(sentence)
+        if not record["model"]:
+            nearest = [source["passages"][0] for source in sentence["sources"] if source["passages"]]
+            lines += [f'Nearest in {item["key"]}: "{plain_sentence(item["quote"])}"' for item in nearest]
         if lines:
             result(f"{shown_place(sentence['place'])}: {one_line(sentence['claim'])}")
             for line in lines:

@@ -192,7 +192,6 @@ async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
 
 
 def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
-    """Create the MCP server on an open library, for any transport."""
     # The package would otherwise print the log messages of all modules in its own format.
     logging.basicConfig(format="%(message)s")
     tools = LibraryTools(session, runs)
