@@ -70,11 +70,11 @@ async def amake_table(
 
     Args:
         session: an open library.
-        question: what the rows are ("trials of aspirin for migraine") or a question over papers.
-        columns: what to know of each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model proposes
-            them if omitted.
+        question: what the rows are ("trials of aspirin for migraine") or a question about papers.
+        columns: what to extract from each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model
+            proposes them if omitted.
         papers: keys of the papers in scope, all if omitted.
-        experiment: the `exp.json` of the user's own study, which gets a row ("this study") after those of papers.
+        experiment: the `exp.json` of the user's own study, which gets a row ("this study") after the papers'.
         on_progress: called with one line about each step.
 
     Raises `InputError`, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
@@ -104,10 +104,10 @@ async def complete_table(
     claims: Callable[[Sequence[TableColumn]], Sequence[str]] = lambda _: (),
     own: Window | None = None,
 ) -> dict[str, Any]:
-    """Make or complete a table; returns its JSON. `describe` gives its columns, from the stored table if there is one.
+    """Make or complete a table; returns its JSON. `describe` gives its columns, given the stored table if any.
 
-    `claims` gives the claims that papers are screened for, from the columns; the judge then reads the cells. `own` is
-    the user's study.
+    `claims` maps the columns to the claims that papers are screened for; if there are any, the judge reads the cells.
+    `own` is the user's study.
     """
     require_writable(session)
     scope = await asyncio.to_thread(Scope.within, session.library, table.plan["papers"])
@@ -133,7 +133,7 @@ async def complete_table(
                 table_id,
                 asked,
                 described,
-                roles.answering.reader,
+                roles.answer_reader,
                 roles.stances if needs else roles.cells,
                 roles.screener,
                 session.settings.screened_papers,
@@ -182,7 +182,7 @@ async def asave_table(
 
 @requires_open
 async def arender_table(session: Session, table_id: str, target: TableFormat) -> tuple[str, bytes]:
-    """Return a stored table as a file in a format, after its name; raises as `asave_table` does."""
+    """Return the file name and the content of a stored table in a format; raises as `asave_table` does."""
     table = await aload_table(session, table_id)
     return f"{slug(table['question'])}.{target}", await in_thread(render_table, table, target)
 
@@ -212,9 +212,9 @@ def _register(session: Session) -> EvidenceTableRegister:
 async def aedit_cell(
     session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int | None = None
 ) -> dict[str, Any]:
-    """Replace the value of a cell by a person's own; returns the cell.
+    """Replace the value of a cell with a person's own; returns the cell.
 
-    `revision` is the one shown: with it, raises `CellChangedError` if somebody else changed the cell since. Raises
+    If given the `revision` that was shown, raises `CellChangedError` if the cell has changed since. Raises
     `InputError` for a cell that the table does not have.
     """
     require_writable(session)
@@ -223,7 +223,7 @@ async def aedit_cell(
         register = _register(session)
         table = register.get(table_id)
         paper = register.papers(table.table_id).get(key)
-        studies = Decision.from_dict(paper.decision).studies if paper else ()
+        studies = Decision(**paper.decision).studies if paper else ()
         if study not in studies or column not in [item["name"] for item in table.plan["columns"]]:
             raise InputError(f"{table.table_id} has no cell for {key!r}, {study!r}, {column!r}.")
         kept = {(item.key, item.study, item.column_name): item for item in register.cells(table.table_id)}

@@ -28,7 +28,6 @@ _PARTICLE = (
     r"|Van|Von|De|Der|Den|Di|Da|Du|La|Le|El|Al)"
 )
 
-
 # Words that begin a sentence or phrase before a name but are never names themselves.
 _LEADING = frozenset(
     (
@@ -81,7 +80,7 @@ class NamedSource:
         names = paper.family_names or tuple(family_name(author) for author in paper.authors)
         return cls(tuple(_comparable(name) for name in names), paper.year, words)
 
-    def tells_of(self, authors: Sequence[str], year: str) -> bool:
+    def reports_on(self, authors: Sequence[str], year: str) -> bool:
         """Whether the source's own words name these authors, and the year if one is given."""
         said = set(re.findall(r"[\w'\u2019-]+", self.words)) if authors else set()
         return bool(authors) and all(said.issuperset(re.findall(r"[\w'\u2019-]+", name)) for name in (*authors, year))
@@ -154,7 +153,7 @@ def name_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return enclosed, narrative
 
 
-def year_of(match: re.Match[str]) -> str:
+def matched_year(match: re.Match[str]) -> str:
     """The year of a match, empty if it has none."""
     return next((value for name, value in match.groupdict().items() if name.startswith("year") and value), "")
 
@@ -334,9 +333,9 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
             continue
         sources = names_at(view.starts[match.start()]) if names_at else ()
         lists = list(_author_lists(split_authors(match["authors"]), seen, match.start()))
-        year = year_of(match)
+        year = matched_year(match)
         if any(
-            source.is_named(authors, bool(others), year) or source.tells_of(authors, year)
+            source.is_named(authors, bool(others), year) or source.reports_on(authors, year)
             for source in sources
             for authors in lists
         ):
@@ -379,7 +378,7 @@ def find_author_years(words: str) -> Iterator[tuple[str, bool, str, str]]:
     bracketed = words[:1] in ("(", "[")
     pattern, words = (enclosed, words[1:-1]) if bracketed else (narrative, words)
     for match in pattern.finditer(words):
-        others, year = match["others"] or "", year_of(match)
+        others, year = match["others"] or "", matched_year(match)
         if not year[:4].isdigit() or only_dates(match["authors"], others):
             continue
         end = match.end()

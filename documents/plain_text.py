@@ -163,7 +163,6 @@ def _link_words(match: re.Match[str]) -> str:
 
 
 def _reduce_reference(match: re.Match[str]) -> str:
-    """Reduce a labelled cross-reference to its noun."""
     word = (match.group("word") or _CROSS_WORD[match.group("kind")]).rstrip()
     return f"{word} " if match.string[match.end() : match.end() + 1].isalnum() else word
 

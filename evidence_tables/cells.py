@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ..citations.checks.number_parsing import Number, given_numbers
 from ..documents import Chunk
+from ..documents.blocks import is_table_rule
 from ..documents.evidence import EvidenceSpan
 from ..roles.cell_protocols import CellReading, TableColumn
 
@@ -33,7 +34,6 @@ _MOST_CHARACTERS: Final = 200  # of a formula
 _FACTORS: Final = frozenset(map(Decimal, (1, 2, 100)))  # numbers that a formula may use though no paper prints them
 _WRITTEN_AS: Final = str.maketrans("×−÷·", "*-/.")
 _LINE: Final = re.compile(r"[^\n]+")
-_RULE_ROW: Final = re.compile(r"[ \t|:]*+-[ \t|:-]*+")
 _OPERATORS: Final[dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -67,7 +67,7 @@ class TableCell:
         return " ... ".join(" ".join(span.quote.split()) for span in self.spans)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON of a table, which `from_dict` reads again."""
+        """The plain form of the JSON of a table."""
         spans = [asdict(span) for span in self.spans]
         nowhere = {"page": None, "chunk_id": "", "start": None, "end": None}
         return {
@@ -77,16 +77,6 @@ class TableCell:
             "alternatives": [cell.as_dict() for cell in self.alternatives],
             "searched": list(self.searched),
         }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> TableCell:
-        """The cell of a stored record."""
-        return cls(
-            **{name: record[name] for name in _PLAIN},
-            spans=tuple(EvidenceSpan(**span) for span in record["spans"]),
-            alternatives=tuple(cls.from_dict(item) for item in record["alternatives"]),
-            searched=tuple(record["searched"]),
-        )
 
 
 def cell_text(cell: Mapping[str, Any]) -> str:
@@ -138,7 +128,7 @@ def _accept(reading: CellReading, column: TableColumn) -> TableCell | None:
 def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chunk, int, int]]:
     """Of a table, its caption and header, and the row that holds the numbers of the value; anything else is whole."""
     lines = list(_LINE.finditer(chunk.text, start, end))
-    rule = next((place for place, line in enumerate(lines) if place and _RULE_ROW.fullmatch(line[0])), None)
+    rule = next((place for place, line in enumerate(lines) if place and is_table_rule(line[0])), None)
     wanted = {number.value for number in outermost(given_numbers(value))}
     if rule is None or not wanted:
         return [(chunk, start, end)]

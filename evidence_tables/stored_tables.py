@@ -84,7 +84,7 @@ def load_table(library: Library, register: EvidenceTableRegister, table_id: str)
         if key not in known:
             removed.append(key)
             continue
-        decision, paper = Decision.from_dict(stored.decision), known[key]
+        decision, paper = Decision(**stored.decision), known[key]
         counts[decision.status] += key != OWN_STUDY and decision.status != "named"
         named = {"key": key, "title": inert(paper.title), "year": paper.year}
         if decision.status == "near":

@@ -15,7 +15,7 @@ from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
 from ..settings.config import Depth
 from ..stores.library import Library
-from ..text.statement_words import measured
+from ..text.statement_words import count_measures
 from ..tools.found_evidence import MEASURED_WEIGHT, STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
@@ -145,7 +145,7 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
 
     def worth(record: Mapping[str, Any]) -> float:
         """The reader's score, plus a little for an effect, a group size and a test."""
-        return float(record["llm_score"]) + MEASURED_WEIGHT * measured(record["summary"])
+        return float(record["llm_score"]) + MEASURED_WEIGHT * count_measures(record["summary"])
 
     shown = {*recalled, *cast(SectionState, state).get("offered", ())}
     shown.update(name for query in own_queries(state) if query["origin"] == "table" for name in query["evidence_ids"])

@@ -100,7 +100,6 @@ def match_paper(paper: Paper, works: Iterable[Work]) -> Match:
 
 
 def compare(paper: Paper, work: Work) -> WorkCandidate:
-    """The similarity of a paper and a work."""
     against: list[str] = []
     title = title_similarity(paper.title, work.title)
     if title < 1 and title < SURE:

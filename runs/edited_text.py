@@ -97,7 +97,10 @@ class EditableSection:
         covered = inside and self.rendered.sentences[place].covered
         known = original if sure or covered else MARKER.sub("", self.record["with_markers"])
         citable = CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
-        marked, typed = citable.marked(words, known, covered=covered), citable.types_citation(words, original, shown)
+        marked, typed = (
+            citable.with_markers(words, known, covered=covered),
+            citable.adds_citation(words, original, shown),
+        )
         return marked, [item.text for item in sentences(marked)] if typed else []
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:

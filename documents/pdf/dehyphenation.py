@@ -21,7 +21,7 @@ _WHOLE = frozenset({"owing", "lament", "laments"})  # valid words next to "flowi
 _FL = re.compile(r"(?:[ouy]|a[gmst]|e[cx](?!i?ent)|ict|i[gp])")
 _TIGHT = ("-", "\u2010", "/")
 _LONGEST_WORD = 80
-_PART = 3  # minimum letters of a part that is a word of its own
+_PART = 3  # minimum letters of a part that counts as a word
 
 
 def plain(text: str) -> str:

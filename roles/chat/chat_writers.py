@@ -63,9 +63,7 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
     def _kept(self, text: str) -> str:
         return self._clean(Draft(prose_of(text))).text
 
-    async def repair(
-        self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
-    ) -> Draft:
+    async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
         """Rewrite the draft; returns it unchanged, with a note, if two attempts gave no text."""
         text = shorten(draft.text, self.room.left(WHOLE, share=_DRAFT_SHARE))
         lines = first_lines(problems, self.room.left(WHOLE, share=_PROBLEMS_SHARE))

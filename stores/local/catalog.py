@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
-from ...documents.figures import PaperFigure, carry_descriptions, figure_records, image_hash, is_image_hash
+from ...documents.figures import PaperFigure, carry_descriptions, image_hash, is_image_hash
 from ...documents.safe_files import replace_file
 from ...errors import InputError, OtherFormatError
 from ...models.embeddings.protocol import Vector, normalise
@@ -80,7 +80,7 @@ class CatalogFigures(Figures):
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
         with self._transaction() as db:
             for stored in _read_figures(db, key):
-                written = dump_json(figure_records(carry_descriptions(stored, figures)))
+                written = dump_json([asdict(figure) for figure in carry_descriptions(stored, figures)])
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
     def image(self, name: str) -> bytes | None:
@@ -168,7 +168,7 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
     if record.note is not None:
         db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
     if record.figures_version:
-        values = (key, record.figures_version, dump_json(figure_records(change.figures)))
+        values = (key, record.figures_version, dump_json([asdict(figure) for figure in change.figures]))
         db.execute(FIGURES.insert(), values)
     db.execute(_INSERT_PAPER, (*paper_row(change, record), "ready"))
     db.executemany(SECTIONS.insert(), section_rows(change))

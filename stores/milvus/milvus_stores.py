@@ -81,7 +81,7 @@ class MilvusStores(LibraryStores):
         found = [(True, "Milvus", f"{about}, at {self._connection.url}")]
         wrong += self._check_drift()
         if papers := sorted(differing | unnumbered):
-            wrong.append(f"rows are missing, or of another text, for: {some(papers)}; run 'doctor --repair'")
+            wrong.append(f"rows are missing or belong to another text, for: {some(papers)}; run 'doctor --repair'")
         if strange:
             wrong.append(f"rows of {counted(len(strange), 'change')} without a paper; run 'doctor --repair'")
         found += [(False, "Milvus", message) for message in wrong]
@@ -96,7 +96,9 @@ class MilvusStores(LibraryStores):
         weighed, now = self.catalog.means(sums)[TEXT], sums[TEXT].mean
         if max(weighed / now, now / weighed) < _DRIFT:
             return []
-        return [f"words are weighed for texts of {weighed:.0f} terms, but they have {now:.0f}; run 'doctor --repair'"]
+        return [
+            f"word weights assume texts of {weighed:.0f} terms, but texts now have {now:.0f}; run 'doctor --repair'"
+        ]
 
     def restore(self) -> list[str]:
         rows = self._rows()

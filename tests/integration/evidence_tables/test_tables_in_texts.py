@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def keep_table(session: Session) -> EvidenceSpan:
     columns = [TableColumn("finding", "what was found"), TableColumn("n")]
     register = backend_of(session.home).evidence_tables()
     register.save("table-abc", TITLE, {"columns": [column.as_dict() for column in columns], "papers": []})
-    paper = StoredPaper(KEY, paper_version(session.library.paper(KEY)), Decision("included", "it does").as_dict())
+    paper = StoredPaper(KEY, paper_version(session.library.paper(KEY)), asdict(Decision("included", "it does")))
     cells = {"finding": TableCell("averaging | helps", status="reported", spans=(span,)), "n": TableCell()}
     register.save_row(
         "table-abc", paper, [StoredCell(KEY, "", name, "", cell.as_dict()) for name, cell in cells.items()]
