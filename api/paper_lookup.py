@@ -26,7 +26,7 @@ from ..metadata.adding import (
     read_bibs,
 )
 from ..metadata.citation_keys import KeyPattern
-from ..metadata.enriching import enrich as enrich_all
+from ..metadata.enriching import enrich_paper
 from ..metadata.services import Services, open_services, service_hosts
 from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of
@@ -49,7 +49,6 @@ async def aenrich(
     """Look papers up at metadata services; returns the JSON of `papers enrich --json`.
 
     Args:
-        session: an open library.
         papers: their keys; all papers if omitted.
         offline: send nothing, use only cached answers of any age.
         refresh: ignore cached answers.
@@ -66,8 +65,8 @@ async def aenrich(
     async with open_services(session.settings, session.metadata, offline=offline, refresh=refresh) as services:
         if not offline:
             on_open(service_hosts(session.settings), len(chosen))
-        async for found in enrich_all(services, chosen):
-            records.append(found)
+        for paper in chosen:
+            records.append(await enrich_paper(services, paper))
             on_paper(records[-1])
     return {"papers": records, "requests": services.traffic["requests"], "cached": services.traffic["cached"]}
 
@@ -84,7 +83,6 @@ async def aadd(
     """Add papers by DOI or arXiv id; returns the JSON of `add --json`.
 
     Args:
-        session: an open library.
         identifiers: DOIs or arXiv ids, bare or as links.
         download: fetch the free PDF if a service names one; otherwise index the abstract.
         anyway: add a paper even if its title and authors are in the library already.

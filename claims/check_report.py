@@ -58,6 +58,15 @@ SEVERITIES: Final[Mapping[ClaimLabel, FaultSeverity]] = {
     "unread": "note",
     "not_in_library": "note",
 }
+# What the totals call sentences with these faults, beside the labels of their claims.
+_TOTALS: Final[Mapping[str, frozenset[str]]] = {
+    "with a wrong or doubtful detail": frozenset(
+        "number-differs number-not-found unit-differs polarity-differs name-differs year-differs quote-differs".split()
+    ),
+    "with a faulty citation": frozenset("key-without-entry empty-citation ambiguous-citation wrong-key".split()),
+    "copied without a citation": frozenset({"copied-uncited"}),
+    "pointing to nothing": frozenset({"pointer-to-nothing"}),
+}
 _ORDER: Final[tuple[FaultSeverity, ...]] = ("error", "warning", "note")
 _QUOTED: Final = 240  # characters
 
@@ -163,6 +172,10 @@ def _figures(result: CheckResult) -> Iterator[tuple[str, int]]:
     needing = result["counts"]["kinds"].get("needs", 0)
     if needing:
         yield "without a citation that they need", needing
+    faults = [{found["rule"] for found in sentence["faults"]} for sentence in result["sentences"]]
+    for name, rules in _TOTALS.items():
+        if number := sum(bool(rules & found) for found in faults):
+            yield name, number
 
 
 def summary_lines(result: CheckResult) -> Sequence[str]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from ..citations.checks.number_parsing import Number, claimed_numbers, given_numbers
 from ..citations.checks.number_tracing import trace_numbers
-from ..citations.citation_patterns import NamedSource, name_patterns, only_dates, split_authors, year_of
+from ..citations.citation_patterns import NamedSource, matched_year, name_patterns, only_dates, split_authors
 from ..citations.markers import MARKER
 from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
 from ..documents import Category, Chunk, Paper
@@ -56,7 +56,7 @@ _LONGEST_SENTENCE: Final = 2_000  # characters in which names are looked for
 
 
 def whole_source(paper: Paper, text: str, identifier: str) -> Source:
-    """A paper as one source, in which details are looked for."""
+    """A whole paper as one source, to look for details in."""
     chunk = Chunk(f"{paper.key}:00000", paper.key, 0, text, "", "", Category.OTHER, 1, None, 0, len(text), 0)
     return ClaimPassage(chunk, paper, 0.0).source(identifier)
 
@@ -73,85 +73,106 @@ def number_faults(
     experiment: Experiment | None,
     said: NearSentence | None = None,
 ) -> list[FaultRecord]:
-    """Numbers and units of a sentence that its sources do not have; `marked` has their markers.
+    """Numbers and units of a sentence (`marked`: with markers) that are not in its sources.
 
     `near` are the passages nearest to the sentence, `whole` the papers, in which a number counts only with its noun.
-    Where one sentence of them is about the same (`said`), only that and its neighbours count.
+    If one of their sentences says nearly the same (`said`), only it and its neighbours count. A small count in words is
+    found wherever a source has its value.
     """
     sources = [*near, *whole]
     if not sources and experiment is None:
         return []
     said = said if said is not None and said.share >= SAME_MATTER else None
-    traces = trace_numbers(marked, near or whole, experiment or Experiment())
+    traces = {trace.start: trace for trace in trace_numbers(marked, near or whole, experiment or Experiment())}
     texts = tuple(source.text for source in sources)
     nearest = tuple(source.text for source in near)
-    numbers = {number.start: number for number in claimed_numbers(marked)}
     found: list[FaultRecord] = []
-    for trace in traces:
-        words, number = marked[trace.start : trace.end], numbers.get(trace.start)
-        if number is None or (trace.origin is not None and trace.origin.path):
+    for number in claimed_numbers(marked, small_counts=True):
+        trace, words = traces.get(number.start), marked[number.start : number.end]
+        if trace is not None and trace.origin is not None and trace.origin.path:
             continue
         swapped = said and _other_unit(marked, number, (said.text,), (said.text,))
         swapped = swapped or _other_unit(marked, number, nearest, texts)
-        bound = _other_bound(marked, number, texts)
+        bound = _other_bound(number, texts)
         other = None if said is None else _other_number(marked, number, said)
+        same_things = "" if other is not None else _other_count(marked, number, texts, said)
         if swapped:
             bare = words.rstrip("%\\ ")
             message = f"{bare}{swapped[0]}: the source has this value as {bare}{swapped[1]}."
             found.append(fault("unit-differs", message))
-        elif bound:
-            found.append(fault("number-differs", f"{words}: the source has {bound}."))
+        elif bound or same_things:
+            found.append(fault("number-differs", f"{words}: the source has {bound or same_things}."))
         elif said and other is not None and not _stands_alike(marked, number, texts):
             quoted = f'"{shorten(said.text, SHOWN_WORDS)}"'
             has = f"the source has {other} ({quoted})" if other else f"the source says {quoted}"
             found.append(fault("number-differs", f"{_with_unit(marked, number)}: {has}."))
-        elif trace.origin is None and not _stands_with_noun(marked, number, texts):
+        elif (
+            trace.origin is None and not _stands_with_noun(marked, number, texts)
+            if trace is not None
+            else experiment is None and not any(number.value == given.value for text in texts for given in _given(text))
+        ):
             where = "in the cited paper" if sources else "in the experiment"
             also = " nor in the experiment" if sources and experiment is not None else ""
             found.append(fault("number-not-found", f"{_with_unit(marked, number)} was not found {where}{also}."))
     return found
 
 
-def _other_bound(text: str, number: Number, sources: Sequence[str]) -> str:
-    """How the sources bound a value ("<0.001") that a text states, or bounds, otherwise ("= 0.001"); else empty."""
-    sign = _sign_before(text, number)
-    other = ""
-    for source in sources if sign else ():
+def _other_bound(number: Number, sources: Sequence[str]) -> str:
+    """How the sources bound a value ("<0.001") that the text states or bounds differently ("= 0.001"); else empty."""
+    same = [
+        (given, f"{given.sign}{source[given.start : given.end]}")
+        for source in (sources if number.sign else ())
+        for given in _given(source)
+        if given.value == number.value and given.scale == number.scale
+    ]
+    return same[0][1] if same and all(given.bounds(number) for given, _ in same) else ""
+
+
+def _other_count(text: str, number: Number, sources: Sequence[str], said: NearSentence | None) -> str:
+    """The number of the same things in a source ("33 cancer types") if no source has this number; else empty."""
+    things = _things(text, number)
+    if not things or number.hedge or number.scale != "plain" or number.unit < 1:
+        return ""
+    noun, others = _noun(text, number), dict[str, None]()
+    for source in (*sources, said.around if said else ""):
         for given in _given(source):
-            if given.value == number.value and given.scale == number.scale:
-                there = _sign_before(source, given)
-                if there not in ("<", ">") or there == sign:
-                    return ""
-                other = other or f"{there}{source[given.start : given.end]}"
-    return other
+            if given.value == number.value and (noun == _noun(source, given) or (said and source == said.around)):
+                return ""
+            near = number.value / 2 <= given.value <= number.value * 2
+            if near and (found := _things(source, given)) and list(map(stem, found)) == list(map(stem, things)):
+                others[f"{source[given.start : given.end]} {' '.join(found)}"] = None
+    return next(iter(others), "")
 
 
-def _sign_before(text: str, number: Number) -> str:
-    found = _SIGN.search(text, max(0, number.start - 6), number.start)
-    return _SIGNS.get(found[1], found[1]) if found else ""
+_THINGS: Final = re.compile(r"[\s\u00a0-]{1,2}([^\W\d_]{3,30})[\s/-]([^\W\d_]{3,30})")
 
 
-_SIGN: Final = re.compile(r"([=<>\u2264\u2265\u2a7d\u2a7e])[ \u00a0\u2009\u202f$]{0,3}$")
-_SIGNS: Final = {"\u2264": "<", "\u2265": ">", "\u2a7d": "<", "\u2a7e": ">"}
+def _things(text: str, number: Number) -> tuple[str, str] | None:
+    """The two words after a number, if they name what it counts."""
+    found = _THINGS.match(text, number.end)
+    if found is None or _unit(found[1]) or any(is_stop(word) for word in split_words(f"{found[1]} {found[2]}")):
+        return None
+    return found[1].casefold(), found[2].casefold()
 
 
 def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
-    """What the sentence that says the same has in place of a number; None if it has this one, or none instead.
+    """The number that the sentence saying the same has instead of this one; None if it has this one, or no other.
 
-    Empty if nothing shows which of its numbers that is: of the same unit and near the same words.
+    Empty if it is unclear which of its numbers that is: none has the same unit and shares words around it.
     """
     near = said.text if said.share >= SAME_WORDS else said.around
     if any(_same_value(number, given) for given in _given(near)):
         return None
-    claimed = claimed_numbers(text)
+    claimed = claimed_numbers(text, small_counts=True)
     others = [
         given
         for given in claimed_numbers(said.text)
-        if given.worded == number.worded and not any(_same_value(other, given) for other in claimed)
+        if not any(_same_value(other, given) for other in claimed)
+        if given.worded == number.worded or {given.unit, number.unit} == {1}
     ]
     noun = _noun(text, number)
     alike = [given for given in others if noun == _noun(said.text, given)] or (
-        others if said.share >= SAME_WORDS else []
+        others if said.share >= SAME_WORDS and not (number.worded and number.value <= _SMALL_COUNT) else []
     )
     if not alike:
         return None
@@ -165,11 +186,12 @@ def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
     return _with_unit(said.text, best) if shared else ""
 
 
+_SMALL_COUNT: Final = 12
 _AROUND: Final = 50  # characters on either side of a number
 
 
 def _words_around(text: str, number: Number) -> frozenset[str]:
-    """The nearest words that carry matter: up to three before a number and two after it."""
+    """The nearest content words: up to three before a number and two after it."""
     sides = (text[max(0, number.start - _AROUND) : number.start], text[number.end : number.end + _AROUND])
     before, after = ([word.form for word in split_words(side) if not is_stop(word)] for side in sides)
     return frozenset((*before[-3:], *after[:2]))
@@ -195,7 +217,7 @@ def _with_unit(text: str, number: Number) -> str:
 
 
 def _unit(written: str) -> tuple[int, str] | None:
-    """The dimension and the unit that is written; None if it is no unit."""
+    """The dimension and the unit of a written unit; None if it is not a unit."""
     plain = written.replace("\u03bc", "\u00b5").replace("\\", "")
     return _UNITS.get(plain) or (_UNITS.get(plain[:-1]) if plain.endswith("s") and len(plain) > 3 else None)
 
@@ -210,7 +232,7 @@ def _unit_after(text: str, number: Number) -> tuple[tuple[int, str] | None, str]
 
 
 def _other_unit(text: str, number: Number, near: Sequence[str], sources: Sequence[str]) -> tuple[str, str] | None:
-    """The unit as written here and in a near passage, if the sources have the value with other units only."""
+    """The unit as written here and in a near passage, if the sources have the value only with other units."""
     unit, written = _unit_after(text, number)
     if unit is None:
         return None
@@ -244,7 +266,7 @@ def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool
 
 
 def _stands_alike(text: str, number: Number, sources: Sequence[str]) -> bool:
-    """Whether a source has the number before the same noun and beside another of its words."""
+    """Whether a source has the number before the same noun, and shares another word around it."""
     noun, words = _noun(text, number), _words_around(text, number)
     return any(
         _same_value(number, given)
@@ -278,7 +300,7 @@ def _given(text: str) -> tuple[Number, ...]:
 def name_faults(
     sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
 ) -> Iterator[FaultRecord]:
-    """Authors and years that a sentence names beside a citation, which are not those of the cited work.
+    """Authors and years named next to a citation that are not those of the cited work.
 
     `text` is the prose of the whole text, `known` are all entries of its list.
     """
@@ -297,13 +319,13 @@ def name_faults(
             0 <= mark.start - end <= _BESIDE for mark in sentence.marks
         ):
             continue
-        if any(source.is_named(authors, True, year_of(match)) for source in sources if source.family_names):
+        if any(source.is_named(authors, True, matched_year(match)) for source in sources if source.family_names):
             continue
         if all(not source.family_names for source in sources):
             continue
         hint = " Another entry of the list has this name." if any(o.is_named(authors, True, "") for o in others) else ""
         names = _SPACES.sub(" ", match[0])
-        yield fault("name-differs", f"{names} is named, but the citation beside it is of other authors.{hint}")
+        yield fault("name-differs", f"{names} is named, but the citation next to it names other authors.{hint}")
 
 
 _BESIDE: Final = 3  # characters
@@ -316,5 +338,5 @@ def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
     for start, end in quoted_spans(plain):
         words = plain[start:end]
         if is_quotation(words) and whole and not any(is_verbatim(words, source.text) for source in whole):
-            found.append(fault("quote-differs", f"{shorten(words)} does not stand in the cited paper word for word."))
+            found.append(fault("quote-differs", f"{shorten(words)} is not in the cited paper word for word."))
     return found

@@ -365,8 +365,8 @@ class _Scan:
             place = behind
             if not name.lower().rstrip("*").endswith("cites"):
                 break
-        if keys:
-            written = "; ".join(f"@{{{key}}}" for key in keys)
+        if keys or place > stop:
+            written = "; ".join(f"@{{{key}}}" for key in keys or [""])
             narrative = _NARRATIVE.fullmatch(name) and len(keys) == 1
             self._add(f"@{{{keys[0]}}}" if narrative else f"[{written}]", start, place)
         return place

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Literal
 
@@ -32,6 +32,11 @@ _HELD: Final = re.compile("\ue010(\\d+)\ue011")
 _BROKEN: Final = re.compile(r"[(\[]([^()\[\]\n?]{0,300}\?[^()\[\]\n]{0,300})[)\]]")
 _BROKEN_KEY: Final = re.compile(
     r"@?(?=[\w:./+-]{0,60}[\d_:])(?=[\d:./+-]{0,60}+[^\W\d])[\w:./+-]{2,60}\??|@[\w:./+-]{2,60}|\?{1,2}"
+)
+# A citation without a key, or with one key too few: `[@]`, `[@smith2020; @]`, `\\cite{}`.
+_EMPTY: Final = re.compile(
+    r"(?<!`)\[(?:[^\[\]\n]{0,300};)?\s{0,3}-?@(?:\{\s{0,9}\})?\s{0,3}(?:;[^\[\]\n]{0,300})?\]"
+    r"|\\[A-Za-z]{0,20}cite[A-Za-z]{0,20}\*?(?:\[[^\[\]\n]{0,200}\]){0,2}\{[\s,]{0,20}\}"
 )
 LIST_HEADING: Final = re.compile(
     r"(?:\d{1,2}\.?\s)?\W*(?:references(?:\s(?:cited|list))?|reference\slist|bibliography|literature(?:\scited)?|works\scited"
@@ -283,13 +288,19 @@ def _with_quotes(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[
 
 
 def _with_broken(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
-    """The citations with those that a program printed as broken: "(smith2020?)", "[?]"; "?" names no work."""
+    """The citations with those that a program printed as broken ("(smith2020?)", "[?]"), and those that name no work.
+
+    "?" is the key of a broken one; a place without a key is a work without any name.
+    """
     found = {mark.start: mark for mark in marks}
     for match in _BROKEN.finditer(text):
         keys = [part.strip(" *") for part in re.split("[;,]", match[1])]
         if all(map(_BROKEN_KEY.fullmatch, keys)):
             works = tuple(CitedWork(key.strip("@?") or "?") for key in keys)
             found[match.start()] = CitationMark("key", *match.span(), works)
+    for match in _EMPTY.finditer(text):
+        mark = found.get(match.start()) or CitationMark("key", *match.span(), ())
+        found[match.start()] = replace(mark, works=(*mark.works, CitedWork()))
     return [found[start] for start in sorted(found)]
 
 

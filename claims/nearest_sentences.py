@@ -20,9 +20,9 @@ from ..documents.passages import readable_units
 from ..text.words import is_stop, shorten, split_words, stem
 from .claim_records import FaultRecord, fault
 
-_FEWEST: Final = 3  # words of a claim with which sentences are compared
+_FEWEST: Final = 3  # minimum words of a claim that is compared with sentences
 _LONGEST: Final = 2_000  # characters
-# Shares of a claim's words from which a sentence is about the same, and from which it says nearly the same.
+# Minimum shares of a claim's words for a sentence to be about the same thing, and to say nearly the same thing.
 SAME_MATTER: Final = 0.6
 SAME_WORDS: Final = 0.8
 _SAME_BACK: Final = 0.55  # of the sentence's words, that the claim has
@@ -48,17 +48,19 @@ _OPPOSITES: Final = frozenset(
         ",more less,more fewer,better worse,improve worsen,improved worsened,improved impaired,improves impairs"
         ",larger smaller,faster slower,longer shorter,stronger weaker,greater smaller,greater lower,positive negative"
         ",positively negatively,upregulated downregulated,above below,gain loss,gained lost,rose fell,early late"
+        ",raise lower,raised lowered,raises lowers"
         ",outperform underperform,present absent,inhibits activates,inhibit activate,inhibited activated"
     ).split(",")
 )
 _YEAR: Final = re.compile(r"(?:1[5-9]|20)\d\d")
+_BEHIND: Final = 3  # words that both have behind a replaced one, by which it is the same place
 
 
 @dataclass(frozen=True, slots=True)
 class NearSentence:
-    """The sentence at `start:end` of a passage with most of a claim's words, and it with its neighbours (`around`).
+    """The sentence at `start:end` of a passage with most of a claim's words, alone and with its neighbours (`around`).
 
-    `share` (0-1) is that of the claim's words which it has, `back` that of its words which the claim has.
+    `share` (0-1) is the share of the claim's words that it has, `back` the share of its words that the claim has.
     """
 
     chunk: Chunk
@@ -78,12 +80,12 @@ class NearSentence:
 
 @lru_cache(maxsize=8192)
 def content_words(text: str) -> frozenset[str]:
-    """The words of a text that carry its matter, in their basic forms."""
+    """The words of a text that carry its content, in their basic forms."""
     return frozenset(word.form for word in split_words(text[:_LONGEST]) if not is_stop(word))
 
 
 class SentenceIndex:
-    """The sentences of some passages by their words; a claim is compared in the time of its words' occurrences."""
+    """The sentences of some passages by their words; a comparison visits only the occurrences of a claim's words."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self._sentences = [
@@ -114,14 +116,18 @@ class SentenceIndex:
         return NearSentence(chunk, unit.start, unit.end, unit.text, around, count / len(wanted), count / words, words)
 
 
-def wording_faults(claim: str, near: NearSentence, key: str) -> Iterator[FaultRecord]:
-    """How a claim differs from a sentence of nearly the same words in a paper, apart from its numbers."""
-    if near.share < SAME_WORDS:
+def wording_faults(claim: str, near: NearSentence, key: str, paper: str = "") -> Iterator[FaultRecord]:
+    """How a claim differs from a sentence of nearly the same words in a paper, apart from its numbers.
+
+    Of a sentence with fewer of its words, only a negation counts whose word the `paper` denies nowhere.
+    """
+    if near.share < SAME_MATTER:
         return
+    same = near.share >= SAME_WORDS
     quoted = f'{key} has "{shorten(near.text, SHOWN_WORDS)}"'
-    if polarity_differs(claim, near.text):
+    if polarity_differs(claim, near.text) if same else _denies(claim, near.text, paper or near.chunk.text):
         yield fault("polarity-differs", f"It says the opposite of its source: {quoted}.")
-    for one, other in _replaced(claim, near.text):
+    for one, other, _ in _replaced(claim, near.text) if same else ():
         if _YEAR.fullmatch(one) and _YEAR.fullmatch(other) and one not in near.around:
             yield fault("year-differs", f"{one}: {quoted}.")
         elif one[:1].isupper() and other[:1].isupper() and one.casefold() not in near.around.casefold():
@@ -130,14 +136,29 @@ def wording_faults(claim: str, near: NearSentence, key: str) -> Iterator[FaultRe
 
 def polarity_differs(claim: str, sentence: str) -> bool:
     """Whether one of two sentences of nearly the same words denies what the other says."""
-    fewer, more = sorted((_negated(claim), _negated(sentence)), key=lambda item: len(item[1]))
-    if len(more[1]) > len(fewer[1]):
-        together = set(pairwise(fewer[0]))
-        if any(pair in together for place in more[1] for pair in [tuple(more[0][max(0, place - 1) : place + 1])]):
-            return True
+    if _denies(claim, sentence) or _denies(sentence, claim):
+        return True
     said = {stem(word) for word in _TOKEN.findall(sentence)}
-    replaced = [(stem(one), stem(other)) for one, other in _replaced(claim, sentence)]
-    return any(frozenset(pair) in _OPPOSITES and pair[0] not in said for pair in replaced)
+    return any(
+        frozenset((stem(one), stem(other))) in _OPPOSITES and (stem(one) not in said or content_words(behind))
+        for one, other, behind in _replaced(claim, sentence)
+    )
+
+
+def _denies(one: str, other: str, paper: str = "") -> bool:
+    """Whether a text denies a word that another says beside the same word, and neither it nor the `paper` denies."""
+    words, denied = _negated(one)
+    plain, places = _negated(other)
+    said = {pair for place, pair in enumerate(pairwise(plain)) if not {place, place + 1} & {*places}}
+    found = {
+        words[place]
+        for place in denied
+        if place < len(words) and any(pair in said for pair in pairwise(words[max(0, place - 1) : place + 2]))
+    }
+    for text in (other, *paper.split("\n")) if found else ():
+        words, denied = _negated(text)
+        found -= {words[place] for place in denied if place < len(words)}
+    return bool(found)
 
 
 def _negated(text: str) -> tuple[list[str], list[int]]:
@@ -153,13 +174,12 @@ def _negated(text: str) -> tuple[list[str], list[int]]:
     return words, places
 
 
-def _replaced(claim: str, sentence: str) -> list[tuple[str, str]]:
-    """Pairs of a word of the claim and the word of the sentence that it replaces."""
+def _replaced(claim: str, sentence: str) -> Iterator[tuple[str, str, str]]:
+    """Pairs of a word of the claim and the word of the sentence that it replaces, and the words behind in both."""
     mine, ours = _TOKEN.findall(claim[:_LONGEST]), _TOKEN.findall(sentence[:_LONGEST])
     matcher = SequenceMatcher(None, [word.casefold() for word in mine], [word.casefold() for word in ours], False)
-    return [
-        pair
-        for kind, first, last, start, end in matcher.get_opcodes()
-        if kind == "replace" and last - first == end - start <= 2 and first > 0
-        for pair in zip(mine[first:last], ours[start:end], strict=True)
-    ]
+    codes = matcher.get_opcodes()
+    for (kind, first, last, start, end), follows in zip(codes, [*codes[1:], None], strict=True):
+        if kind == "replace" and last - first == end - start <= 2 and first > 0:
+            behind = " ".join(mine[follows[1] : follows[2]][:_BEHIND]) if follows else ""
+            yield from ((one, other, behind) for one, other in zip(mine[first:last], ours[start:end], strict=True))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
+from ..citations.cited_works import CitedWork
 from ..documents import Chunk, Paper
 from ..experiment import Experiment
 from ..metadata.services import Services
@@ -193,6 +194,7 @@ class ManuscriptCheck:
                     _CitedWorkAt(work.shown, key, in_library.get(key, ""), number)
                     for number, mark in enumerate(sentence.marks)
                     for work in mark.works
+                    if work != CitedWork()
                     for key in [self.references.key_of(work) or work.key]
                 ],
                 self.manuscript.marked(sentence, ()),
@@ -292,6 +294,8 @@ class ManuscriptCheck:
         await gather_all(self._find_copied(check, own) for check in uncited)
         for check in uncited:
             sentence = check.sentence
+            if sentence.marks:  # its citation names no work
+                check.kind = "needs"
             if check.kind is not None:
                 continue
             check.kind = uncited_kind(sentence.shown, sentence.section)
@@ -357,7 +361,7 @@ class ManuscriptCheck:
             marked = self.manuscript.marked(check.sentence, markers)
             check.faults += number_faults(marked, near, whole, self.experiment, said)
             if said is not None:
-                check.faults += wording_faults(check.text, said, said.chunk.key)
+                check.faults += wording_faults(check.text, said, said.chunk.key, texts[said.chunk.key].text)
             if check.works:
                 check.faults += quote_faults(marked, whole)
 

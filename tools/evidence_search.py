@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,11 +25,12 @@ class FurtherSearch:
     """A second search, made while the first wave is read, for the needs that this leaves open or thin.
 
     `needs` are those of the purpose with other queries, `enough` is the number of findings from which on a need is not
-    thin.
+    thin. `by_cards` finds windows in papers other than these, and is called if nothing found so far meets a need.
     """
 
     needs: Sequence[Need]
     windows: Callable[[], Awaitable[Sequence[Window]]]
+    by_cards: Callable[[Collection[str]], Awaitable[Sequence[Window]]]
     enough: int
 
     def wanted(self, found: Sequence[FoundEvidence]) -> tuple[str, ...]:
@@ -128,6 +129,9 @@ async def read_in_waves(
         if last and further is not None:
             again = further.wanted(found)
             more = [window for window in prepared if not set(again).isdisjoint(window.needs)]
+            if not meets([item.finding.score for item in found]):
+                more += await further.by_cards({window.paper.key for window in (*windows, *more)})
+        searched_for = frozenset(chunk_ids(more))
         if last and library is not None:
             more += await asyncio.to_thread(_abstracts, library, found, [*read, *wanted, *more], limits)
         wanted, windows = [*wanted, *more], [*windows, *more]
@@ -140,9 +144,8 @@ async def read_in_waves(
                 preparing.cancel()
         else:
             new, lost = await reading
-        if more and further is not None:
-            own = frozenset(chunk_ids([window for window in prepared if window in more]))
-            new = [further.traced(item, again) if item.finding.spans[0][0].id in own else item for item in new]
+        if further is not None:
+            new = [further.traced(item, again) if item.finding.spans[0][0].id in searched_for else item for item in new]
         found, read, unreadable = [*found, *new], [*read, *wanted], unreadable | lost
     return replace(_build_result(limit_findings(found, limits), windows, read, unreadable), again=again)
 

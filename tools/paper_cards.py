@@ -71,13 +71,14 @@ _STANDARD: Final = re.compile(
 
 
 async def screen_papers(
-    library: Library, screener: PaperScreener, purpose: Purpose, scope: Scope, most: int
+    library: Library, screener: PaperScreener, purpose: Purpose, scope: Scope, most: int, known: Collection[str] = ()
 ) -> ScreenedPapers:
     """The papers that may bear on each need; none if no paper is in scope.
 
-    Reads the cards of all papers in `scope`, or of the `most` papers nearest to the needs by summary.
+    Reads the cards of all papers in `scope`, or of the `most` papers nearest to the needs by summary, apart from those
+    that are `known`.
     """
-    keys = await keys_to_screen(library, purpose, scope, most)
+    keys = set(await keys_to_screen(library, purpose, scope, most)).difference(known)
     cards = await asyncio.to_thread(make_cards, library, frozenset(keys))
     return await screener.screen(purpose, cards) if cards else ScreenedPapers({})
 
@@ -141,10 +142,10 @@ def _telling_places(sentences: Sequence[str]) -> list[int]:
 def nearest_findings(
     library: Library, need: Need, windows: Sequence[Window], named: Sequence[str], most: int
 ) -> list[FoundEvidence]:
-    """What the nearest papers say that they studied and found, in their own words; blocks.
+    """What the nearest papers say they studied and found, in their own words; blocks.
 
-    For a question on which no passage helps. The papers are those `named`, then those with the nearest windows; none of
-    these findings helps with the need, so their score is 0.
+    For a question that no passage helps to answer. The papers are those `named`, then those with the nearest windows;
+    none of these findings helps with the need, so their score is 0.
     """
     cosines: dict[str, float] = {}
     for window in windows:

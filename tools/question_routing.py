@@ -10,13 +10,13 @@ from typing import Final, Literal
 
 from ..documents import Category, Paper, split_chunk_id
 from ..models.embeddings.bundled_models import EMBEDDER, load_tokenizer
+from ..roles.protocols import QuestionKind
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
 from ..text.words import is_stop, split_words
 from .paper_mentions import fold_accents, named_papers, papers_led_by
 
 Track = Literal["one_paper", "survey"]
-QuestionKind = Literal["paper", "focused", "survey", "inventory", "remark"]  # a remark asks for nothing
 
 _INVENTORY = re.compile(
     r"\b(?:for (?:each|every)|list (?:all|every)|how many (?:papers|studies|trials)|each (?:paper|study|trial|review)"

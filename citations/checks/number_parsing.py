@@ -8,7 +8,7 @@ such as p53, list numbering. A number's precision (`unit`) and qualifier ("more 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -32,6 +32,11 @@ class Number:
     scale: Scale = "plain"
     hedge: Hedge = ""
     worded: bool = False
+    sign: Literal["", "=", "<", ">"] = ""  # the relation sign before it
+
+    def bounds(self, claim: Number) -> bool:
+        """Whether this only bounds a value ("<0.001") that the claim states, or bounds, otherwise ("= 0.001")."""
+        return claim.sign != "" and self.sign in ("<", ">") and self.sign != claim.sign
 
 
 GAP = "[ \u00a0\u2009\u202f]"
@@ -252,16 +257,13 @@ _COUNTED = re.compile(
 )
 _EQUALS = re.compile(r"[=<>≤≥]\s*$")
 
-_HEDGES: tuple[tuple[Hedge, re.Pattern[str]], ...] = (
-    ("above", re.compile(r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|greater than)|[>≥])\s*$", re.I)),
-    (
-        "below",
-        re.compile(
-            r"(?:\b(?:less than|fewer than|lower than|under|below|at most|up to|nearly|almost|close to)|[<≤])\s*$", re.I
-        ),
+_HEDGES: Mapping[Hedge, re.Pattern[str]] = {
+    "above": re.compile(r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|greater than)|[>≥])\s*$", re.I),
+    "below": re.compile(
+        r"(?:\b(?:less than|fewer than|lower than|under|below|at most|up to|nearly|almost|close to)|[<≤])\s*$", re.I
     ),
-    ("about", re.compile(r"(?:\b(?:about|around|roughly|approximately|approx\.|some|circa|ca\.)|[~≈∼])\s*$", re.I)),
-)
+    "about": re.compile(r"(?:\b(?:about|around|roughly|approximately|approx\.|some|circa|ca\.)|[~≈∼])\s*$", re.I),
+}
 _HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # besides letters, the final characters of such words
 _JOINED = re.compile(rf"{GAP}*(?:(?:,|[{_MINUS}]|to|and|or|vs\.?|versus){GAP}*)+")
 
@@ -277,8 +279,11 @@ _EXACT = Decimal((0, (1,), -28))
 _LONGEST = 40  # digits; longer numbers are not measurements
 
 
-def claimed_numbers(text: str) -> list[Number]:
-    """The numbers of a draft that count or measure something, in order."""
+def claimed_numbers(text: str, *, small_counts: bool = False) -> list[Number]:
+    """The numbers of a draft that count or measure something, in order.
+
+    With `small_counts`, also the small counts in words of sentences with a citation.
+    """
     text = _RAISED_POINT.sub(r"\1.", text)  # keeps the length
     found = [number for number in _unnamed(text) if not _is_year(text, number)]
     # Sentences are split only if the text has markers.
@@ -292,12 +297,12 @@ def claimed_numbers(text: str) -> list[Number]:
         for number in words(text)
         if not shared.holds(number.start)
         and counts(text, number)
-        and (measures(text, number) or not cited.holds(number.start))
+        and (small_counts or measures(text, number) or not cited.holds(number.start))
     ]
     found.sort(key=lambda number: number.start)
     return [
         replace(number, hedge=hedge) if (hedge := _hedge(text, number)) else number
-        for number in _sharing_percent(text, found)
+        for number in _with_signs(text, _sharing_percent(text, found))
     ]
 
 
@@ -315,11 +320,11 @@ def given_numbers(text: str) -> list[Number]:
     ]
     found += [thousands for number in found if (thousands := pointed_thousands(text, number))]
     found += [*words(text), *_ratios(text), *shares(text)]
-    return _sharing_percent(text, sorted(found, key=lambda number: (number.start, -number.end)))
+    return _with_signs(text, _sharing_percent(text, sorted(found, key=lambda number: (number.start, -number.end))))
 
 
 def pointed_thousands(text: str, number: Number) -> Number | None:
-    """The number if its point separates thousands ("40.000 people"); None if it hardly does."""
+    """The number if its point separates thousands ("40.000 people"); None if that is unlikely."""
     pointed = _POINTED_THOUSANDS.fullmatch(text, number.start, number.end)
     return replace(number, value=number.value * 1000, unit=Decimal(1)) if pointed else None
 
@@ -393,7 +398,24 @@ def _hedge(text: str, number: Number) -> Hedge:
     last = before.rstrip()[-1:]
     if not last.isalpha() and last not in _HEDGE_SIGNS:
         return ""
-    return next((hedge for hedge, pattern in _HEDGES if pattern.search(before)), "")
+    return next((hedge for hedge, pattern in _HEDGES.items() if pattern.search(before)), "")
+
+
+_SIGN = re.compile(r"(?<![-=<])([=<>\u2264\u2265\u2a7d\u2a7e])[ \u00a0\u2009\u202f$]{0,3}$")
+_SIGNS: dict[str, Literal["=", "<", ">"]] = {
+    **{"=": "=", "<": "<", ">": ">", "\u2264": "<", "\u2265": ">", "\u2a7d": "<", "\u2a7e": ">"}
+}
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,20}$")
+
+
+def _with_signs(text: str, numbers: list[Number]) -> list[Number]:
+    """The numbers with the relation sign before each, where there is one; the end of a tag is none."""
+    found = list(numbers)
+    for place, number in enumerate(numbers):
+        sign = _SIGN.search(text, max(0, number.start - 6), number.start)
+        if sign and not (sign[1] == ">" and _TAG.search(text, max(0, sign.start() - 24), sign.start())):
+            found[place] = replace(number, sign=_SIGNS[sign[1]])
+    return found
 
 
 def _sharing_percent(text: str, numbers: list[Number]) -> list[Number]:

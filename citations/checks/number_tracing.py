@@ -84,7 +84,7 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
     cited = {source.evidence.id: _source_index(source) for source in sources}
     traces: list[NumberTrace] = []
     paragraphs = [match.start() for match in re.finditer("\n\n", text)]
-    # What a paragraph traced before needs no second citation: "That 0.82".
+    # A number already traced in the paragraph needs no second citation: "That 0.82".
     before: dict[tuple[int, Decimal, Scale], NumberTrace] = {}
     for number in claimed_numbers(text):
         sentence = sentence_at(text, number.start)
@@ -129,7 +129,6 @@ class _Given:
 
     @property
     def words(self) -> str:
-        """The words around the number, on one line."""
         if isinstance(self.context, str):
             return shown(self.context)
         text, start, end = self.context
@@ -152,7 +151,7 @@ class _Index:
         first: dict[tuple[object, ...], int] = {}
         for index, item in enumerate(given):
             number = item.number
-            first.setdefault((number.value, number.unit, number.scale, item.ratio_only), index)
+            first.setdefault((number.value, number.unit, number.scale, number.sign, item.ratio_only), index)
         order = sorted(first.values(), key=lambda index: (abs(float(given[index].number.value)), index))
         self._given = [(given[index], index) for index in order]
         self._sizes = [abs(float(item.number.value)) for item, _ in self._given]
@@ -174,8 +173,10 @@ class _Index:
             high = bisect_right(self._sizes, float(target) + reach * 1.001)
             middle = bisect_left(self._sizes, float(target))
             for item, place in self._given[max(low, middle - _COMPARED) : min(high, middle + _COMPARED)]:
-                if item.number.scale not in kinds or (
-                    kinds == ("plain",) and factor == 1 and item.ratio_only and claim.scale == "percent"
+                if (
+                    item.number.scale not in kinds
+                    or item.number.bounds(claim)
+                    or (kinds == ("plain",) and factor == 1 and item.ratio_only and claim.scale == "percent")
                 ):
                     continue
                 how = _match(claim, item.number.value * factor, item.number.unit * factor)
@@ -197,7 +198,6 @@ def _readings(claim: Number) -> list[tuple[Decimal, tuple[Scale, ...]]]:
 
 
 def _match(claim: Number, given: Decimal, unit: Decimal) -> How | None:
-    """How the claim matches a given number, if it does."""
     if claim.value < 0 <= given:
         return None
     claimed, true = abs(claim.value), abs(given)
@@ -232,7 +232,7 @@ def _trace(
 
 
 def _source_with(text: str, number: Number, sources: Sequence[Source]) -> str:
-    """The first source whose shown words contain a number as written in the text, a count with the same noun behind it;
+    """The first source whose shown words contain a number as written in the text, a count followed by the same noun;
     empty if there is none."""
     behind = _noun_after(text, number)
     counts = number.scale == "plain" and number.unit >= 1  # "20 patients" are not 20 networks; 90.9% needs no noun
@@ -242,6 +242,7 @@ def _source_with(text: str, number: Number, sources: Sequence[Source]) -> str:
             for source in sources
             for given in _shown_numbers(source.shown)
             if (given.value, given.unit, given.scale) == (number.value, number.unit, number.scale)
+            and not given.bounds(number)
             and (not counts or _noun_after(source.shown, given) == behind)
         ),
         "",

@@ -24,6 +24,7 @@ from ..run_events import findings_emitter, progress
 from ..section_queries import default_queries as queries_for, without_own_results
 from ..session import Session
 from ..state import (
+    ResearchState,
     RunState,
     SectionInput,
     SectionState,
@@ -32,6 +33,7 @@ from ..state import (
     nothing_done,
     purpose_of,
     recorded,
+    table_searches,
 )
 
 # Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
@@ -79,7 +81,8 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     near = await asyncio.to_thread(library.nearest_papers, vector, _NEAR_PAPERS)
     titles = [f"{item.paper.title} ({item.paper.year or 'no year'})" for item in near]
     in_all = counted(len(await asyncio.to_thread(library.papers)), "paper")
-    needs = await roles.needs.needs(brief, [*titles, f"({in_all} in all)"])
+    plan = await roles.needs.needs(brief, [*titles, f"({in_all} in all)"])
+    needs = plan.needs
     # Without a model each is named by the author's own paragraph.
     if "agent" not in session.extractive and not isinstance(brief, AnswerBrief):
         own = await asyncio.to_thread(without_own_results, needs, brief.experiment)
@@ -89,7 +92,11 @@ async def plan_needs(state: RunState, runtime: Runtime[Any], session: Session) -
     needs = tuple(replace(need, id=f"N{number}") for number, need in enumerate(needs, start=before + 1))
     said = f"{counted(len(needs), 'need')}: {'; '.join(need.text for need in needs)}"
     runtime.stream_writer(progress("needs", said, total=len(needs)))
-    return {"needs": [need.as_dict() for need in needs]}
+    planned: Update = {"needs": [need.as_dict() for need in needs]}
+    route = cast(ResearchState, state).get("route")
+    if route and plan.kind and route["track"] == "survey":  # a named paper is read whatever the question asks of it
+        planned["route"] = {**route, "kind": plan.kind}
+    return planned
 
 
 async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -> Update:
@@ -110,7 +117,8 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     searched = await read_in_waves(roles.reader, purpose, windows, limits, session.library, on_findings=emit)
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
-    searches = first_searches(purpose.needs, searched, {})
+    of_tables = await asyncio.to_thread(table_searches, state, session.library)
+    searches = [*of_tables, *first_searches(purpose.needs, searched, {})]
     update = recorded(state, state.get("evidence", []), searches, runtime.stream_writer)
     update["searching"] = session.settings.max_search_iterations > 0 and "agent" not in session.extractive
     if "written" in state:

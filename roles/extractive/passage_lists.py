@@ -23,7 +23,7 @@ from .section_outlines import outline, used_and_left_out
 from .statement_needs import is_cited
 
 _OF_A_NEED: Final = 3
-_OF_A_QUESTION: Final = 8  # that has no parts
+_OF_A_QUESTION: Final = 8  # for a question without parts
 _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.25  # score taken off per earlier passage of the same paper in an answer,
 _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
@@ -42,9 +42,7 @@ _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 class _Repairless:
     """The repair methods of a writer, which do nothing: the author's words and verbatim quotes need no repair."""
 
-    async def repair(
-        self, brief: Brief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
-    ) -> Draft:
+    async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
         return draft
 
     async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:

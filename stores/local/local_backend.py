@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from filelock import FileLock
 
 from ...errors import ConfigurationError
-from ..backends import Backend, Checkpoints, Listener, ServerRegistry
+from ..backends import Backend, Listener, ServerRegistry
 from ..uploads import UPLOAD, Uploads
 from .file_tables import FileTables, run_tables
 from .folder_home import FolderHome
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # each command loads only what it needs
     from ...models.journal.journal_database import JournalFile
     from ..store_protocols import LibraryStores
     from .catalog import Catalog
+    from .checkpoints import PlainSaver
     from .local_stores import FileRecords
 
 _HOUR: Final = 3600.0
@@ -40,9 +41,8 @@ class LocalBackend(Backend):
 
     def open_catalog(self) -> Catalog:
         from .catalog import Catalog
-        from .catalog_figures import FigureFiles
 
-        return Catalog(self._home.catalog, FigureFiles(self._home))
+        return Catalog(self._home)
 
     def open_journal(self) -> Journal:
         from ...models.journal.journal import Journal
@@ -77,7 +77,7 @@ class LocalBackend(Backend):
         root = (self._home.copy_of or self._home.root) / self._home.papers.name
         return Uploads(root, UPLOAD, 0 if alone else _HOUR, RegisteredJobs(self.server_tables()).unfinished)
 
-    def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
+    def open_checkpoints(self) -> AbstractAsyncContextManager[PlainSaver]:
         from .checkpoints import open_checkpoints
 
         return open_checkpoints(self._home.checkpoints)
@@ -96,8 +96,8 @@ class LocalBackend(Backend):
     def created_at(self) -> float:
         return self._home.catalog.stat().st_ctime
 
-    def join_servers(self) -> LocalServerRegistry:
-        return LocalServerRegistry(self._home)
+    def join_servers(self, address: str = "") -> LocalServerRegistry:
+        return LocalServerRegistry(self._home, address)
 
 
 class SecondServerError(ConfigurationError):
@@ -109,13 +109,16 @@ class SecondServerError(ConfigurationError):
 class LocalServerRegistry(ServerRegistry):
     """Holds the server lock of a folder, released when the process ends."""
 
-    def __init__(self, home: FolderHome) -> None:
+    def __init__(self, home: FolderHome, address: str) -> None:
         from ..server_jobs import SERVERS
 
         home.prepare()
-        self._lock = FileLock(home.locks / "server.lock", thread_local=False)
+        self._lock, known = FileLock(home.locks / "server.lock", thread_local=False), home.locks / "server.address"
         if not try_acquire(self._lock):
-            raise SecondServerError(f"{home.name}: another server already uses this folder.")
+            first = known.read_text("utf-8") if known.is_file() else ""
+            where = f", at {first}" if first else ""
+            raise SecondServerError(f"{home.name}: another server already uses this folder{where}.")
+        known.write_text(address, "utf-8")
         server = secrets.token_hex(6)
         tables = LocalBackend(home).server_tables()
         with tables.transaction() as connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from tests.support.judging_model import answer_fields, judged_sentences
 from tests.support.openai_server import Json
@@ -15,10 +16,11 @@ LABELS = {"always": "overstated", "never": "contradicted", "tuesday": "not_found
 class CheckingModel:
     """Says `overstated`, `contradicted` or `not_found` where a sentence has the word for it, else `supported`.
 
-    A sentence without a citation needs one if it has the word "worldwide".
+    `labels` are such words, in small letters. A sentence without a citation needs one if it has the word "worldwide".
     """
 
-    def __init__(self) -> None:
+    def __init__(self, labels: Mapping[str, str] = LABELS) -> None:
+        self.labels = labels
         self.judged: list[str] = []
         self.classified: list[str] = []
 
@@ -36,7 +38,7 @@ class CheckingModel:
         return envelope(body, content=json.dumps(kinds))
 
     def _verdict(self, letters: list[str], sentence: str) -> Json:
-        label = next((label for word, label in LABELS.items() if word in sentence.lower()), "supported")
+        label = next((label for word, label in self.labels.items() if word in sentence.lower()), "supported")
         does = {"not_found": "idle", "contradicted": "contradicts"}.get(label, "supports")
         share = {"does": does, "sentences": [] if does == "idle" else [1]}
         return {"reason": f"passage E1 decides: {label}", **dict.fromkeys(letters, share), "verdict": label}

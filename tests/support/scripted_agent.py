@@ -11,6 +11,8 @@ from tests.support.protocol_answers import completion, envelope, planned, readin
 
 Call = tuple[str, Mapping[str, Any]]
 
+PLANS = ("SectionPlan", "QuestionPlan")  # the schemas of plans of needs
+
 
 class ScriptedAgent:
     """A behaviour for `FakeOpenAI`: turn n of the planner makes the n-th list of calls, and then no more.
@@ -37,13 +39,16 @@ class ScriptedAgent:
         else:
             self._others(body).append(body)
             answer = self._planned_answer(body) or completion(body, tool_turns=0)
+            if form_of(body) == "QuestionPlan":  # the agent is asked in a survey
+                plan = json.loads(answer["choices"][0]["message"]["content"])
+                answer["choices"][0]["message"]["content"] = json.dumps(plan | {"kind": "survey"})
         self.input_tokens += answer["usage"]["prompt_tokens"]
         self.output_tokens += answer["usage"]["completion_tokens"]
         return answer
 
     def _others(self, body: Json) -> list[Json]:
         form = form_of(body)
-        return self.needs if form == "NeedsPlan" else self.reading if form else self.writing
+        return self.needs if form in PLANS else self.reading if form else self.writing
 
     def _planned_answer(self, body: Json) -> Json | None:
         return plans_and_reads(body, self._planned) if self._planned else None
@@ -75,7 +80,7 @@ class ScriptedAgent:
 def plans_and_reads(body: Json, needs: Sequence[str]) -> Json | None:
     """The answer of a model that plans these needs and finds something in all it reads; None for other requests."""
     form = form_of(body)
-    if form == "NeedsPlan":
+    if form in PLANS:
         return envelope(body, content=json.dumps(planned(needs)))
     if form == "PassageReading":
         return envelope(body, content=json.dumps(readings("It says so.", 0.9, 1)))

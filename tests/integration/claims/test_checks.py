@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from citeloom import Settings, check_claims, check_text, open_library
-from citeloom.api.checking import needs_attention
+from citeloom.api.checking import needs_attention, summary_lines
 from citeloom.documents.passages import readable_units
 from citeloom.documents.plain_text import plain_text
 from citeloom.errors import InputError
@@ -100,6 +100,21 @@ def test_what_is_not_in_the_cited_paper_is_looked_for_in_the_others(library: Any
     record = check_text(library, written(tmp_path, text), only="claims")
     assert labels(record) == ["not_found"]
     assert record["sentences"][0]["elsewhere"] == []  # the judge did not find it there either
+
+
+def test_what_the_totals_count_and_a_citation_that_names_nothing(home: Path, tmp_path: Path) -> None:
+    text = (
+        "The average of five seeds was better on the wrist [@]. Accuracy had a mean of 0.946 across seeds on the wrist "
+        "data [@obrien2019seeds]. We trained networks, as Figure 7 shows."
+    )
+    with open_library(home, settings=Settings(_env_file=None)) as library:  # type: ignore[call-arg]
+        record = check_text(library, written(tmp_path, text))
+    first, second, third = record["sentences"]
+    assert first["kind"] == "needs" and "empty-citation" in [item["rule"] for item in first["faults"]]
+    assert [item["rule"] for item in second["faults"]] == ["number-differs"]
+    assert [item["rule"] for item in third["faults"]] == ["pointer-to-nothing"]
+    (line,) = summary_lines(record)
+    assert "1 with a wrong or doubtful detail, 1 with a faulty citation, 1 pointing to nothing" in line
 
 
 def test_a_second_check_costs_nothing_and_after_an_edit_only_what_changed(
@@ -301,9 +316,9 @@ def test_formats_and_parts_that_do_not_exist_are_named(library: Any, tmp_path: P
     file = written(tmp_path)
     with pytest.raises(InputError, match="sums"):
         check_text(library, file, only="sums")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"no \.docx"):
+    with pytest.raises(InputError, match=r"not a \.docx"):
         check_text(library, file, out=tmp_path, formats="docx")
-    with pytest.raises(InputError, match="without out"):
+    with pytest.raises(InputError, match="out is given"):
         check_text(library, file, formats="html")
     with pytest.raises(InputError, match=r"gone\.md"):
         check_text(library, tmp_path / "gone.md")

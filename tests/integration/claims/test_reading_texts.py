@@ -216,3 +216,22 @@ def test_xml_with_entities_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_manuscript(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("ending", "text", "keys"),
+    [
+        ("md", "Looms scale [@]. They are slow [@smith2020].", [[""], ["smith2020"]]),
+        ("md", "Looms scale [@{}]. They are slow [see @smith2020; @].", [[""], ["smith2020", ""]]),
+        ("md", "Looms scale \\cite{}. So `[@]` is code.", [[""]]),
+        ("tex", "Looms scale \\cite{}. They are slow \\citep[see][4]{ }.", [[""], [""]]),
+        ("tex", "Looms scale \\cite{smith2020,}.", [["smith2020"]]),
+        ("typ", "Looms scale #cite(). They are slow @smith2020.", [[""], ["smith2020"]]),
+    ],
+)
+def test_a_citation_without_a_key_is_read_as_one_that_names_no_work(
+    tmp_path: Path, ending: str, text: str, keys: list[list[str]]
+) -> None:
+    file = tmp_path / f"text.{ending}"
+    file.write_text(text, encoding="utf-8")
+    assert cited(file, ENTRIES) == keys

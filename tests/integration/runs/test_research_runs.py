@@ -27,7 +27,7 @@ from citeloom.stores.run_register import RunRegister
 from tests.support.judging_model import failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json, Raw
 from tests.support.protocol_answers import completion, envelope, markers, readings
-from tests.support.scripted_agent import ScriptedAgent
+from tests.support.scripted_agent import PLANS, ScriptedAgent
 
 FOCUSED = "Does temperature scaling change the calibration for new wearers?"
 QUESTION = "How does temperature scaling change the calibration for new wearers?"
@@ -46,7 +46,9 @@ class Librarian:
         score: float = 0.9,
         needs: Sequence[str] | None = None,
         agent: ScriptedAgent | None = None,
+        kind: str = "",
     ) -> None:
+        self.kind = kind
         self.answers = list(answers)
         self.score = score
         self.scores: list[float] = []  # of the first readings
@@ -62,10 +64,12 @@ class Librarian:
         if body.get("tools"):
             self.planning.append(body)
             return self.agent(body) if self.agent else envelope(body, content="Enough.")
-        if form == "NeedsPlan" and self.needs is not None:
+        if form in PLANS and self.needs is not None:
             self.planned.append(body)
             planned = [{"need": need, "asks": "finding", "queries": [f"{need} in practice"]} for need in self.needs]
-            return envelope(body, content=json.dumps({"needs": planned}) if planned else "It needs a lot.")
+            return envelope(
+                body, content=json.dumps({"needs": planned, "kind": self.kind}) if planned else "It needs a lot."
+            )
         if form == "PassageReading":
             self.reading.append(body)
             score = self.scores.pop(0) if self.scores else self.score
@@ -477,7 +481,7 @@ async def test_as_a_subgraph_the_question_is_all_that_it_needs(home: Path, monke
     given = await research_graph().ainvoke({"question": "How do seeds move the score of an ensemble?"})
     assert given["result"]["outcome"] != "nothing" and given["result"]["citations"]
     assert given["route"]["track"] in ("one_paper", "survey") and given["text"]
-    assert build_research_graph().nodes.keys() >= {"route", "one_paper", "survey", "read", "agent", "guard", "tools"}
+    assert build_research_graph().nodes.keys() >= {"route", "plan_needs", "read", "agent", "tools"}
 
 
 async def test_recalled_evidence_keeps_its_id_and_stands_apart(session: Opened, server: FakeOpenAI) -> None:
@@ -568,3 +572,24 @@ async def test_an_inventory_ends_with_what_was_screened_and_left_out(session: Op
     assert record["route"]["kind"] == "inventory" and len(screened["opened"]) == 1 and len(screened["near"]) == 1
     assert f"Screened by their cards: {screened['cards']} papers; 2 opened, 1 of them cited" in record["text"]
     assert record["text"].rstrip().count(": a review.") == 1 and "References" not in record["text"]
+
+
+async def test_a_question_that_its_planner_calls_focused_pays_for_no_cards(session: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = model = Screener(needs=["whether scaling helps"], kind="focused")
+    record = await answered(session())  # a survey by the rules
+    assert record["route"]["kind"] == "focused" and "screened" not in record["route"] and not model.planning
+    assert "Screening" not in map(form_of, server.requests)
+
+
+async def test_a_focused_question_is_screened_if_nothing_that_was_read_meets_a_need(
+    session: Opened, server: FakeOpenAI
+) -> None:
+    server.behaviour = Screener(needs=["whether scaling helps"], score=0.4)
+    await answered(session(read_tokens=500, window_tokens=200, search_tokens=200), FOCUSED)
+    forms = [form_of(body) for body in server.requests]
+    assert forms.count("Screening") == 1 and "PassageReading" in forms[forms.index("Screening") :]
+
+
+async def test_a_planner_may_call_a_question_an_inventory(session: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = Screener(needs=["whether scaling helps"], kind="inventory")
+    assert (await answered(session(), FOCUSED))["route"]["kind"] == "inventory"

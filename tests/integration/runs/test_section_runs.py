@@ -28,7 +28,7 @@ from citeloom.stores.local.checkpoints import open_checkpoints
 from citeloom.stores.local.folder_home import FolderHome
 from tests.support.openai_server import Answer, FakeOpenAI
 from tests.support.protocol_answers import envelope
-from tests.support.scripted_agent import ScriptedAgent
+from tests.support.scripted_agent import PLANS, ScriptedAgent
 from tests.support.section_checks import check_section
 
 Opened = Callable[..., Session]
@@ -108,7 +108,7 @@ async def test_default_queries_are_kept_but_neither_listed_nor_searched_for_with
 
     def garbled(body: Any) -> Any:
         form = (body.get("response_format") or {}).get("json_schema", {}).get("name")
-        return envelope(body, content="no plan") if form == "NeedsPlan" else agent(body)
+        return envelope(body, content="no plan") if form in PLANS else agent(body)
 
     agent = ScriptedAgent()
     server.behaviour = garbled

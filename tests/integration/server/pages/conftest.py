@@ -5,10 +5,21 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Timer
 
+import psutil
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error as PlaywrightError,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from citeloom import aingest, aopen_library
 from tests.support.browser import chromium
@@ -84,16 +95,42 @@ def served(library_home: Path, model: FakeOpenAI) -> Iterator[ServedProcess]:
         process.stop()
 
 
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Kill Chromium after a time: Playwright waits without end for a window to open or close."""
+
+    def kill() -> None:
+        for child in psutil.Process().children(recursive=True):
+            if "chrom" in child.name():
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
+
+    timer = Timer(seconds, kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 @pytest.fixture(scope="module")
-def browser(library_home: Path) -> Iterator[Browser]:
-    """A browser, started when all fixtures with an event loop are made; skips with a reason where there is none."""
+def browser(library_home: Path) -> Iterator[Callable[[], Browser]]:
+    """Gives the browser, started when all fixtures with an event loop are made and again when it was killed."""
     executable = chromium()
     if executable is None:
         pytest.skip("no Chromium (apt install chromium)")
+    started: list[Browser] = []
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+
+        def running() -> Browser:
+            if not started or not started[-1].is_connected():
+                started.append(playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"]))
+            return started[-1]
+
         yield running
-        running.close()
+        with limited(60):
+            for one in started:
+                one.close()
 
 
 class Complaints(list[str]):
@@ -115,7 +152,7 @@ def complaints() -> Complaints:
 
 
 @pytest.fixture
-def window(browser: Browser, complaints: Complaints) -> Iterator[Callable[..., BrowserContext]]:
+def window(browser: Callable[[], Browser], complaints: Complaints) -> Iterator[Callable[..., BrowserContext]]:
     """Opens windows; at the end of the test nothing may have been blocked or have failed in them."""
     opened: list[BrowserContext] = []
 
@@ -125,16 +162,18 @@ def window(browser: Browser, complaints: Complaints) -> Iterator[Callable[..., B
 
     def open_(width: int = 1400, scheme: str = "light") -> BrowserContext:
         height = 900 if width > 500 else 800
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+        context = browser().new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
         context.set_default_timeout(60_000)
         context.on("console", note)
         context.on("weberror", lambda error: complaints.add(str(error.error)))
         opened.append(context)
         return context
 
-    yield open_
-    for context in opened:
-        context.close()
+    with limited(600):
+        yield open_
+    with limited(60), suppress(PlaywrightError):  # the test is done: a window that does not close is not its fault
+        for context in opened:
+            context.close()
     assert complaints == []
 
 

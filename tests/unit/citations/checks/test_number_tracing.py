@@ -70,6 +70,27 @@ def test_thousands_may_be_separated_by_a_blank_a_comma_or_a_point(said: str, sou
     assert trace.origin is not None and trace.how == "equal"
 
 
+@pytest.mark.parametrize(
+    ("said", "source", "known"),
+    [
+        ("p = 0.001", "p < 0.001", False),
+        ("P = .001", "P<.001", False),
+        ("p > 0.05", "p < 0.05", False),
+        ("p < 0.001", "p<0.001", True),
+        ("p \u2264 0.001", "p < 0.001", True),
+        ("p = 0.001", "p = 0.001", True),
+        ("a p of 0.001", "p < 0.001", True),
+        ("p = 0.001", "p of <i>0.001</i>", True),
+        ("p = 0.001", "p < 0.001 in one trial and p = 0.001 in the other", True),
+    ],
+)
+def test_a_bound_of_a_source_is_no_value_of_it(said: str, source: str, known: bool) -> None:
+    sources = [replace(SOURCES[0], text=f"It differed ({source}).")]
+    text = f"It differed ({said}) [E3]."
+    assert bool(number_findings(text, sources, Experiment())) is not known
+    assert number_findings(text, [], Experiment(results=f"It differed ({source}).")) is not known
+
+
 @pytest.mark.parametrize(("said", "source"), [("3125", "3.125"), ("500", "0.500"), ("40.000", "40,001")])
 def test_a_decimal_number_is_not_read_as_thousands(said: str, source: str) -> None:
     sources = [replace(SOURCES[0], text=f"There were {source} people.")]

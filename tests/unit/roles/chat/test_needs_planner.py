@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.chat_planners import ChatNeedsPlanner
 from citeloom.roles.extractive.statement_needs import ExtractiveNeeds
@@ -11,6 +13,22 @@ from citeloom.roles.protocols import AnswerBrief
 
 BRIEF = AnswerBrief("How does degree matter?", (), (), 3, 300)
 PLAN = {"needs": [{"need": "what degree explains", "asks": "finding", "queries": ["degree explains edges"]}]}
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"kind": "focused"}, "focused"),
+        ({"kind": "Inventory"}, "inventory"),
+        ({"kind": "broad"}, None),
+        ({}, None),
+    ],
+)
+async def test_the_plan_of_a_question_says_its_kind_and_an_unknown_word_is_none(
+    scripted: Any, said: dict[str, str], kind: str | None
+) -> None:
+    planner = ChatNeedsPlanner(scripted(PLAN | said), PromptLibrary(), ExtractiveNeeds(), max_tokens=500)
+    assert (await planner.needs(BRIEF)).kind == kind
 
 
 async def planned(scripted: Any, *papers: str) -> Any:
