@@ -71,11 +71,11 @@ async def amake_table(
 
     Args:
         session: an open library.
-        question: what the rows are ("trials of aspirin for migraine") or a question over papers.
-        columns: what to know of each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model proposes
-            them if omitted.
+        question: what the rows are ("trials of aspirin for migraine") or a question about papers.
+        columns: what to extract from each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model
+            proposes them if omitted.
         papers: keys of the papers in scope, all if omitted.
-        experiment: the `exp.json` of the user's own study, which gets a row ("this study") after those of papers.
+        experiment: the `exp.json` of the user's own study, which gets a row ("this study") after the papers'.
         on_progress: called with one line about each step.
 
     Raises `InputError`, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
@@ -147,7 +147,7 @@ async def asave_table(
 
 @requires_open
 async def arender_table(session: Session, table_id: str, target: TableFormat) -> tuple[str, bytes]:
-    """Return a stored table as a file in a format, after its name; raises as `asave_table` does."""
+    """Return the file name and the content of a stored table in a format; raises as `asave_table` does."""
     table = await aload_table(session, table_id)
     return f"{slug(table['question'])}.{target}", await in_thread(render_table, table, target)
 
@@ -177,9 +177,9 @@ def _register(session: Session) -> EvidenceTableRegister:
 async def aedit_cell(
     session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int | None = None
 ) -> dict[str, Any]:
-    """Replace the value of a cell by a person's own; returns the cell.
+    """Replace the value of a cell with a person's own; returns the cell.
 
-    `revision` is the one shown: with it, raises `CellChangedError` if somebody else changed the cell since. Raises
+    If given the `revision` that was shown, raises `CellChangedError` if the cell has changed since. Raises
     `InputError` for a cell that the table does not have.
     """
     require_writable(session)

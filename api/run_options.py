@@ -82,7 +82,7 @@ def spread_options(
         return await call(**made(given))
 
     result: Callable[..., Any] = spread_async if inspect.iscoroutinefunction(call) else spread
-    everywhere = [item for item in own if item.name in ("as_json", "home")]
+    everywhere = [item for item in own if item.name == "as_json"]
     ordered = (*(item for item in own if item not in everywhere), *added, *everywhere)
     parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered]
     result.__name__, result.__doc__ = call.__name__, call.__doc__

@@ -1,8 +1,8 @@
 """Renders markers as citations: `[E3]` in state becomes `(smith2024quantum)` or another of five styles.
 
 Consecutive sentences that rest on one paper show a single citation, at the end of the last of them, but a doubtful one
-has its own. The passage that supports a citation is recorded next to the text all the same, one record per sentence and
-passage in reading order, so that every rendered sentence links to its evidence.
+has its own. The passages that support it are still recorded next to the text, one record per sentence and passage in
+reading order, so that every rendered sentence links to its evidence.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def render(
 def show_group(
     ids: Sequence[str], evidence: Mapping[str, Evidence], style: CitationStyle, numbers: Mapping[str, int]
 ) -> str:
-    """Render a group of markers in a style; `numbers` are the papers' numbers; unknown ids need a citation."""
+    """Render a group of markers in a style; `numbers` are the papers'; unknown ids become `[citation needed]`."""
     by_key: dict[str, list[Evidence]] = {}  # each key is named once, with all its locations
     for identifier in ids:
         if item := evidence.get(identifier):

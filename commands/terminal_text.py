@@ -163,7 +163,6 @@ def _stacked(columns: Sequence[str], row: Sequence[str], width: int) -> Iterator
 
 
 def cell_len(text: str) -> int:
-    """The columns of a terminal that a line takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len

@@ -158,7 +158,7 @@ def parse_markdown(text: str) -> ParsedPaper:
             hidden = commented or (is_cell and (hide_all or _HIDDEN_CELL.search(raw)))
             if right > left:
                 loose.append(("hidden" if hidden else kind, left, right))
-    if len(headings) <= 1:  # the paper marks at most its title as a heading
+    if len(headings) <= 1:  # at most the title is marked as a heading
         prose = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
         unmarked = dict(find_unmarked_headings(prose))
         found = [Heading(item.title, item.level, *loose[index][1:]) for index, item in unmarked.items()]

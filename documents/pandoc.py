@@ -106,7 +106,7 @@ def as_markdown(path: Path) -> str:
     if not data.strip():
         raise FileRefusedError("is empty")
     if kind == "latex" and b"\\documentclass" not in data:
-        raise FileRefusedError("has no \\documentclass: it is a part of another LaTeX file")
+        raise FileRefusedError("has no \\documentclass: it is part of another LaTeX file")
     if kind == "jats" and b"<article" not in data:
         raise FileRefusedError("is XML, but not a JATS article")
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]

@@ -102,9 +102,9 @@ def render_page(
 
 
 def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], cited: Sequence[str]) -> str:
-    """The paragraph that ends an inventory: how many papers were screened, and why near cases are not in it.
+    """The paragraph that ends an inventory: how many papers were screened, and why borderline ones are not in it.
 
-    Empty for any other question. It rests on no source, so it is neither checked nor cited.
+    Empty for any other question. It has no source, so it is neither checked nor cited.
     """
     route = search.route if search else None
     if route is None or route["kind"] != "inventory" or not (screened := route.get("screened")):
@@ -118,7 +118,7 @@ def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], 
         said, left = screened["counts"], []
     shown = "; ".join(titles[key] for key in left[:_MOST_LEFT])
     more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
-    unused = [f"- Opened, and nothing of them is cited: {shown}{more}."] if left else []
+    unused = [f"- Opened but not cited: {shown}{more}."] if left else []
     beside = {key: why for key, why in screened["near"].items() if key in papers and key not in opened}
     near = [f"- {titles[key]}: {why.rstrip('.')}." for key, why in beside.items()]
     lines = [*near, *unused]
@@ -142,7 +142,7 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
     evidence = {source.evidence.id: source.evidence for source in written.sources}
 
     def reword(findings: Sequence[Finding]) -> list[Finding]:
-        """Papers by name in place of the markers in messages, which are meant for the writer."""
+        """Name papers instead of markers in messages: markers are meant for the writer."""
         return [replace(finding, message=for_reader(finding.message, evidence)) for finding in findings]
 
     out = [replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in page.final.out]
@@ -202,7 +202,7 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
     style: CitationStyle = "key" if page.options.style == "numeric" else page.options.style
 
     def moved(finding: Finding) -> Finding:
-        """The finding with its span in the rendered text: a sentence with its mark, or words without."""
+        """The finding with its span in the rendered text: a whole sentence includes its mark, words do not."""
         if finding.span is None:
             return finding
         start, end = finding.span

@@ -60,7 +60,7 @@ class ResultFiles:
     def of(
         cls, record: StoredRecord, home: Home | None, stem: str = "", shown: ReportImages | None = None
     ) -> ResultFiles:
-        """Create from a record; blocks to read its figures' images, of a library in a database from its `home`."""
+        """Create from a record; blocks to read its figures' images, which `home` provides if it is a database."""
         name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
         find = Path if home is None else backend_of(home).plots().file
@@ -158,8 +158,8 @@ async def save(
 ) -> ResultRecord:
     """Write the files of a section, or of a paper and all its sections; returns the JSON.
 
-    Of a paper, only the whole is exported to `formats`. `edited` are section files that the user edited and
-    that stay. Raises as `save_section` does.
+    For a paper, only the whole is exported to `formats`. `edited` are section files that the user edited; they are
+    kept. Raises as `save_section` does.
     """
     if "sections" not in record:
         return await save_section(record, out, formats, home=home, force=force, images=images)
@@ -255,7 +255,7 @@ def free_file_name(
 def write_own_file(
     path: Path, content: str, *, home: Home | None = None, force: bool = False
 ) -> tuple[Path, list[str]]:
-    """Write one file, numbered if the existing one was edited, which a warning says; blocks. Raises `InputError`."""
+    """Write one file, numbered and with a warning if the existing one was edited; blocks. Raises `InputError`."""
     written = written_files(home)
     free = free_file_name(path.parent, path.stem, [path.suffix[1:]], written, force=force)
     target = path.with_name(f"{free.stem}{path.suffix}")

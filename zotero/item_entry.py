@@ -1,4 +1,4 @@
-"""Makes from an item what its paper needs: BibTeX entry, Better BibTeX's citation key, the user's note, and its file.
+"""Makes what a paper needs from its item: BibTeX entry, Better BibTeX's citation key, the user's note, and its file.
 
 Names and paths of attachments come from a database that others may write to (such as a group's). Stored files are read
 only from their own folder in Zotero's storage, linked files only from the folder that the user configured for them.

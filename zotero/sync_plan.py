@@ -2,7 +2,7 @@
 
 A file of the home records which paper came from which item. It is written before ingestion, so that a killed sync knows
 its own papers, and again afterwards with a stamp of the ingested content, so that nothing is read twice. A sync never
-removes papers that are not in it.
+removes papers that are not recorded there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SyncedPaper:
     """A paper that came from Zotero."""
 
     item: str  # its library and key, such as library/items/ABCD2345
-    scopes: frozenset[str]  # the keys of the collections by which it came; an empty key is the whole library
+    scopes: frozenset[str]  # the keys of the collections through which it came; an empty key is the whole library
     stamp: str = ""  # stands for everything that was ingested; empty until that is complete
     file: str = ""  # path, size and time of its file
     refused: str = ""  # why its file could not be ingested, if it could not
@@ -86,7 +86,7 @@ def read_state(home: Home) -> SyncState:
         for key, value in given["papers"].items():
             texts = [value["item"], value["stamp"], value["file"], value["refused"], *value["scopes"]]
             if not all(isinstance(text, str) for text in texts):
-                raise ValueError("a paper that is not in words")
+                raise ValueError("a paper that is not text")
             papers[str(key)] = SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
         return SyncState(papers)
     except FileNotFoundError:
@@ -301,7 +301,7 @@ class SyncPlanning:
             elif now:
                 plan.removed.append(RemovedPaper(key, "its item has neither a file nor an abstract any more"))
             elif paper.item in there:
-                plan.removed.append(RemovedPaper(key, "its item is in none of the collections any more"))
+                plan.removed.append(RemovedPaper(key, "its item is no longer in any of the collections"))
             else:
                 plan.removed.append(RemovedPaper(key, "its item was deleted in Zotero"))
 

@@ -94,7 +94,7 @@ def check_draft(
     ]
     placed += copied_findings(text, sources, experiment)
     if earlier is not None:
-        placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by its nature
+        placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by nature
     placed += other_side_findings(text, sources)
     if kind == "answer":
         placed += unsupported_findings(text)
@@ -162,7 +162,7 @@ def _faults(
 
     faults = find_fabricated(text, keys, experiment_text, names_at=names_at, word_for_word=word_for_word)
     taken = SpanSet((fault.start, fault.end) for fault in faults)
-    # Markers that name no evidence, also in comments, which are not seen as text, and brackets that start like one.
+    # Markers that name no evidence (also those in comments, which the view omits), and brackets that start like one.
     view = fold(text)
     seen = [view.span(*match.span()) for match in _MARKER_LIKE.finditer(view.text)]
     covered = SpanSet(seen)

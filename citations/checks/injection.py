@@ -125,7 +125,7 @@ def find_suspicions(text: str) -> tuple[Suspicion, ...]:
 
 
 def _orders(text: str, offset: int, where: str) -> Iterator[Suspicion]:
-    """Instructions in a text without its markup, which starts at `offset`."""
+    """Instructions in a text, ignoring its markup; spans are shifted by `offset`, where the text starts."""
     view = fold(text)
     for why, rules in _RULES:
         for rule in rules:
@@ -186,7 +186,7 @@ def flag_sources(
         names = ("key", "title", "authors", "venue", "abstract")
         fields = (key, paper.title, "; ".join(paper.authors), paper.venue, paper.abstract)
         in_fields = list(_flags(key, None, None, zip(names, fields, strict=True)))
-        # Of the entry, only those parts that no field contains.
+        # Only those parts of the entry that no field contains.
         entry = _flags(key, None, None, [("bibliography entry", paper.bibtex)])
         flags += in_fields + [flag for flag in entry if not any(flag.text in other.text for other in in_fields)]
     return flags

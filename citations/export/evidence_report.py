@@ -44,7 +44,7 @@ _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
 
 
 def _excerpt(before: str, quote: str, after: str) -> dict[str, Any]:
-    """A quote in its passage, and what is near it: whole words, few enough that a phone shows the quote."""
+    """A quote and the words around it in its passage, few enough that a phone shows the quote."""
     near_before, near_after = before[-_BEFORE:].partition(" ")[2], after[:_AFTER].rpartition(" ")[0]
     return {
         **{"before": before, "quote": quote, "after": after},

@@ -43,8 +43,8 @@ async def fill_table(
 ) -> dict[str, Any]:
     """Make or complete a table in a run; returns its JSON. `describe` gives its columns, from the stored table if any.
 
-    `claims` gives the claims that papers are screened for, from the columns; the judge then reads the cells. `own` is
-    the user's study.
+    `claims` maps the columns to the claims that papers are screened for; if there are any, the judge reads the cells.
+    `own` is the user's study.
     """
     register = await asyncio.to_thread(lambda: backend_of(session.home).evidence_tables())
     stored = {item.table_id: item for item in await asyncio.to_thread(register.all)}.get(table.table_id)
@@ -61,7 +61,7 @@ async def fill_table(
     async def fill() -> None:  # again, with new roles, once the context size is known
         roles, most = await session.roles_of(run_id), session.settings.screened_papers
         cells, place = roles.stances if needs else roles.cells, (session.library, register, table.table_id)
-        readers = (roles.answering.reader, cells, roles.screener)
+        readers = (roles.answer_reader, cells, roles.screener)
         await TableFiller(*place, asked, described, *readers, most, on_progress, needs, own).fill(scope)
 
     if described:
@@ -121,6 +121,6 @@ async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session
     }
 
 
-def to_generate_or_survey(state: ResearchState) -> Literal["generate", "survey"]:
+def to_generate_or_read(state: ResearchState) -> Literal["generate", "read"]:
     """Go to the writer if the table has rows, otherwise search as for any survey."""
-    return "generate" if state.get("tables") else "survey"
+    return "generate" if state.get("tables") else "read"

@@ -182,7 +182,7 @@ _OUTLINES: Final[Mapping[SectionKind, Sequence[Part]]] = {
         _field(lambda own: own.summary, "Conclusion"),
     ),
 }
-# Whose statements of a paper are not repeated by the sections after them.
+# Sections whose statements are not repeated by the ones after them.
 _STATED_FIRST: Final[tuple[SectionKind, ...]] = ("methods", "results", "introduction", "conclusion", "discussion")
 _FAILED: Final[Mapping[SectionKind, str]] = {
     "results": "The run of the experiment failed ({reason}), so there are no results to report.",

@@ -1,4 +1,4 @@
-"""Write: a section or paper from an experiment, uploaded or entered in a form. Check: a text of the user's own."""
+"""Write: a section or paper from an experiment, uploaded or entered in a form. Check: the user's own text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ class FormField:
 
     @property
     def id(self) -> str:
-        """The id of its input."""
         return "field-" + self.path.replace(".", "-")
 
 
@@ -65,7 +64,6 @@ FORM: Final = {  # by group, in the order in which authors learn them
 
 @router.get("/write")
 async def write(request: Request, state: StateOf) -> Response:
-    """The form."""
     session = state.session
     context = {
         "groups": FORM,

@@ -15,15 +15,15 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from filelock import FileLock
 
+from ...documents import Chunk
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
-from ..search_records import Scored, StoredChunk, VectorKind, VectorStoreError
+from ..search_records import Scored, VectorKind, VectorStoreError
 from .folder_home import FolderHome
 
 if TYPE_CHECKING:
@@ -204,19 +204,15 @@ class VectorStore:
                 for page in self.pages(ids):
                     collection.delete(ids=page)
 
-    def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
-        found = self._catalog.read_chunks(ids)
-        if not vectors:
-            return found
-        rows = self.get_vectors(list(found))
-        return {name: replace(stored, vector=rows.get(name)) for name, stored in found.items()}
+    def get_chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return self._catalog.read_chunks(ids)
 
     def get_vectors(self, ids: Sequence[str], kind: VectorKind = "content") -> dict[str, Vector]:
         return self._catalog.read_vectors(kind, ids)
 
     def nearest(self, kind: VectorKind, vector: Vector, k: int) -> Scored:
         """Ids and cosines of the `k` nearest of a kind that are reachable in Chroma's graph, best first."""
-        # Without metadata, of which a thousand records take 100 ms.
+        # Without metadata, which takes 100 ms for a thousand records.
         result: Any = self.collection(kind).query(query_embeddings=[vector], n_results=k, include=["distances"])
         rows = zip(result["ids"][0], result["distances"][0], strict=True)
         return [(identifier, 1.0 - float(distance)) for identifier, distance in rows]
@@ -238,8 +234,8 @@ class VectorStore:
                 try:
                     vectors = self._loaded_vectors(kind, page)
                 except VectorStoreError:
-                    # Chroma reads records from disk but vectors from the index loaded on opening: of a folder that was
-                    # opened between two writes, a record that the second one restored exists without a vector.
+                    # Chroma reads records from disk but vectors from the index loaded on opening: in a folder opened
+                    # between two writes, a record restored by the second one has no vector.
                     self.close()
                     vectors = self._loaded_vectors(kind, page)
                 empty = [identifier for identifier, vector in vectors.items() if not vector.any()]
