@@ -133,7 +133,7 @@ async def complete_table(
                 table_id,
                 asked,
                 described,
-                roles.answering.reader,
+                roles.answer_reader,
                 roles.stances if needs else roles.cells,
                 roles.screener,
                 session.settings.screened_papers,

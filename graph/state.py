@@ -1,4 +1,4 @@
-"""The state of a run between steps, in plain values, and its conversion to needs, windows, searches and evidence.
+"""The state of a run between steps, in plain values, and its conversion to needs, searches and evidence.
 
 Checkpoints contain the whole state, so a chunk's text would be written again at every step: texts stay in the library.
 """
@@ -17,7 +17,6 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..citations.checks.findings import FindingRecord
-from ..documents.chunking import Window
 from ..drafts.sentence_edits import Attempt
 from ..drafts.verdicts import VerdictRecord
 from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_query
@@ -28,7 +27,6 @@ from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..section_kinds import SECTIONS
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
-from ..tools.window_search import with_columns
 from .run_events import EvidenceEvent
 
 
@@ -39,15 +37,6 @@ class NeedRecord(TypedDict):
     text: str
     queries: list[str]
     asks: str
-
-
-class WindowRecord(TypedDict):
-    """Chunks of one section that are read together; `hits` are those that searches found, each with its cosine."""
-
-    chunks: list[str]
-    hits: list[str]
-    cosines: list[float]
-    needs: list[str]
 
 
 class WrittenSection(TypedDict):
@@ -111,7 +100,6 @@ class RunState(TypedDict, total=False):
     evidence: Annotated[list[dict[str, Any]], merge_evidence]
     searches_used: Annotated[int, operator.add]
     agent_turns: Annotated[int, operator.add]
-    pending_calls: list[dict[str, Any]]
     searching: bool
     draft: DraftRecord
     findings: list[FindingRecord]
@@ -175,11 +163,11 @@ class ResearchOutput(TypedDict):
 
 
 class ResearchState(RunState, ResearchInput, total=False):
-    """The state of a question's run; `found` are the windows of the first search, best first."""
+    """The state of a question's run; `found` are the ids of the chunks that the first search proposed."""
 
     route: RouteRecord
     shortlist: list[str]
-    found: list[WindowRecord]
+    found: list[str]
     answered: bool | None
 
 
@@ -302,19 +290,6 @@ def searched_in_vain(state: RunState) -> list[str] | None:
     return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
 
 
-def windows_from(records: Sequence[WindowRecord], library: Library) -> list[Window]:
-    """The windows of state records, without chunks that have left the library; blocks."""
-    chunks = {chunk.id: chunk for chunk in library.chunks([name for record in records for name in record["chunks"]])}
-    windows: list[Window] = []
-    for record in records:
-        run = tuple(chunks[name] for name in record["chunks"] if name in chunks)
-        hits = [pair for pair in zip(record["hits"], record["cosines"], strict=True) if pair[0] in chunks]
-        if run and hits:
-            names, cosines = zip(*hits, strict=True)
-            windows.append(Window(library.paper(run[0].key), run, names, cosines, tuple(record["needs"])))
-    return with_columns(library, windows)
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedSearch:
     """A completed search: its record, still without evidence, and its results."""
@@ -397,7 +372,6 @@ def nothing_done() -> dict[str, Any]:
         "searches_used": Overwrite(0),
         "agent_turns": Overwrite(0),
         "warnings": Overwrite([]),
-        "pending_calls": [],
         "searching": False,
         "before_repair": None,
         "repairs": 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar
 
 from ..documents import Category, Chunk, Evidence, Paper
 from ..models.journal.streaming import TextListener
@@ -180,7 +180,6 @@ Brief = SectionBrief | AnswerBrief
 
 
 Asks = Literal["finding", "number", "method", "contrary", "limit"]
-ASKS: tuple[Asks, ...] = get_args(Asks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,15 +268,6 @@ BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
 VerdictLabel = Literal[
     "supported", "partly", "unsupported", "contradicted", "indirect", "on-topic", "off-topic", "unjudged"
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk that retrieval proposes for a query, with its true cosine similarity (0-1)."""
-
-    chunk: Chunk
-    paper: Paper
-    vector_score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,8 +363,7 @@ class Verdict:
 class FailingSentence:
     """A sentence of a draft to be repaired: its problems, its surroundings, and its evidence.
 
-    `of_number` if a number in it was not found (it may be the experiment's); `as_a_whole` if a problem concerns the
-    whole sentence, not only some of its words.
+    `of_number` if a number in it was not found (it may be the experiment's).
     """
 
     text: str
@@ -383,7 +372,6 @@ class FailingSentence:
     after: str = ""
     sources: tuple[Source, ...] = ()
     of_number: bool = False
-    as_a_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,13 +429,13 @@ class EvidenceReader(Protocol):
         """The relevant findings, best first; empty if there are none. `Findings` if some chunks were unreadable."""
 
 
-class Planner(Protocol[BriefT]):
+class Planner(Protocol):
     """Decides what to search for next, for a section or for a question with thin evidence."""
 
-    def open(self, brief: BriefT) -> list[BaseMessage]:
+    def open(self, brief: Brief) -> list[BaseMessage]:
         """The messages that every later turn starts with, verbatim."""
 
-    async def plan(self, messages: Sequence[BaseMessage], brief: BriefT) -> AIMessage:
+    async def plan(self, messages: Sequence[BaseMessage]) -> AIMessage:
         """The next turn: a message with tool calls, or one without when the evidence is sufficient."""
 
 
@@ -457,20 +445,13 @@ class Writer(Protocol[BriefT]):
     async def write(self, brief: BriefT, listener: TextListener | None = None) -> Draft:
         """The draft; `listener` receives it while it is written, if the writer streams."""
 
-    async def repair(
-        self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
-    ) -> Draft:
-        """Rewrite the draft to fix problems that concern it as a whole.
-
-        `problems` are one line each; `failing` are the spans of sentences that fail as well.
-        """
+    async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
+        """Rewrite the draft to fix problems that concern it as a whole, one line each."""
 
     async def repair_sentences(self, brief: BriefT, failing: Sequence[FailingSentence]) -> list[str | None]:
         """The replacement of each sentence: new text, "" to remove it, None to leave it unchanged."""
 
 
-SearchPlanner = Planner[SectionBrief]
-AnswerPlanner = Planner[AnswerBrief]
 SectionWriter = Writer[SectionBrief]
 AnswerWriter = Writer[AnswerBrief]
 

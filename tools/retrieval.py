@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ..documents import Chunk, Paper
 from ..models.embeddings.bundled_models import Reranker
-from ..roles.protocols import Candidate
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
@@ -52,9 +52,11 @@ RERANKER = Reranker()  # loads its model on first use
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk with its score in one search; its candidate holds the true cosine."""
+    """A chunk with its true cosine (0-1) and its score in one search."""
 
-    candidate: Candidate
+    chunk: Chunk
+    paper: Paper
+    vector_score: float
     score: float
 
 
@@ -72,7 +74,7 @@ async def retrieve(
         chunks = [chunk for chunk in library.chunks(list(scores)) if chunk.id in cosines]
         records = library.records()  # without papers that another process is changing
         return [
-            Hit(Candidate(chunk, records[chunk.key].paper, min(1.0, max(0.0, cosines[chunk.id]))), scores[chunk.id])
+            Hit(chunk, records[chunk.key].paper, min(1.0, max(0.0, cosines[chunk.id])), scores[chunk.id])
             for chunk in chunks
             if chunk.key in records
         ]
@@ -105,7 +107,7 @@ async def rank(
     )
     cosines, scores = {**cosines, **more_cosines}, {**scores, **dict(more_scores)}
     if mode == "hybrid":
-        tables = await asyncio.to_thread(library.tables.among, scores)
+        tables = await asyncio.to_thread(library.described.chunks_of_tables, scores)
         ranking = weighted_fusion(cosines, scores, options.bm25_weight, tables)
     else:
         ranking = dense if mode == "dense" else words

@@ -7,7 +7,7 @@ refer to the text it was given, with normalised markers (`normalise_markers`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -123,15 +123,6 @@ class Finding:
             "end": self.span[1] if self.span else None,
             "ids": list(self.ids),
         }
-
-
-def failing_sentence_spans(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:
-    """The spans of the sentences that fail as a whole."""
-    return [
-        (start, end)
-        for finding in findings
-        if RULES[finding["rule"]].of_sentence and (start := finding["start"]) is not None and (end := finding["end"])
-    ]
 
 
 def for_writer(finding: FindingRecord) -> str:

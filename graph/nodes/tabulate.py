@@ -45,7 +45,7 @@ async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session
     def show(text: str) -> None:
         runtime.stream_writer(progress("shortlisted", text))
 
-    reader, screener = roles.answering.reader, roles.screener
+    reader, screener = roles.answer_reader, roles.screener
     filler = TableFiller(
         library, register, table_id, question, columns, reader, roles.cells, screener, most, on_progress=show
     )
@@ -82,6 +82,6 @@ async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session
     }
 
 
-def to_generate_or_survey(state: ResearchState) -> Literal["generate", "survey"]:
+def to_generate_or_read(state: ResearchState) -> Literal["generate", "read"]:
     """Go to the writer if the table has rows, otherwise search as for any survey."""
-    return "generate" if state.get("tables") else "survey"
+    return "generate" if state.get("tables") else "read"

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from langgraph.runtime import Runtime
 
 from ...citations.checks.draft_checks import check_draft, replace_invalid_citations
-from ...citations.checks.findings import Finding, FindingRecord, failing_sentence_spans, for_writer
+from ...citations.checks.findings import Finding, FindingRecord, for_writer
 from ...citations.checks.support_findings import absence_findings, cited_claims, support_findings
 from ...citations.citation_styles import render
 from ...citations.markers import normalise_markers
@@ -139,10 +139,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
         # Since the draft is rewritten anyway, possible improvements are shown too.
         found = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] in SHOWN_IN_REPAIR)]
-        messages = [for_writer(finding) for finding in found]
-        draft = await roles.writer_for(brief).repair(
-            brief, draft_from(state["draft"]), messages, failing_sentence_spans(found)
-        )
+        draft = await roles.writer_for(brief).repair(brief, draft_from(state["draft"]), list(map(for_writer, found)))
         normalised = await asyncio.to_thread(_normalised, draft, brief, session)
         return {**again, "draft": draft_record(normalised), "before_repair": before}
     text = before["draft"]["text"]

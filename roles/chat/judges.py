@@ -281,11 +281,6 @@ class SupportVerdict(StructuredAnswer):
             if value is not None
         }
 
-    def share(self, identifier: str) -> PassageShare | None:
-        """The answer for a passage; None when it was omitted."""
-        found: PassageShare | None = getattr(self, identifier)
-        return found
-
     @property
     def label(self) -> VerdictLabel:
         """The verdict on the whole sentence."""
@@ -329,7 +324,7 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
 
     A passage with a deciding sentence never counts as idle, whatever the answer says.
     """
-    shares = {name: answer.share(name) for name in passages}
+    shares: dict[str, PassageShare | None] = {name: getattr(answer, name) for name in passages}  # None if omitted
     against = {name for name, share in shares.items() if share and share.does == "contradicts"}
     spans = {name: passages[name].spans(share.sentences) if share else () for name, share in shares.items()}
     carried = any(spans[name] for name in passages if name not in against)
@@ -337,7 +332,10 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
         known = ", ".join(f"{name} from 1 to {len(passage.sentences)}" for name, passage in passages.items())
         raise ValueError(f"verdict {answer.label} needs the numbers of the sentences that support it, {known}")
     idle = {name for name, share in shares.items() if share and share.does == "idle" and not spans[name]}
-    reason = _NAMED.sub(_as_repairer_sees, one_line(answer.reason)[:_LONGEST_REASON])
+    # A passage by its marker, and the sentence without its id: whoever repairs it is shown other ids.
+    reason = _NAMED.sub(
+        lambda match: f"[{match[1]}]" if match[1] else "the sentence", one_line(answer.reason)[:_LONGEST_REASON]
+    )
 
     def verdict(name: str) -> Verdict:
         if name in against:
@@ -348,11 +346,6 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
         return _placed(Verdict(answer.label, reason, adds=adds), passages[name], spans[name])
 
     return tuple(map(verdict, passages))
-
-
-def _as_repairer_sees(match: re.Match[str]) -> str:
-    """Name passages by marker and the judged sentence without its id: whoever repairs it sees other ids."""
-    return f"[{match[1]}]" if match[1] else "the sentence"
 
 
 def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan, ...]) -> Verdict:

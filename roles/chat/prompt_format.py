@@ -163,7 +163,12 @@ def present_findings(
         return PresentedSources("(no sources)")
     keys = dict.fromkeys(source.paper.key for source in sources)
     papers = {key: letter_at(place) for place, key in enumerate(keys)}
-    brief = {source.evidence.id: _finding_head(source, papers) for source in sources}
+    brief = {
+        item.id: f"[{item.id}] {one_line(item.summary)} ({papers[source.paper.key]}, "
+        f"{section_label(item.section, source.category)})"
+        for source in sources
+        for item in [source.evidence]
+    }
     words = {
         source.evidence.id: [
             f"   {'words' if it.carries else 'before'}: {one_line(it.text)}" for it in source.shown_sentences
@@ -245,12 +250,6 @@ def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
         called = f"{name}{year if shared[name] > 1 else ''}, " if name else ""
         lines.append(f"{letter}: {called}{one_line(papers[key].title)}{year}")
     return "\n".join(lines)
-
-
-def _finding_head(source: Source, letters: Mapping[str, str]) -> str:
-    evidence = source.evidence
-    section = section_label(evidence.section, source.category)
-    return f"[{evidence.id}] {one_line(evidence.summary)} ({letters[source.paper.key]}, {section})"
 
 
 def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:

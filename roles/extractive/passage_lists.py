@@ -43,9 +43,7 @@ _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 class _Repairless:
     """The repair methods of a writer, which do nothing: the author's words and verbatim quotes need no repair."""
 
-    async def repair(
-        self, brief: Brief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
-    ) -> Draft:
+    async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
         return draft
 
     async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:

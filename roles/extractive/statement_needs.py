@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from langchain_core.messages import AIMessage, BaseMessage
-
 from ...documents import Paper
 from ...experiment import Experiment, SectionKind
 from ...text.sentences import sentence_spans
@@ -35,16 +33,6 @@ _NUMBER: Final = re.compile(
     r"(?<![\w-])[-+±~−]?\d[\d.,]*(?:[eE][-+−]?\d+)?(?:\s?[/–-]\s?\d[\d.,]*)*\s?%?(?![\w-])|\b(?:None|null|NaN)\b"
 )
 _LOOSE: Final = re.compile(r"(?<!\s)\s++(?=[,;:.)])|(?<=[,;:])(?:\s*+[,;:])++|\(\s*+\)")
-
-
-class NoFurtherSearch:
-    """Implements `SearchPlanner` and `AnswerPlanner`: adds no searches to those for the planned needs."""
-
-    def open(self, brief: Brief) -> list[BaseMessage]:
-        return []
-
-    async def plan(self, messages: Sequence[BaseMessage], brief: Brief) -> AIMessage:
-        return AIMessage("The statements have been searched for.")
 
 
 class ExtractiveNeeds:
