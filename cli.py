@@ -146,8 +146,9 @@ def _run() -> int:
         if error.exit_code == PAUSED:
             notice_command(f"Paused: {error} To resume:", resume_command(sys.argv, error))
         else:
-            given = given_command() if error.exit_code == WRONG_INPUT and not error.help else ""
-            notice(f"Error: {error}{f" See '{command(given)} --help'." if given else ''}")
+            unhelped = error.exit_code == WRONG_INPUT and not error.help and given_command()
+            hint = f" See '{command(given_command())} --help'." if unhelped else ""
+            notice(f"Error: {error}{hint}")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
