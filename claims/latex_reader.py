@@ -14,7 +14,7 @@ from typing import Final
 
 from ..documents.bibliography import readable
 from ..documents.safe_files import FileRefusedError, read_regular
-from .manuscript import ListedReference, Manuscript, ProseBuilder
+from .manuscript import ListedReference, Manuscript
 
 MOST_BYTES: Final = 4_000_000  # of all files together
 _MOST_FILES: Final = 200
@@ -94,11 +94,11 @@ class _Macro:
     body: str
 
 
-class _LatexReading(ProseBuilder):
+class _LatexReading(Manuscript):
     """What was read so far of all files."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__()
+        super().__init__("tex")
         self.folder = folder
         self.macros: dict[str, _Macro] = {}
         self.size = self.expanded = self.formulas = 0
@@ -127,7 +127,7 @@ def read_latex(path: str) -> Manuscript:
     if reading.formulas:
         noun = "formula" if reading.formulas == 1 else "formulas"
         reading.note(f"{file.name}: {reading.formulas} displayed {noun} are not checked.")
-    return reading.finish("tex")
+    return reading.finish()
 
 
 def _load(reading: _LatexReading, file: Path) -> str | None:
@@ -260,7 +260,7 @@ class _Scan:
             if bare == "label":
                 reading.labels.append(content.strip())
             elif bare == "nocite":
-                reading.silent += _KEYS.findall(content)
+                reading.cited_silently += _KEYS.findall(content)
             else:
                 for target in filter(None, (one.strip() for one in content.split(","))):
                     reading.point("label", target, target, self._unit, *self._place(start, behind))
@@ -451,7 +451,7 @@ class _Scan:
             inside = self._text[behind:close]
             self._reading.labels += [label.strip() for label in _LABEL.findall(inside)]
             if "\\caption" in inside and name != "algorithm":
-                self._reading.counted["table" if "table" in name else "figure"] += 1
+                self._reading.uncaptioned["table" if "table" in name else "figure"] += 1
             for caption in re.finditer(r"\\caption\*?(?:of\{\w+\})?(?=\s*[\[{])", inside):
                 _, inner, _ = self._argument(self._options(behind + caption.end()))
                 self._paragraph(inner[0])
@@ -466,7 +466,7 @@ class _Scan:
             reading.files = list(self._reading.files)
             inner = _Scan(reading, 0, self._text)
             inner.read(item.end(), following.start() if following else end)
-            self._reading.listed.append(ListedReference(item[1].strip(), " ".join(reading.text.split())))
+            self._reading.listed.append(ListedReference(item[1].strip(), " ".join("".join(reading.pieces).split())))
 
     def _math(self, sign: str, start: int, stop: int, end: int) -> int:
         close = self._text.find(sign, stop, min(end, stop + 4_000))

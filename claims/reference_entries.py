@@ -84,7 +84,7 @@ def load_references(manuscript: Manuscript, file: Path, bib: Path | None, librar
                 continue
             papers |= read.papers
             notices += [f"{refusal.path}: {refusal.reason}." for refusal in read.refused]
-    papers |= {paper.key: paper for paper in manuscript.papers if paper.key not in papers}
+    papers |= {key: paper for key, paper in manuscript.papers.items() if key not in papers}
     texts = {key: paper.title or key for key, paper in papers.items()}
     numbers: dict[int, str] = {}
     if not papers or (manuscript.format in ("pdf", "docx") and not manuscript.papers):
@@ -109,7 +109,7 @@ def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) 
             notices.append(f"{file.name}: names no bibliography; {lone[0].name} beside it was used.")
             yield lone[0]
         return
-    for name in manuscript.bibliographies:
+    for name in dict.fromkeys(manuscript.bibliographies):
         path = (folder / name).resolve()
         if not path.is_relative_to(folder):
             notices.append(f"{name}: is outside the folder of the text and was not read; give it as --bib.")
