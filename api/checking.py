@@ -292,17 +292,14 @@ async def _checker(session: Session, run: str, progress: Progress, most: int, *,
 
 async def _passages(checker: ClaimChecker, item: ClaimInput) -> list[ClaimPassage]:
     """What a claim is compared with, with the sentences to show."""
-    text, before = _without_marks(item["claim"]), (item.get("context") or "").strip()
+    text = " ".join(item["claim"].replace(OWN_MARK, " ").replace(OTHER_MARK, " ").split())
+    before = (item.get("context") or "").strip()
     if "passages" in item:
         return choose_sentences(text, given_passages(item["passages"]), most=checker.most)
     if item.get("papers"):
         found = await checker.find(text, before, item["papers"], checker.most)
         return choose_sentences(text, [passage for of_paper in found.values() for passage in of_paper])
     return await checker.elsewhere(text, before, ())
-
-
-def _without_marks(claim: str) -> str:
-    return " ".join(claim.replace(OWN_MARK, " ").replace(OTHER_MARK, " ").split())
 
 
 def _claim_record(item: ClaimInput, claim: JudgedClaim) -> ClaimRecord:

@@ -96,7 +96,6 @@ def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) ->
 
 
 def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> str:
-    """Write a file, or a folder of copies for a LaTeX text with inputs; returns the path of the main file."""
     if name == "docx":
         made = path = _free(out / f"{file.stem}.checked.docx", force)
         contents = {path: word_copy(file, result)}
@@ -117,7 +116,6 @@ def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file:
 
 
 def _free(path: Path, force: bool) -> Path:
-    """The path, or with the next free number if it exists."""
     if force or not path.exists():
         return path
     return next(
@@ -154,21 +152,13 @@ def sarif(result: CheckResult) -> dict[str, Any]:
         found += [
             (one["rule"], one["severity"], f"{entry['key']}: {one['message']}", file, None) for one in entry["faults"]
         ]
+    results = []
+    names = {"startLine": "line", "startColumn": "column", "endLine": "end_line", "endColumn": "end_column"}
+    for rule, level, text, file, at in found:
+        location: dict[str, Any] = {"artifactLocation": {"uri": file}}
+        if at is not None and at["line"] is not None:
+            location["region"] = {name: at[field] for name, field in names.items()}  # type: ignore[literal-required]
+        locations = [{"physicalLocation": location}]
+        results.append({"ruleId": rule, "level": level, "message": {"text": text}, "locations": locations})
     driver = {"name": NAME, "version": number, "rules": described}
-    results = [_sarif_result(*one) for one in found]
     return {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
-
-
-def _sarif_result(
-    rule: str, severity: FaultSeverity, message: str, file: str, place: PlaceRecord | None
-) -> dict[str, Any]:
-    location: dict[str, Any] = {"artifactLocation": {"uri": file}}
-    if place is not None and place["line"] is not None:
-        names = {"startLine": "line", "startColumn": "column", "endLine": "end_line", "endColumn": "end_column"}
-        location["region"] = {name: place[field] for name, field in names.items()}  # type: ignore[literal-required]
-    return {
-        "ruleId": rule,
-        "level": severity,
-        "message": {"text": message},
-        "locations": [{"physicalLocation": location}],
-    }

@@ -98,7 +98,6 @@ def problem_lines(sentence: SentenceRecord) -> list[str]:
 
 
 def _words(sentence: SentenceRecord) -> Iterator[str]:
-    """The deciding words, and the papers of the library that say it."""
     for source in sentence["sources"]:
         for passage in source["passages"][:1]:
             if passage["does"] in ("contradicts", "supports"):

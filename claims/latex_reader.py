@@ -14,7 +14,7 @@ from typing import Final
 
 from ..documents.bibliography import readable
 from ..documents.safe_files import FileRefusedError, read_regular
-from .manuscript import ListedReference, Manuscript
+from .manuscript import ListedReference, Manuscript, bracket_pairs
 
 MOST_BYTES: Final = 4_000_000  # of all files together
 _MOST_FILES: Final = 200
@@ -81,7 +81,7 @@ _UNITS: Final = {
     **{"volt": "V", "watt": "W", "hertz": "Hz", "joule": "J", "newton": "N", "pascal": "Pa", "byte": "B", "bit": "bit"},
     **{"per": "/", "squared": "\u00b2", "cubed": "\u00b3", "ampere": "A", "electronvolt": "eV", "kilogram": "kg"},
 }
-_BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
+BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
 _KEYS: Final = re.compile(r"[^\s,{}%]+")
 _PLAIN_MATH: Final = re.compile(r"[\d\s.,+<>=()/%-]{1,60}|[A-Za-z]")
 _BIBITEM: Final = re.compile(r"\\bibitem\s{0,20}(?:\[[^\[\]]{0,200}\])?\s{0,20}\{([^{}]{1,200})\}")
@@ -175,7 +175,6 @@ class _Scan:
         self._unclosed: set[str] = set()
 
     def definitions(self, start: int, end: int) -> None:
-        """Read macros and bibliographies of a preamble, and nothing else."""
         place = start
         while place < end:
             token = _TOKEN.match(self._text, place)
@@ -191,7 +190,6 @@ class _Scan:
                 place = self._input(place, preamble=True)
 
     def read(self, start: int, end: int) -> None:
-        """Read prose."""
         place = start
         while place < end:
             token = _TOKEN.match(self._text, place, end)
@@ -236,7 +234,6 @@ class _Scan:
         self._reading.paragraph(self._unit, self._place(at)[0])
 
     def _command(self, name: str, start: int, stop: int, end: int) -> int:
-        """Read a command and what belongs to it; returns the position behind it."""
         bare, reading = name.rstrip("*"), self._reading
         if name in reading.macros:
             return self._expand(reading.macros[name], start, stop)
@@ -332,15 +329,7 @@ class _Scan:
 
     @cached_property
     def _closings(self) -> dict[int, int]:
-        """The closing brace of each opening one."""
-        found: dict[int, int] = {}
-        opened: list[int] = []
-        for match in _BRACE.finditer(self._text):
-            if match[0] == "{":
-                opened.append(match.start())
-            elif match[0] == "}" and opened:
-                found[opened.pop()] = match.start()
-        return found
+        return bracket_pairs(BRACE, self._text)
 
     def _options(self, place: int) -> int:
         """The position behind optional arguments in square brackets."""
@@ -397,7 +386,6 @@ class _Scan:
         return behind
 
     def _define(self, name: str, stop: int) -> int:
-        """Remember a macro."""
         text = self._text
         head = re.compile(
             r"\s{0,9}\{?\s{0,9}\\([A-Za-z@]{1,60})\s{0,9}\}?\s{0,9}(?:\[(\d)\])?(?:\[[^\[\]]{0,80}\])?(#1)?(#2)?"
@@ -411,7 +399,6 @@ class _Scan:
         return max(behind, head.end())
 
     def _expand(self, macro: _Macro, start: int, stop: int) -> int:
-        """Read a macro's body, with its arguments put in, as if it stood at its place."""
         body, place = macro.body, stop
         for number in range(1, macro.arguments + 1):
             content, _, place = self._argument(place)

@@ -275,6 +275,19 @@ def _with_broken(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]
     return [found[start] for start in sorted(found)]
 
 
+def bracket_pairs(brackets: re.Pattern[str], text: str, start: int = 0) -> dict[int, int]:
+    """The closing bracket of each opening one, of those that a pattern finds; what else it finds does not count."""
+    pairs = {")": "(", "]": "[", "}": "{"}
+    found: dict[int, int] = {}
+    opened: list[tuple[str, int]] = []
+    for match in brackets.finditer(text, start):
+        if match[0] in pairs.values():
+            opened.append((match[0], match.start()))
+        elif match[0] in pairs and opened and opened[-1][0] == pairs[match[0]]:
+            found[opened.pop()[1]] = match.start()
+    return found
+
+
 def numbered_targets(text: str, counted: Mapping[str, int]) -> dict[str, list[str]]:
     """The numbers of the figures, tables and sections of a prose; `counted` are figures and tables without a number."""
     targets: dict[str, list[str]] = {"figure": [], "table": []}

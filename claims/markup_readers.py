@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +19,7 @@ from .manuscript import (
     LIST_HEADING,
     ListedReference,
     Manuscript,
+    bracket_pairs,
 )
 from .word_reader import read_word
 
@@ -132,10 +132,10 @@ class _TypstScan:
     def __init__(self, prose: Manuscript) -> None:
         self.prose = prose
         (self._source,) = prose.sources
+        self._closings = bracket_pairs(_TYPST_BRACKET, self._source)
         self._in_heading = False
 
     def read(self, start: int, end: int) -> None:
-        """Read content."""
         place = start
         while place < end:
             token = _TYPST.match(self._source, place, end)
@@ -181,7 +181,6 @@ class _TypstScan:
         return stop
 
     def _code(self, name: str, start: int, stop: int, end: int) -> int:
-        """Read a function call: its content, and what it cites."""
         if name in _STATEMENTS:
             line = self._source.find("\n", stop, end)
             line = end if line < 0 else line
@@ -212,19 +211,6 @@ class _TypstScan:
         """The position behind the bracket that closes the one at `opening`."""
         close = self._closings.get(opening, opening)
         return close + 1 if close < end else opening + 1
-
-    @cached_property
-    def _closings(self) -> dict[int, int]:
-        """The closing bracket of each opening one; what is quoted in code does not count."""
-        pairs = {")": "(", "]": "[", "}": "{"}
-        found: dict[int, int] = {}
-        opened: list[tuple[str, int]] = []
-        for match in _TYPST_BRACKET.finditer(self._source):
-            if match[0] in pairs.values():
-                opened.append((match[0], match.start()))
-            elif match[0] in pairs and opened and opened[-1][0] == pairs[match[0]]:
-                found[opened.pop()[1]] = match.start()
-        return found
 
 
 def read_pdf(path: Path) -> Manuscript:

@@ -101,7 +101,6 @@ def load_references(manuscript: Manuscript, file: Path, bib: Path | None, librar
 
 
 def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) -> Iterator[Path]:
-    """The `.bib` files that the text names, within its folder; the only one there if it names none."""
     folder = file.parent.resolve()
     if not manuscript.bibliographies:
         lone = sorted(folder.glob("*.bib"))[:2] if not (manuscript.listed or manuscript.papers) else []
@@ -301,7 +300,6 @@ def _service_differences(entry: Paper, paper: Paper | None, store: MetadataStore
 
 
 def _twins(entries: Sequence[Paper], references: ReferenceList) -> Iterator[tuple[str, str]]:
-    """Entries of the same work under two keys, with the first of them."""
     first: dict[str, str] = {}
     for entry in entries:
         mark = find_doi(entry.doi) or references.in_library.get(entry.key) or ""

@@ -341,7 +341,6 @@ def _listed_paper(title: str, authors: tuple[str, ...], families: tuple[str, ...
 
 
 def _decoded(data: str) -> str:
-    """The text of a field's data; empty if it is none."""
     try:
         return base64.b64decode("".join(data.split()) + "==").decode("utf-8", "replace")
     except (binascii.Error, ValueError):

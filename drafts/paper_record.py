@@ -78,10 +78,16 @@ def paper_record(
         for warning in record["warnings"]:
             raised.setdefault(warning, []).append(section_title(record["section"]))
     warnings = [f"{', '.join(titles)}: {warning}" for warning, titles in raised.items()] + list(references.warnings)
-    suspicious: list[dict[str, Any]] = []
-    for flag in (flag for record in sections for flag in record["suspicious"]):
-        if flag not in suspicious:
-            suspicious.append(flag)
+    flags = [flag for record in sections for flag in record["suspicious"]]
+    name = inert(" ".join(title.split()))
+    lines = "\n".join(inert(reference.line) for reference in references.entries)
+    parts = [
+        f"# {name}" if name else "",
+        inert(text),
+        figure_lines(shown),
+        f"## References\n\n{lines}" if lines else "",
+    ]
+    parts.append(comment([notice, *warnings]))
     return {
         "section": "paper",
         "title": title,
@@ -100,11 +106,11 @@ def paper_record(
         "own_citations": [item for section in placed for item in section.moved(section.record["own_citations"])],
         "figures": shown,
         "warnings": warnings,
-        "suspicious": suspicious,
+        "suspicious": [flag for place, flag in enumerate(flags) if flag not in flags[:place]],
         "cite_style": options.style,
         "csl": options.csl,
         "strict": options.strict,
-        "markdown": _markdown(title, text, references, [notice, *warnings], shown),
+        "markdown": "\n\n".join(filter(None, parts)) + "\n",
         "bibliography": bibliography(papers),
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
@@ -134,14 +140,3 @@ def _place_sections(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
             body, start = record["text"], 0
         yield _Placed(record, heading, body, length + len(heading) + 2 - start)
         length += len(heading) + 2 + len(body) + 2 if body else 0  # a section may be empty
-
-
-def _markdown(
-    title: str, text: str, references: References, notes: Sequence[str], figures: Sequence[Mapping[str, Any]]
-) -> str:
-    name = " ".join(title.split())
-    parts = [f"# {inert(name)}" if name else "", inert(text), figure_lines(figures)]
-    if references.entries:
-        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references.entries))
-    parts.append(comment(notes))
-    return "\n\n".join(part for part in parts if part) + "\n"
