@@ -13,40 +13,40 @@ from typing import Final, Literal
 from typing_extensions import TypedDict, Unpack
 
 from ..claims.check_files import (
-    CHECK_FORMATS,
-    CheckFormat,
+    CHECK_FORMATS as CHECK_FORMATS,
+    CheckFormat as CheckFormat,
     check_formats,
     comment_in_place,
     without_copy,
     write_check,
 )
 from ..claims.check_report import (
-    check_report,
-    needs_attention,
-    problem_lines,
-    remarks_of,
-    shown_place,
-    summary_lines,
+    check_report as check_report,
+    needs_attention as needs_attention,
+    problem_lines as problem_lines,
+    remarks_of as remarks_of,
+    shown_place as shown_place,
+    summary_lines as summary_lines,
 )
 from ..claims.claim_passages import ClaimPassage, choose_sentences, given_passages
 from ..claims.claim_records import (
-    CheckResult,
-    ClaimInput,
+    CheckResult as CheckResult,
+    ClaimInput as ClaimInput,
     ClaimLabel,
-    ClaimRecord,
-    ClaimsResult,
-    RemarkedText,
+    ClaimRecord as ClaimRecord,
+    ClaimsResult as ClaimsResult,
+    RemarkedText as RemarkedText,
     SourceRecord,
 )
 from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
 from ..claims.markup_readers import read_manuscript
 from ..claims.reference_entries import entries_elsewhere, load_references
 from ..claims.text_check import (
-    CHECK_PARTS,
+    CHECK_PARTS as CHECK_PARTS,
     MOST_PASSAGES,
     OTHER_MARK,
     OWN_MARK,
-    CheckPart,
+    CheckPart as CheckPart,
     ClaimChecker,
     ManuscriptCheck,
     elsewhere_records,
@@ -64,28 +64,6 @@ from ..tools.scope import require_words
 from .arguments import ArgumentError, at_least_one, require_writable, requires_open
 from .blocking import blocking
 
-__all__ = [
-    "CHECK_FORMATS",
-    "CHECK_PARTS",
-    "CheckFormat",
-    "CheckPart",
-    "CheckResult",
-    "ClaimInput",
-    "ClaimRecord",
-    "ClaimsResult",
-    "RemarkedText",
-    "acheck_claims",
-    "acheck_prose",
-    "acheck_text",
-    "check_claims",
-    "check_report",
-    "check_text",
-    "needs_attention",
-    "problem_lines",
-    "remarks_of",
-    "shown_place",
-    "summary_lines",
-]
 _WORD_WEIGHT: Final = 0.6  # a claim repeats more words of its source than a question does; see docs/scores.md
 _PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
 

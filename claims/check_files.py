@@ -13,7 +13,7 @@ from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..program import NAME
 from .annotated_copies import latex_copies, word_copy
-from .check_report import LABELS, MEANINGS, SEVERITIES, check_report
+from .check_report import WRONG_LABELS, check_report, problems, rule_of
 from .claim_records import FAULTS, CheckResult, FaultSeverity, PlaceRecord
 from .manuscript import Manuscript
 
@@ -125,8 +125,7 @@ def _free(path: Path, force: bool) -> Path:
 
 def sarif(result: CheckResult) -> dict[str, Any]:
     """The problems in the format that CI systems show beside the lines of a file."""
-    of_labels = {label: f"claim-{label.replace('_', '-')}" for label in SEVERITIES}
-    rules = dict(FAULTS) | {rule: (SEVERITIES[label], MEANINGS[label]) for label, rule in of_labels.items()}
+    rules = {**FAULTS, **{rule_of(label): described for label, described in WRONG_LABELS.items()}}
     try:
         number = version(NAME)
     except PackageNotFoundError:
@@ -140,22 +139,15 @@ def sarif(result: CheckResult) -> dict[str, Any]:
         }
         for rule, (level, meaning) in rules.items()
     ]
-    found: list[tuple[str, FaultSeverity, str, str, PlaceRecord | None]] = []
-    for sentence in result["sentences"]:
-        label, place = sentence["label"], sentence["place"]
-        if sentence["kind"] == "cited" and label in SEVERITIES:
-            message = f"{LABELS[label]}: {sentence['reason'] or sentence['claim']}"
-            found.append((of_labels[label], SEVERITIES[label], message, place["file"], place))
-        found += [(one["rule"], one["severity"], one["message"], place["file"], place) for one in sentence["faults"]]
+    found: list[tuple[str, FaultSeverity, str, PlaceRecord | None]] = [
+        (*problem, sentence["place"]) for sentence in result["sentences"] for problem in problems(sentence)
+    ]
     for entry in result["references"]:
-        file = Path(result["file"]).name
-        found += [
-            (one["rule"], one["severity"], f"{entry['key']}: {one['message']}", file, None) for one in entry["faults"]
-        ]
+        found += [(one["rule"], one["severity"], f"{entry['key']}: {one['message']}", None) for one in entry["faults"]]
     results = []
     names = {"startLine": "line", "startColumn": "column", "endLine": "end_line", "endColumn": "end_column"}
-    for rule, level, text, file, at in found:
-        location: dict[str, Any] = {"artifactLocation": {"uri": file}}
+    for rule, level, text, at in found:
+        location: dict[str, Any] = {"artifactLocation": {"uri": at["file"] if at else Path(result["file"]).name}}
         if at is not None and at["line"] is not None:
             location["region"] = {name: at[field] for name, field in names.items()}  # type: ignore[literal-required]
         locations = [{"physicalLocation": location}]
