@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 # At the default of 700 the collector runs some hundred times during the imports, a tenth of a short command.
 gc.set_threshold(50_000)
-# pydantic would read the metadata of all installed packages for plugins of others: 40 ms of a short command.
+# pydantic would search the metadata of all installed packages for third-party plugins: 40 ms of a short command.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 try:
@@ -22,7 +22,7 @@ try:
     from citeloom.api.messages import NAME, command, given_command, program, remember_command
     from citeloom.api.run_options import SECTION_KINDS
     from citeloom.commands.failure_hints import disk_full, multi_value_hint, resume_command, use_argv_name
-    from citeloom.commands.options import HomeOption, home_in_use, remember_home
+    from citeloom.commands.options import HomeOption, home_in_use, remember_home, with_home
     from citeloom.commands.output import notice, notice_command, result
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
 except ModuleNotFoundError as missing:
@@ -41,8 +41,8 @@ _COMMANDS: Final = {
     "add": "adding_papers:add",
     "search": "searching:search",
     "find": "searching:find",
-    "agree": "who_agrees:agree",
-    "contradictions": "who_agrees:contradictions",
+    "agree": "evidence_table:agree",
+    "contradictions": "evidence_table:contradictions",
     **dict.fromkeys((*SECTION_KINDS, "paper"), "sections:section_command"),
     "export": "exported_files:export",
     "verify": "exported_files:verify_file",
@@ -78,7 +78,7 @@ wrong."""
 
 
 def command_line(arguments: Sequence[str]) -> typer.Typer:
-    """The command line with only the command given, since all forty take 100 ms to load and make; else with all."""
+    """The command line with only the command given, since loading and making all forty takes 100 ms; else with all."""
     after_home = 2 if arguments[:1] == ["--home"] else int(arguments[:1] != [] and arguments[0].startswith("--home="))
     given = next(iter(arguments[after_home:]), "")
     app = typer.Typer(
@@ -94,11 +94,12 @@ def command_line(arguments: Sequence[str]) -> typer.Typer:
         module, _, attribute = _COMMANDS[name].partition(":")
         found = getattr(import_module(f"citeloom.commands.{module}"), attribute)
         if isinstance(found, typer.Typer):
+            for each in found.registered_commands:
+                each.callback = with_home(each.callback) if each.callback else None
             app.add_typer(found, name=name)
-        elif attribute == "section_command":
-            app.command(name)(found(name))
         else:
-            app.command(name, cls=getattr(found, "command_class", None))(found)
+            call = found(name) if attribute == "section_command" else found
+            app.command(name, cls=getattr(found, "command_class", None))(call if name == "setup" else with_home(call))
     return app
 
 
@@ -163,7 +164,6 @@ def _run() -> int:
 
 
 def _own_help(error: CiteloomError) -> str:
-    """A pointer to the command's help, for an error that names no remedy."""
     given = given_command()
     return f" See '{command(given)} --help'." if given and error.exit_code == WRONG_INPUT and not error.help else ""
 

@@ -44,7 +44,7 @@ Text = Annotated[str, BeforeValidator(as_text)]
 
 
 class _Record(BaseModel):
-    """Fields of an experiment; `main` is the one that a bare text in place of the record is."""
+    """Fields of an experiment; a bare text in place of the record becomes the field `main`."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     main: ClassVar[str] = ""
@@ -162,11 +162,11 @@ _FAILED_STATES = frozenset(
 )
 _EXIT_CODES = ("returncode", "return_code", "exit_code", "exitcode")
 _FLAGS = (("success", False), ("succeeded", False), ("failed", True), ("timed_out", True))
-_RUN_FIELDS = frozenset((*_EXIT_CODES, *dict(_FLAGS), "status"))  # of which `failure` is made
+_RUN_FIELDS = frozenset((*_EXIT_CODES, *dict(_FLAGS), "status"))  # from which `failure` is derived
 
 
 def _exited(fields: Mapping[str, Any]) -> str:
-    """The exit code or status among the fields of a run that says it failed."""
+    """The exit code or status in the fields of a run that shows that it failed."""
     for name in _EXIT_CODES:
         code = fields.get(name)
         if isinstance(code, int) and not isinstance(code, bool) and code != 0:
@@ -221,7 +221,7 @@ class UnusableField:
 
     @property
     def root(self) -> str:
-        """The field of the experiment that it is or belongs to."""
+        """The top-level field of the experiment that it is, or is part of."""
         return re.split(r"[.\[]", self.field, maxsplit=1)[0]
 
 
@@ -317,7 +317,7 @@ def parse_experiment(
 
 
 def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableField]]:
-    """The experiment without its unusable fields, and the problems of those."""
+    """The experiment without its unusable fields, and their problems."""
     problems = list(islice(_unstorable_values(data), _MOST_ISSUES))
     unusable = {problem.root for problem in problems}
     kept = {name: value for name, value in data.items() if str(name) not in unusable}
@@ -337,7 +337,7 @@ def examine_experiment(data: dict[Any, Any]) -> tuple[Experiment, list[UnusableF
 def require_fields(
     experiment: Experiment, *kinds: SectionKind, source: str = "experiment", problems: Sequence[UnusableField] = ()
 ) -> None:
-    """Raise one `ExperimentError` with all problems and missing fields; of a failed run the outcome is not required."""
+    """Raise one `ExperimentError` with all problems and missing fields; a failed run needs no outcome."""
     lacks: dict[tuple[str, ...], list[str]] = {}
     for kind in kinds:
         for group in missing_fields(experiment, kind, problems):
@@ -482,7 +482,7 @@ def _named(path: str) -> str:
 def missing_fields(
     experiment: Experiment, kind: SectionKind, problems: Sequence[UnusableField] = ()
 ) -> list[tuple[str, ...]]:
-    """The groups of fields of which a section of `kind` needs one and has none, not even one with a problem."""
+    """The groups of fields of which a section of `kind` needs one, but none is given, not even with a problem."""
     unusable = {problem.root for problem in problems}
     return [
         group
@@ -509,38 +509,38 @@ def near_fields(experiment: Experiment) -> list[tuple[str, str]]:
 
 
 def _unknown_names(record: _Record) -> list[str]:
-    """The names of the fields that are none of an experiment's; one that begins with an underscore is a note."""
+    """The names of unknown fields, except notes, which begin with an underscore."""
     return [name for name in record.model_extra or {} if not name.startswith("_")]
 
 
 def experiment_warnings(experiment: Experiment) -> list[str]:
-    """Warnings about `exp.json` itself: shortened and misspelt fields, missing images, and a failed run."""
+    """Warnings about the experiment itself: shortened and misspelt fields, missing images, and a failed run."""
     shortened = _earlier_notices((experiment.model_extra or {}).get(SHORTENED))
-    warnings = [f"exp.json: {notice} {_SHORTER}" for notice in shortened]
+    warnings = [f"experiment: {notice} {_SHORTER}" for notice in shortened]
     misspelt = dict(near_fields(experiment))
     warnings += [
-        f"exp.json: unknown field {_named(found)} is ignored: did you mean {known}?"
+        f"experiment: unknown field {_named(found)} is ignored: did you mean {known}?"
         for found, known in misspelt.items()
     ]
     names = [f"{path}{name}" for path, record in _records(experiment) for name in _unknown_names(record)]
     if unused := [name for name in names if name not in misspelt and name.rpartition(".")[2] not in _RUN_FIELDS]:
         named = _named(", ".join(unused))
-        warnings.append(f"exp.json: unknown fields, of which at most a chat model makes use: {named}.")
+        warnings.append(f"experiment: unknown fields, of which at most a chat model makes use: {named}.")
     found = {place for place, _ in experiment.found_plots()}
     paths = [plot.path for plot in experiment.plots]
     missing = [path for place, path in enumerate(paths) if path and place not in found]
     if missing:
         named = _named(", ".join(map(repr, missing)))
         warnings.append(
-            f"exp.json: plots: no image (png, jpg, svg, pdf, webp) next to it for {named}: "
+            f"experiment: plots: no image (png, jpg, svg, pdf, webp) next to it for {named}: "
             "the text does not mention them."
         )
     pathless = ", ".join(f"plots[{place}]" for place, path in enumerate(paths) if not path)
     if pathless:
-        warnings.append(f"exp.json: {_named(pathless)}: has no path to an image and is not used.")
+        warnings.append(f"experiment: {_named(pathless)}: has no path to an image and is not used.")
     if experiment.failure:
         warnings.append(
-            f"exp.json: the run of the experiment failed ({experiment.failure}): results, metrics, stdout, plots and "
+            f"experiment: the run of the experiment failed ({experiment.failure}): results, metrics, stdout, plots and "
             "verdict are not used; give those of a run that ended well."
         )
     return warnings

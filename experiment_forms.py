@@ -16,9 +16,10 @@ def move_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = dict(data)
     results, metrics = found.get("results"), as_metrics({} if found.get("metrics") is None else found["metrics"])
-    if isinstance(results, dict) and isinstance(metrics, dict):
+    if isinstance(results, dict):
         del found["results"]
-        found["metrics"] = {**metrics, "results": results} if metrics else results
+        if isinstance(metrics, dict):  # else the metrics are refused, and the results may be what is meant
+            found["metrics"] = {**metrics, "results": results} if metrics else results
     if isinstance(found.get("title"), str):
         concept = {} if found.get("paper_concept") is None else found["paper_concept"]
         concept = {"description": concept} if isinstance(concept, str) else concept

@@ -1,4 +1,4 @@
-"""Describes invalid values in the words of JSON, in place of pydantic's: "must be text, but is a list"."""
+"""Describes invalid values in JSON terms instead of pydantic's: "must be text, but is a list"."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def kind_of_value(value: Any) -> str:
 
 
 def describe_invalid(item: ErrorDetails, *, show: bool = False) -> str:
-    """The problem with a value: "must be text, but is a list"; `show` adds the value where its kind says too little."""
+    """The problem with a value: "must be text, but is a list"; `show` adds the value if its kind is not enough."""
     kind, value = item["type"], item["input"]
     if kind == "missing":
         return "is missing"

@@ -47,12 +47,10 @@ def filled(text: str) -> str:
 
 
 def given_command() -> str:
-    """The command that this process executes; empty if there is none."""
     return _given[0] if _given else ""
 
 
 def remember_command(name: str | None) -> None:
-    """Store the given command."""
     _given[:] = [name] if name else []
 
 

@@ -30,6 +30,7 @@ class SectionSpec:
     stated: tuple[str, ...] = ()  # fields that it is about; the user's own citations in them belong in it
     sums_up: tuple[SectionKind, ...] = ()  # sections of the same paper that its writer is shown
     must_cite: bool = False  # whether a draft without citations is a fault where there are sources
+    weighs_studies: bool = False  # whether it may rest on evidence tables
 
     @property
     def needs(self) -> str:
@@ -52,6 +53,7 @@ SECTIONS: Final[Mapping[SectionKind, SectionSpec]] = {
         stated=("paper_concept.description", "paper_concept.open_questions", "hypothesis.description"),
         sums_up=("methods", "results", "discussion", "conclusion"),
         must_cite=True,
+        weighs_studies=True,
     ),
     "methods": SectionSpec(
         purpose="what was done and how, compared with similar methods",
@@ -74,6 +76,7 @@ SECTIONS: Final[Mapping[SectionKind, SectionSpec]] = {
         prompted=(*_OPEN, *_HYPOTHESIS, *_OUTCOME, "metrics", "summary"),
         stated=("reasoning", "verdict"),
         must_cite=True,
+        weighs_studies=True,
     ),
     "conclusion": SectionSpec(
         purpose="the verdict and what follows from it",

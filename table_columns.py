@@ -25,7 +25,7 @@ _SHOWN: Final = 60  # characters of a wrong value in a message
 
 
 class WrongValueError(ValueError):
-    """A column holds something else than was declared; the message names table, column and row.
+    """A column holds something other than was declared; the message names table, column and row.
 
     Whoever opened the database raises `DamagedFileError` for it, with the file and its remedy.
     """
@@ -47,7 +47,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SqlDialect:
-    """How a database writes the types of columns, a number that it counts itself, and the end of a table."""
+    """How a database writes the types of columns, a number that it assigns itself, and the end of a table."""
 
     types: Mapping[SqlType, str]
     counted: str
@@ -141,7 +141,7 @@ class TypedTable:
 
 
 class ShapeError(ValueError):
-    """JSON of another shape than was declared; the message says where."""
+    """JSON of a different shape than was declared; the message says where."""
 
 
 def strip_nul(text: str) -> str:
@@ -159,7 +159,7 @@ def dump_json(value: Any) -> str:
 
 
 def text_or_bytes(stored: bytes) -> str | bytes:
-    """The text factory of SQLite connections: what is no UTF-8 stays bytes, which no text column accepts."""
+    """The text factory of SQLite connections: what is not UTF-8 stays bytes, which no text column accepts."""
     try:
         return stored.decode()
     except UnicodeDecodeError:

@@ -73,7 +73,7 @@ def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[F
     wanted = tuple(one_of("format", name, FORMATS, "md") for name in names)
     if out is None and given:
         raise ArgumentError(
-            "formats: no file can be written without out.",
+            "formats: files are written only if out is given.",
             help="Give it as out (--out FOLDER on the command line).",
         )
     return wanted
@@ -99,7 +99,7 @@ def at_least_one(what: str, given: int) -> None:
 
 
 def one_of(what: str, given: object, values: Sequence[Item], *others: str) -> Item:
-    """The value that was given; the `ArgumentError` for any other lists them all, with `others` that may be given."""
+    """Return the given value if it is one of `values`; else raise an `ArgumentError` that lists them after `others`."""
     for value in values:
         if value == given:
             return value

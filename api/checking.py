@@ -140,7 +140,7 @@ async def acheck_text(
     in_place_comments: bool = False,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> CheckResult:
-    """Check every sentence of a text of the user's own; nothing in it is changed unless that is asked for.
+    """Check every sentence of the user's own text; the text itself is changed only on request.
 
     Args:
         session: an open library.
@@ -154,7 +154,7 @@ async def acheck_text(
         out: folder for the files in `formats`; none are written if omitted.
         formats: `html` (one-file report), `docx` (a copy with comments), `tex` (a copy with notes), `json`, `sarif`.
         force: replace files in `out` that exist already.
-        in_place_comments: put the remarks into the `.docx` or `.tex` itself; what it was is kept as `NAME.original`.
+        in_place_comments: put the remarks into the `.docx` or `.tex` itself; the original is kept as `NAME.original`.
         on_notice: called with one line about the work ahead.
 
     Raises `InputError` for a file that cannot be read, and `PausedError` if the endpoint is lost.
@@ -238,9 +238,9 @@ async def acheck_prose(
     bib: str = "",
     **options: Unpack[_ProseOptions],
 ) -> CheckResult:
-    """Check a text that is given as such; see `acheck_text`. `bib` is the content of its bibliography.
+    """Check a text given as a string instead of a file; see `acheck_text`. `bib` is the content of its bibliography.
 
-    Raises as `acheck_text` does.
+    Raises the same errors as `acheck_text`.
     """
     with TemporaryDirectory(prefix="citeloom-") as folder:
         file = Path(folder) / f"text.{format}"
@@ -269,7 +269,7 @@ async def _checker(session: Session, run: str, progress: Progress, most: int, *,
 
 
 async def _passages(checker: ClaimChecker, item: ClaimInput) -> list[ClaimPassage]:
-    """What a claim is compared with, with the sentences to show."""
+    """The passages that a claim is compared with, each with the sentences to show."""
     text = " ".join(item["claim"].replace(OWN_MARK, " ").replace(OTHER_MARK, " ").split())
     before = (item.get("context") or "").strip()
     if "passages" in item:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def short_answer(record: Mapping[str, Any]) -> AnswerRecord:
-    """A finished run's answer without what only files and pages need."""
+    """A finished run's answer, without the fields that only files and pages need."""
     from .results import CheckedCitation, CitedSource
 
     answer = {
@@ -45,7 +45,7 @@ def short_answer(record: Mapping[str, Any]) -> AnswerRecord:
         "sources": [
             {name: item.get(name, []) for name in CitedSource.__annotations__} for item in record["references"]
         ],
-        "citations": [  # `ocr` is only there if it is true
+        "citations": [  # `ocr` is only present if true
             {name: item.get(name, False) for name in CheckedCitation.__annotations__} for item in record["citations"]
         ],
         "cost": record["usage"],
@@ -92,7 +92,7 @@ class Conversation(nullcontext["Conversation"]):
         return await self._take(question, "question" if alone else "follow-up", on_event)
 
     async def aimprove(self, feedback: str, *, on_event: OnEvent | None = None) -> ResultRecord:
-        """Rewrite the last answer according to feedback, from its evidence and any found for it.
+        """Rewrite the last answer according to feedback, from its evidence and any newly found for the feedback.
 
         Raises `NothingToImproveError` before the first answer; otherwise as `aask`.
         """
@@ -117,7 +117,7 @@ class Conversation(nullcontext["Conversation"]):
         """Write the conversation to a markdown file, or JSON if its name ends in .json; returns the path.
 
         Unless `force` is given, files that were edited or not written by Citeloom are kept, and the new one is
-        numbered (`talk.2.md`). Raises `InputError` if nothing was answered yet or the file cannot be written.
+        numbered (`talk.2.md`). Raises `InputError` if no question has been answered yet or the file cannot be written.
         """
         turns = read_turns(self._library.home, self.thread_id)
         return write_transcript(Path(path), self.thread_id, turns, home=self._library.home, force=force)[0]

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ..citations.export.section_files import slug, write_texts
-from ..citations.html_escaping import inert
-from ..documents import Paper
 from ..documents.chunking import Window
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..evidence_tables.cells import TableCell, cell_text as cell_text, study_name as study_name
-from ..evidence_tables.column_specs import describe_column, parse_columns, split_columns
-from ..evidence_tables.column_values import column_sums, sum_lines as sum_lines
-from ..evidence_tables.extraction import OWN_STUDY, Decision, TableFiller, own_window, paper_version
+from ..evidence_tables.column_specs import parse_columns
+from ..evidence_tables.column_values import sum_lines as sum_lines
+from ..evidence_tables.extraction import Decision, TableFiller, own_window
+from ..evidence_tables.given_tables import GivenTable, give_table
 from ..evidence_tables.stances import claim_needs
+from ..evidence_tables.stored_tables import (
+    cell_record,
+    count_line as count_line,
+    describe_columns,
+    find_table,
+    id_of_table as id_of_table,
+    load_table as _load,
+)
 from ..evidence_tables.table_files import (
     TABLE_FORMATS as TABLE_FORMATS,
     TableFormat as TableFormat,
-    count_line as count_line,
     render_table,
 )
 from ..evidence_tables.table_plots import draw_table as draw_table
@@ -47,9 +51,6 @@ from ..tools.scope import Scope, plain_question
 from .arguments import one_or_more, require_choice, require_writable, requires_open
 from .blocking import blocking
 
-_NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
-_COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
-
 
 @requires_open
 async def amake_table(
@@ -69,11 +70,11 @@ async def amake_table(
 
     Args:
         session: an open library.
-        question: what the rows are ("trials of aspirin for migraine") or a question over papers.
-        columns: what to know of each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model proposes
-            them if omitted.
+        question: what the rows are ("trials of aspirin for migraine") or a question about papers.
+        columns: what to extract from each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model
+            proposes them if omitted.
         papers: keys of the papers in scope, all if omitted.
-        experiment: the `exp.json` of the user's own study, which gets a row ("this study") after those of papers.
+        experiment: the `exp.json` of the user's own study, which gets a row ("this study") after the papers'.
         on_progress: called with one line about each step.
 
     Raises `InputError`, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
@@ -85,7 +86,7 @@ async def amake_table(
     table_id = id_of_table(asked, keys)
 
     async def describe(stored: StoredTable | None, roles: Roles) -> tuple[TableColumn, ...]:
-        return await _describe(session, stored, roles, asked, wanted)
+        return await describe_columns(session.library, stored, roles.cells, asked, wanted)
 
     return await complete_table(
         session, StoredTable(table_id, asked, {"papers": list(keys)}), describe, on_progress, own=own
@@ -103,10 +104,10 @@ async def complete_table(
     claims: Callable[[Sequence[TableColumn]], Sequence[str]] = lambda _: (),
     own: Window | None = None,
 ) -> dict[str, Any]:
-    """Make or complete a table; returns its JSON. `describe` gives its columns, from the stored table if there is one.
+    """Make or complete a table; returns its JSON. `describe` gives its columns, given the stored table if any.
 
-    `claims` gives the claims that papers are screened for, from the columns; the judge then reads the cells. `own` is
-    the user's study.
+    `claims` maps the columns to the claims that papers are screened for; if there are any, the judge reads the cells.
+    `own` is the user's study.
     """
     require_writable(session)
     scope = await asyncio.to_thread(Scope.within, session.library, table.plan["papers"])
@@ -132,7 +133,7 @@ async def complete_table(
                 table_id,
                 asked,
                 described,
-                roles.answering.reader,
+                roles.answer_reader,
                 roles.stances if needs else roles.cells,
                 roles.screener,
                 session.settings.screened_papers,
@@ -148,45 +149,6 @@ async def complete_table(
 
 
 make_table = requires_open(blocking(amake_table))
-
-
-def id_of_table(question: str, papers: Sequence[str], kind: str = "table") -> str:
-    """The id of the table that answers a question from these papers, or from all if there are none."""
-    named = json.dumps([plain_question(question), sorted(papers)]).encode()
-    return f"{kind}-{hashlib.sha256(named).hexdigest()[:12]}"
-
-
-async def _describe(
-    session: Session, stored: StoredTable | None, roles: Roles, question: str, wanted: Sequence[TableColumn]
-) -> tuple[TableColumn, ...]:
-    """The wanted columns with what they ask for; those of the stored table if none is wanted."""
-    kept = [TableColumn.from_dict(item) for item in stored.plan["columns"]] if stored else []
-    known = {column.name.casefold(): column for column in kept}
-    if not wanted and known:
-        return tuple(kept)
-    new = [column.name for column in wanted if column.name.casefold() not in known]
-    if not wanted or new:
-        if roles.cells is None:
-            names = new or split_columns(question)[1] or _COLUMNS_WITHOUT_MODEL
-            planned = tuple(describe_column(TableColumn(name)) for name in names)
-        else:
-            titles = [paper.title for paper in (await asyncio.to_thread(session.library.papers))[:40]]
-            planned = await roles.cells.propose_columns(question, new, titles)
-        known |= {column.name.casefold(): column for column in planned}
-        if not wanted:
-            return planned
-    return tuple(_merge(column, known[column.name.casefold()]) for column in wanted)
-
-
-def _merge(wanted: TableColumn, planned: TableColumn) -> TableColumn:
-    """The planned column with what the user fixed: kind, unit and options win."""
-    return replace(
-        planned,
-        name=wanted.name,
-        kind=planned.kind if wanted.kind == "text" else wanted.kind,
-        unit=wanted.unit or planned.unit,
-        options=wanted.options or planned.options,
-    )
 
 
 @requires_open
@@ -220,7 +182,7 @@ async def asave_table(
 
 @requires_open
 async def arender_table(session: Session, table_id: str, target: TableFormat) -> tuple[str, bytes]:
-    """Return a stored table as a file in a format, after its name; raises as `asave_table` does."""
+    """Return the file name and the content of a stored table in a format; raises as `asave_table` does."""
     table = await aload_table(session, table_id)
     return f"{slug(table['question'])}.{target}", await in_thread(render_table, table, target)
 
@@ -228,77 +190,31 @@ async def arender_table(session: Session, table_id: str, target: TableFormat) ->
 @requires_open
 async def aload_table(session: Session, table_id: str) -> dict[str, Any]:
     """The JSON of a stored table; raises `UnknownTableError`."""
-    return await asyncio.to_thread(_load, session, table_id)
+    return await asyncio.to_thread(_load, session.library, _register(session), table_id)
+
+
+async def load_table_named(session: Session, name: str, *, shown: bool) -> GivenTable:
+    """The table of this id or title, as a text may cite it; raises `UnknownTableError`."""
+
+    def load() -> GivenTable:
+        register = _register(session)
+        table_id = find_table(register, name).table_id
+        return give_table(_load(session.library, register, table_id), session.library, shown=shown)
+
+    return await asyncio.to_thread(load)
 
 
 def _register(session: Session) -> EvidenceTableRegister:
     return backend_of(session.home).evidence_tables()
 
 
-def _load(session: Session, table_id: str) -> dict[str, Any]:
-    register = _register(session)
-    table = register.get(table_id)
-    columns = [TableColumn.from_dict(item) for item in table.plan["columns"]]
-    library = {paper.key: paper for paper in session.library.papers()}
-    known = {**library, OWN_STUDY: Paper(OWN_STUDY, "The user's own study")}
-    by_row: dict[tuple[str, str], dict[str, StoredCell]] = defaultdict(dict)
-    for cell in register.cells(table.table_id):
-        by_row[cell.key, cell.study][cell.column_name] = cell
-    rows, left_out, removed, counts = [], [], list[str](), Counter[str]()
-    for key, stored in register.papers(table.table_id).items():
-        if key not in known:
-            removed.append(key)
-            continue
-        decision, paper = Decision.from_dict(stored.decision), known[key]
-        counts[decision.status] += key != OWN_STUDY and decision.status != "named"
-        named = {"key": key, "title": inert(paper.title), "year": paper.year}
-        if decision.status == "near":
-            left_out.append({**named, "reason": inert(decision.reason)})
-        if decision.status == "included":
-            changed = not stored.version.startswith(paper_version(paper))
-            rows += [
-                {
-                    **named,
-                    "study": inert(study),
-                    "reason": inert(decision.reason),
-                    "changed": changed,
-                    "cells": {column.name: _cell(by_row[key, study].get(column.name)) for column in columns},
-                }
-                for study in decision.studies
-            ]
-    scope = Scope(tuple(table.plan["papers"]))
-    shown = [item.as_dict() for item in columns]
-    return {
-        "table_id": table.table_id,
-        "question": inert(table.question),
-        "papers": sum(scope.holds(paper) for paper in library.values()),
-        "columns": shown,
-        "sums": column_sums({"columns": shown, "rows": rows}),
-        "screened": sum(counts.values()),
-        "included": counts["included"],
-        "rows": rows,
-        "left_out": left_out,
-        "removed": removed,
-        "notice": _NOT_JUDGED if any(_is_unjudged(row) for row in rows) else "",
-    }
-
-
-def _cell(stored: StoredCell | None) -> dict[str, Any]:
-    cell = TableCell(status="unread").as_dict() if stored is None else stored.cell
-    return {**cell, "edited": bool(stored and stored.edited), "revision": stored.revision if stored else 0}
-
-
-def _is_unjudged(row: dict[str, Any]) -> bool:
-    return any(cell["status"] == "not_judged" for cell in row["cells"].values())
-
-
 @requires_open
 async def aedit_cell(
     session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int | None = None
 ) -> dict[str, Any]:
-    """Replace the value of a cell by a person's own; returns the cell.
+    """Replace the value of a cell with a person's own; returns the cell.
 
-    `revision` is the one shown: with it, raises `CellChangedError` if somebody else changed the cell since. Raises
+    If given the `revision` that was shown, raises `CellChangedError` if the cell has changed since. Raises
     `InputError` for a cell that the table does not have.
     """
     require_writable(session)
@@ -307,14 +223,14 @@ async def aedit_cell(
         register = _register(session)
         table = register.get(table_id)
         paper = register.papers(table.table_id).get(key)
-        studies = Decision.from_dict(paper.decision).studies if paper else ()
+        studies = Decision(**paper.decision).studies if paper else ()
         if study not in studies or column not in [item["name"] for item in table.plan["columns"]]:
             raise InputError(f"{table.table_id} has no cell for {key!r}, {study!r}, {column!r}.")
         kept = {(item.key, item.study, item.column_name): item for item in register.cells(table.table_id)}
         shown = kept.get((key, study, column), StoredCell(key, study, column, "", TableCell().as_dict()))
         cell = {**shown.cell, "value": value, "unit": "", "status": "edited", "formula": "", "converted": ""}
         at = shown.revision if revision is None else revision
-        return _cell(register.edit_cell(table.table_id, replace(shown, cell=cell, revision=at)))
+        return cell_record(register.edit_cell(table.table_id, replace(shown, cell=cell, revision=at)))
 
     return await asyncio.to_thread(edit)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..citations.export.pandoc_formats import FORMATS, Format
-from ..citations.verification import is_result, verify as verify_record
-from ..documents import Paper
+from ..citations.verification import LibraryReader, is_result, verify as verify_record
 from ..documents.exported_text import SUFFIXES, read_exported
 from ..documents.sandbox import in_thread
 from ..errors import InputError
@@ -18,7 +17,6 @@ from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..runs.edited_text import export_edited, section_of_paper
 from ..stores.backends import backend_of
-from ..stores.library import Library
 from ..stores.run_register import UnknownRunError
 from .arguments import ArgumentError, parse_formats, requires_open
 from .blocking import blocking
@@ -113,7 +111,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
         if isinstance(given := run.request.get("experiment"), dict):
             experiment = parse_experiment(given)
     text, labels = (exported.text, exported.labels) if exported else (None, ())
-    found = verify_record(record, _LibraryReader(session.library), text, labels, experiment)
+    found = verify_record(record, LibraryReader(session.library), text, labels, experiment)
     return {
         "file": str(file),
         "checked": {name: getattr(found, name) for name in ("quotes", "keys", "findings", "numbers")},
@@ -133,24 +131,3 @@ def _record_of(file: Path) -> Path:
             help="Give a file of a section, paper or answer, and keep its .json beside it.",
         )
     return record
-
-
-class _LibraryReader:
-    """The library lookups that verification needs."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-        self._papers = {paper.key: paper for paper in library.papers()}
-
-    def keys(self) -> Collection[str]:
-        return self._papers.keys()
-
-    def paper(self, key: str) -> Paper | None:
-        return self._papers.get(key)
-
-    def passages(self, key: str) -> list[str]:
-        return [chunk.text for chunk in self._library.paper_chunks(key)] if key in self._papers else []
-
-    def chunk(self, chunk_id: str) -> tuple[str, str] | None:
-        chunks = self._library.chunks([chunk_id])
-        return (chunks[0].key, chunks[0].text) if chunks else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LibraryContents:
-    """A library's keys and passage count, read from its catalog alone: in a tenth of a second, not two."""
+    """A library's keys and passage count, read from its catalog alone, which takes 0.1 s instead of 2 s."""
 
     keys: tuple[str, ...]
     chunks: int
@@ -64,7 +64,7 @@ def require_writable_home(home: Home) -> None:
 
 
 def library_contents(home: Home) -> LibraryContents:
-    """Read keys and passage count; empty if no library. Blocks. Raises `InputError` for an unreadable catalog."""
+    """Read keys and passage count; empty without a library. Blocks. Raises `InputError` for an unreadable catalog."""
     home.require_place()
     if not home.exists():
         return LibraryContents((), 0)

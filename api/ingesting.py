@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
-    """Papers to ingest, and how, see `aingest`."""
+    """Papers to ingest, and how; see `aingest`."""
 
     paths: Sequence[Path]
     options: IngestOptions
@@ -169,8 +169,8 @@ async def aingest_papers(
 ) -> IngestOutcome:
     """Ingest papers and, if requested, describe new figures; papers stay ingested if that fails.
 
-    `sources` is what was read already; `on_report` is called with the report before figures are described. All calls
-    are billed to `run`, by default one of its own. Raises as `aingest` does.
+    `sources` are those already read; `on_report` is called with the report before figures are described. All calls
+    are billed to `run`, by default a new one. Raises as `aingest` does.
     """
     from ..documents.pdf.ocr import choose_ocr
     from ..graph.figure_descriptions import describe_papers

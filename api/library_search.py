@@ -66,7 +66,7 @@ async def asearch(
         papers: keys to search within.
         categories: kinds of section, such as "method".
         years: first and last year of publication, both included.
-        venue: a part of the journal's or book's name, in any case.
+        venue: a part of the journal's or book's name, ignoring case.
         rerank: weight (0-1) of the bundled cross-encoder in the ranking; 0 disables it.
 
     Raises `InputError` for a query without words, an unknown key, category or venue, and if
@@ -85,37 +85,37 @@ async def asearch(
 
 
 def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[FoundPassage]:
-    """The records of passages, each with a sentence that no earlier one shows; blocks."""
+    """The records of passages, each showing a sentence that no earlier one shows; blocks."""
     said: dict[str, set[str]] = {}
     sentences: list[str] = []
-    statuses = publication_statuses(library, [hit.candidate.paper for hit in hits])
+    statuses = publication_statuses(library, [hit.paper for hit in hits])
     for hit in hits:
-        chunk = hit.candidate.chunk
+        chunk = hit.chunk
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
         said.setdefault(chunk.key, set()).add(sentences[-1])
     is_near = nearness_to(library, query, NEAR_PASSAGE)
     figures = {key: library.catalog.figures.of(key) for key in said}
     return [
         {
-            "chunk_id": hit.candidate.chunk.id,
-            "key": hit.candidate.paper.key,
-            "title": hit.candidate.paper.title,
-            "year": hit.candidate.paper.year,
-            "page": hit.candidate.chunk.page,
-            "ocr": hit.candidate.chunk.page in hit.candidate.paper.ocr_pages,
-            "section": hit.candidate.chunk.section,
-            "category": hit.candidate.chunk.category.name.lower(),
+            "chunk_id": hit.chunk.id,
+            "key": hit.paper.key,
+            "title": hit.paper.title,
+            "year": hit.paper.year,
+            "page": hit.chunk.page,
+            "ocr": hit.chunk.page in hit.paper.ocr_pages,
+            "section": hit.chunk.section,
+            "category": hit.chunk.category.name.lower(),
             "score": round(hit.score, 4),
-            "vector_score": round(hit.candidate.vector_score, 4),
-            "near": is_near(hit.candidate.chunk.text, hit.candidate.vector_score),
-            "figure": find_figure(figures[hit.candidate.chunk.key], hit.candidate.chunk, sentence),
+            "vector_score": round(hit.vector_score, 4),
+            "near": is_near(hit.chunk.text, hit.vector_score),
+            "figure": find_figure(figures[hit.chunk.key], hit.chunk, sentence),
             "sentence": sentence,
-            "text": hit.candidate.chunk.text,
-            "status": statuses[hit.candidate.paper.key].label,
-            "notices": statuses[hit.candidate.paper.key].lines(),
+            "text": hit.chunk.text,
+            "status": statuses[hit.paper.key].label,
+            "notices": statuses[hit.paper.key].lines(),
             "described_figures": [
                 {"figure": figure.name, "description": figure.description, "described_by": figure.described_by}
-                for figure in library.described.of([hit.candidate.chunk])
+                for figure in library.described.of([hit.chunk])
             ],
         }
         for hit, sentence in zip(hits, sentences, strict=True)
@@ -130,7 +130,7 @@ async def afind_papers(
     to_year: int | None = None,
     page: int = 1,
 ) -> FoundPapers:
-    """Return a page of ten papers that are near to a query, as the JSON of `find --json`.
+    """Return a page of ten papers near to a query, as the JSON of `find --json`.
 
     Args:
         session: an open library.

@@ -26,7 +26,7 @@ from ..metadata.adding import (
     read_bibs,
 )
 from ..metadata.citation_keys import KeyPattern
-from ..metadata.enriching import enrich as enrich_all
+from ..metadata.enriching import enrich_paper
 from ..metadata.services import Services, open_services, service_hosts
 from ..models.journal.budget import bill_to
 from ..stores.backends import backend_of
@@ -66,8 +66,8 @@ async def aenrich(
     async with open_services(session.settings, session.metadata, offline=offline, refresh=refresh) as services:
         if not offline:
             on_open(service_hosts(session.settings), len(chosen))
-        async for found in enrich_all(services, chosen):
-            records.append(found)
+        for paper in chosen:
+            records.append(await enrich_paper(services, paper))
             on_paper(records[-1])
     return {"papers": records, "requests": services.traffic["requests"], "cached": services.traffic["cached"]}
 

@@ -7,17 +7,17 @@ from ..citations.export.evidence_report import (
     ReportView as ReportView,
     SearchHit as SearchHit,
     commonness as commonness,
-    links_of as links_of,
     packaged_template as packaged_template,
+    report_links as report_links,
     report_view as report_view,
 )
 from ..citations.export.report_html import (
     Link as Link,
     doi_html as doi_html,
+    non_overlapping as non_overlapping,
     reference_html as reference_html,
     section_html as section_html,
     shown_text as shown_text,
-    standing_apart as standing_apart,
     zotero_html as zotero_html,
 )
 from ..citations.export.section_files import section_title as section_title

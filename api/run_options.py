@@ -1,8 +1,8 @@
 """Options, each declared once with help and limits for the command line, Python, HTTP and MCP.
 
 The metadata of a field are the arguments of pydantic's `Field`, so that a dataclass of options is also the body of a
-request; `Shown` says what only the command line needs. `commands/options.py` makes command options of these classes,
-`server/request_models.py` bodies, and `server/mcp_server.py` the arguments of tools.
+request; `Shown` says what only the command line needs. `commands/options.py` turns these classes into command options,
+`server/request_models.py` into request bodies, and `server/mcp_server.py` into the arguments of tools.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Shown:
     flag: str = ""  # its name, if not the field's
     default: str = ""  # as displayed
     completes: str = ""  # the kind of ids that complete it: "papers"
+    by_comma: bool = True  # whether several values may stand in one, as titles may not
 
 
 def option(description: str, *, value: Any = None, **limits: Any) -> Any:
@@ -61,8 +62,8 @@ def spread_options(
 ) -> Callable[..., Any]:
     """Return `call` with the fields of its dataclass arguments as parameters of their own, for Typer and MCP.
 
-    `groups` are the dataclasses by argument; `parameters_of` makes the parameters of one, and `convert` converts a
-    given value to that of its field.
+    `groups` are the dataclasses by argument; `parameters_of` makes the parameters of one of them, and `convert`
+    converts a given value to the value of its field.
     """
     own = [item for item in inspect.signature(call, eval_str=True).parameters.values() if item.name not in groups]
     added = [parameter for group in groups.values() for parameter in parameters_of(group)]
@@ -81,7 +82,7 @@ def spread_options(
         return await call(**made(given))
 
     result: Callable[..., Any] = spread_async if inspect.iscoroutinefunction(call) else spread
-    everywhere = [item for item in own if item.name in ("as_json", "home")]
+    everywhere = [item for item in own if item.name == "as_json"]
     ordered = (*(item for item in own if item not in everywhere), *added, *everywhere)
     parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in ordered]
     result.__name__, result.__doc__ = call.__name__, call.__doc__
@@ -269,7 +270,7 @@ class AgreementOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ContradictionOptions(AgreementOptions):
-    """On what papers are compared."""
+    """What papers are compared on."""
 
     topic: str = option("What to compare papers on. Default: whatever they find.", value="")
     claims: int = option("Claims to compare papers on.", value=6, ge=1, le=20)
@@ -284,6 +285,16 @@ class TableOptions(AgreementOptions):
         value=(),
         max_length=50,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSources:
+    """The evidence tables that an introduction, a discussion or a paper rests on."""
+
+    tables: Annotated[tuple[str, ...], Shown("--table", by_comma=False)] = option(
+        "Evidence table whose cells the text may cite, by its id or its title", value=(), max_length=20
+    )
+    show_tables: bool = option("Put these tables into the text.", value=False)
 
 
 @dataclass(frozen=True, kw_only=True)

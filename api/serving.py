@@ -34,6 +34,6 @@ from ..stores.server_jobs import (
 from ..stores.uploads import Uploads as Uploads
 
 
-def join_servers(home: Home) -> ServerRegistry:
-    """Register as a server of a prepared home; blocks. Raises `InputError` if a folder already has one."""
-    return backend_of(home.prepare()).join_servers()
+def join_servers(home: Home, address: str = "") -> ServerRegistry:
+    """Register as a server of a prepared home, at `address`; blocks. Raises `InputError` if a folder has one."""
+    return backend_of(home.prepare()).join_servers(address)

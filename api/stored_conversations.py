@@ -109,7 +109,7 @@ def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
 def require_turns(thread_id: str, turns: Sequence[KeptTurn]) -> None:
     """Raise `InputError` if the conversation has no answers yet."""
     if not turns:
-        raise InputError(f"Conversation {thread_id}: nothing was answered yet.")
+        raise InputError(f"Conversation {thread_id}: no question has been answered yet.")
 
 
 def write_transcript(
@@ -118,7 +118,7 @@ def write_transcript(
     """Write a conversation as markdown, or JSON if the name ends in .json; returns its path and any warning.
 
     Unless `force` is given, an edited or foreign file is kept and the new one numbered (`talk.2.md`).
-    Blocks. Raises `InputError` if nothing was answered yet or the file cannot be written.
+    Blocks. Raises `InputError` if no question has been answered yet or the file cannot be written.
     """
     require_turns(thread_id, turns)
     text = (transcript_json if path.suffix.lower() == ".json" else transcript)(thread_id, turns)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from ..citations.export.plot_figures import (
     MOST_BYTES as MOST_BYTES,
@@ -31,16 +32,30 @@ from ..runs.experiment_check import (
 )
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import RunKind, SectionRequest, required_kinds as required_kinds
-from ..section_kinds import SECTION_KINDS
+from ..section_kinds import SECTION_KINDS, SECTIONS
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
 from ..stores.uploads import Uploads
-from .arguments import ArgumentError, one_of, require_writable, requires_open
+from .arguments import ArgumentError, one_of, one_or_more, require_writable, requires_open
 from .blocking import blocking
+from .evidence_tables import load_table_named
+from .run_options import TableSources
 from .running import RunOptions, run, stream_events
 
 GivenExperiment = Experiment | dict[str, Any] | Path | str
+
+
+class WritingOptions(RunOptions, total=False):
+    """How a section or a paper is written, and what it rests on.
+
+    Args:
+        tables: ids or titles of evidence tables whose cells an introduction, a discussion or a paper may cite.
+        show_tables: put these tables into the text.
+    """
+
+    tables: Sequence[str] | str
+    show_tables: bool
 
 
 @requires_open
@@ -50,7 +65,7 @@ async def awrite_section(
     experiment: GivenExperiment,
     *,
     on_event: OnEvent | None = None,
-    **options: Unpack[RunOptions],
+    **options: Unpack[WritingOptions],
 ) -> ResultRecord:
     """Write or resume a section; returns its JSON.
 
@@ -59,7 +74,7 @@ async def awrite_section(
         kind: section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
         on_event: called with each event (`docs/events.md`) except `done`, the return value.
-        options: as in `RunOptions`: `out`, `formats`, `fresh` ...
+        options: as in `WritingOptions`: `out`, `formats`, `fresh`, `tables` ...
 
     Raises `InputError`, `PausedError`, or another `CiteloomError`.
     """
@@ -68,7 +83,7 @@ async def awrite_section(
 
 @requires_open
 async def awrite_paper(
-    session: Session, experiment: GivenExperiment, *, on_event: OnEvent | None = None, **options: Unpack[RunOptions]
+    session: Session, experiment: GivenExperiment, *, on_event: OnEvent | None = None, **options: Unpack[WritingOptions]
 ) -> ResultRecord:
     """Write or resume all six sections of a paper as one run; returns the JSON of `paper --json`.
 
@@ -83,7 +98,7 @@ def astream_section(
     session: Session,
     kind: SectionKind,
     experiment: GivenExperiment,
-    **options: Unpack[RunOptions],
+    **options: Unpack[WritingOptions],
 ) -> AsyncGenerator[Event, None]:
     """Write or resume a section as a stream of events; takes the options of `awrite_section`.
 
@@ -95,7 +110,7 @@ def astream_section(
 
 @requires_open
 def astream_paper(
-    session: Session, experiment: GivenExperiment, **options: Unpack[RunOptions]
+    session: Session, experiment: GivenExperiment, **options: Unpack[WritingOptions]
 ) -> AsyncGenerator[Event, None]:
     """Write or resume a paper as a stream of events; takes the options of `awrite_paper`.
 
@@ -111,6 +126,19 @@ def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> S
     return SectionRequest(kind, experiment, str(file), fresh)
 
 
+async def with_tables(request: SectionRequest, session: Session, given: TableSources) -> SectionRequest:
+    """The request with the evidence tables that it may cite, as they are now.
+
+    Raises `ArgumentError` for a section that weighs no studies, and `UnknownTableError`.
+    """
+    kind = request.kind
+    if given.tables and kind != "paper" and not SECTIONS[kind].weighs_studies:
+        weighing = " and ".join(name for name, spec in SECTIONS.items() if spec.weighs_studies)
+        raise ArgumentError(f"tables: {kind} takes no evidence tables; {weighing} do.")
+    named = [await load_table_named(session, name, shown=given.show_tables) for name in given.tables]
+    return replace(request, tables=tuple({table["table_id"]: table for table in named}.values()))
+
+
 def plot_files(home: Home) -> Uploads:
     """The uploaded plot images, by set."""
     return backend_of(home).plots()
@@ -122,7 +150,7 @@ def named_plot_sets(home: Home) -> set[str]:
 
 
 async def _write(
-    session: Session, kind: RunKind, experiment: GivenExperiment, on_event: OnEvent | None, options: RunOptions
+    session: Session, kind: RunKind, experiment: GivenExperiment, on_event: OnEvent | None, options: WritingOptions
 ) -> ResultRecord:
     require_writable(session)
     source, needed = "experiment", required_kinds(kind)
@@ -136,8 +164,9 @@ async def _write(
         raise ArgumentError(
             f"experiment: expected an experiment, its plain data or a path, got {type(experiment).__name__}."
         )
+    tables = TableSources(tables=one_or_more(options.pop("tables", ())), show_tables=options.pop("show_tables", False))
     request = SectionRequest(kind, given, source, options.get("fresh", False))
-    return await run(request, session, on_event, **options)
+    return await run(await with_tables(request, session, tables), session, on_event, **cast(RunOptions, options))
 
 
 write_section = requires_open(blocking(awrite_section))

@@ -35,7 +35,7 @@ async def found_by(library: Library, queries: list[str], how: Retrieval) -> tupl
         began = time.perf_counter()
         hits = await retrieve(library, text, DEPTH, options=how)
         times.append(time.perf_counter() - began)
-        answers.append([hit.candidate.chunk.id for hit in hits])
+        answers.append([hit.chunk.id for hit in hits])
     return answers, 1000 * median(times)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from bench.papers import ROOT
 from citeloom.citations.checks.citation_coverage import uncited_sentences
 from citeloom.citations.checks.fabricated_citations import find_fabricated
-from citeloom.citations.checks.injection import suspicious
+from citeloom.citations.checks.injection import find_suspicions
 from citeloom.citations.checks.number_tracing import trace_numbers
 from citeloom.citations.checks.repetition import copied_runs
 from citeloom.citations.citation_patterns import NamedSource
@@ -33,7 +33,7 @@ _KEYS = ("himmelstein2017systematic", "lee2022ten", "Zotero_Key-7")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How many of the labelled words were found, with those missed and false hits."""
+    """How many of the labelled words were found, with the misses and the false hits."""
 
     right: int
     missed: tuple[str, ...]
@@ -104,7 +104,7 @@ def score_instructions() -> Score:
     right, missed, false = 0, [], []
     for case in _json("instruction_cases.json")["cases"]:
         text = case["text"]
-        spans = [(item.start, item.end) for item in suspicious(text)]
+        spans = [(item.start, item.end) for item in find_suspicions(text)]
         labelled = [(text.index(words), text.index(words) + len(words)) for words in case["suspicious"]]
         for start, end in labelled:
             if any(left < end and start < right_end for left, right_end in spans):

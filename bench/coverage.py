@@ -12,8 +12,9 @@
 A second table counts papers: of those that hold a fact, how many were named by their cards, found by searches, read,
 and cited by the extractive writer.
 
-With `--needs` the searches come from a file, as a model planned them, instead of from the rules; with `--named` the
-papers of broad questions do, as a model named them by their cards: `{question id: [key, ...]}`. The library is built
+With `--needs` the searches come from a file of needs planned by a model instead of from the rules; with `--named` the
+papers of broad questions come from a file too, as a model chose them by their cards: `{question id: [key, ...]}`. The
+library is built
 once in the home, which takes minutes since the bundled model embeds it, and then reused: FOLDER, else
 CITELOOM_BENCH_HOME, else a folder of the user's cache.
 """

@@ -2,8 +2,9 @@
 
 The data is a clone of `jayded/evidence-inference` (MIT licence): articles as JATS, prompts (intervention, comparator,
 outcome), and for each the direction that readers found (increased, decreased, no significant difference) with its
-words. A prompt becomes a claim, half of them with the wrong direction, and the stance on it a direction again: "for" a
-claim that says "lowers" is "decreased". Each article is one table whose columns are its claims, as in `contradictions`.
+words. Each prompt becomes a claim (half of them with the wrong direction), and the stance on it is turned back into a
+direction: "for" a claim that says "lowers" is "decreased". Each article is one table whose columns are its claims, as
+in `contradictions`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _DIRECTIONS = {"1": "increased", "-1": "decreased", "0": "no difference"}
 _OPPOSITE = {"increased": "decreased", "decreased": "increased"}
 _FEWEST_PROMPTS = 4  # of a drawn article
 _MOST_PROMPTS = 6
-_RUN = 40  # letters in a row that words have in common with an annotation if it is found
+_RUN = 40  # letters in a row that words must share with an annotation to count as found
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def measure(repository: Path, home: Path, articles: int, seed: int, settings: Se
 
 
 def score_stances(prompts: Sequence[Prompt], cells: Sequence[Mapping[str, Any] | None]) -> list[str]:
-    """The figures as lines: for each prompt the cell of its claim, None if its paper was left out."""
+    """The figures as lines; `cells` are the cells of the prompts' claims, None where a paper was left out."""
     stances = [stance_of(cell) if cell else "" for cell in cells]
     confused = Counter(
         (prompt.direction, prompt.direction_of(stance) or stance or "silent")
@@ -97,7 +98,7 @@ def _quotes(cell: Mapping[str, Any]) -> str:
 
 
 def draw_prompts(repository: Path, articles: int, seed: int) -> list[Prompt]:
-    """The prompts of some articles on whose direction all valid readers agree, each as a claim."""
+    """The prompts (of some articles) on whose direction all valid readers agree, each as a claim."""
     chance = random.Random(seed)
     asked = {row["PromptID"]: row for row in _table(repository, "prompts_merged")}
     read: dict[tuple[str, str], list[Mapping[str, str]]] = defaultdict(list)

@@ -1,10 +1,10 @@
 """Planted faults in sentences of real papers: how many `check_text` notices, and its false alarms; calls no model.
 
-Each sentence of a paper is written as a user would who relies on that paper: with a citation of it. Then one thing is
-changed: the key, a number, a unit, a negation, or the citation is taken out (of a sentence that cites in its paper).
+Each sentence of a paper is written as a user who relies on that paper would write it: with a citation of it. Then one
+thing is changed: the key, a number, a unit or a negation, or the citation is removed (if the paper's sentence had one).
 Other sentences stay as they are. Papers are drawn once, and halved: `tune` for whoever changes rules, `report` for the
-figures. A second table asks which sentences need a citation, of sentences of the reported half whose own citations were
-stripped, and of sentences without any from paragraphs without any; its library is empty.
+figures. A second table asks which sentences need a citation, among those of the reported half whose own citations were
+stripped and those that had none, from paragraphs that had none; its library is empty.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _UNITS |= {"ms": "s", "years": "months", "days": "weeks", "minutes": "hours", "b
 _UNIT = re.compile(rf"(?<=\d)(\s?)({'|'.join(map(re.escape, _UNITS))})(?![\w%])")
 _VERB = re.compile(r"\b(is|are|was|were|can|has been|have been|does|did)\b(?! not\b)")
 _PLAIN = re.compile(r"[A-Z][^\n|$<>{}\\*_`#\[\]]{50,340}[a-z)%]\.")
-_FEWEST_PAPER_CITATIONS = 10  # in brackets, for its uncited sentences to be labelled
+_FEWEST_PAPER_CITATIONS = 10  # bracketed citations that a paper needs for its uncited sentences to be labelled
 _NOTES = ("entry-not-cited",)
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a paper without its citations; `cites` tells what it had, None where nothing can be told."""
+    """A sentence of a paper without its citations; `cites` says whether it had any, None if that is unknown."""
 
     text: str
     paper: str
@@ -67,7 +67,7 @@ def measure(papers: Path, bib: Path, home: Path, *, changes: int, untouched: int
         planted = _plant(sentences, sorted(path.stem for path in files), changes, untouched, random_source)
         _report_planted(_faults(library, home, bib, planted), planted, len(reported), seed)
     random_source.shuffle(sentences)
-    # Its papers are not in this library: a sentence that stands in one would need a citation for that alone.
+    # Its papers are not in this library: a sentence found in one would need a citation for that reason alone.
     with open_library(home.with_name("nothing"), settings=Settings()) as library:
         _report_needs(library, home, _labelled(sentences, labelled), seed)
 
@@ -96,7 +96,7 @@ def sentences_of(path: Path) -> Iterator[Sentence]:
 def _plant(
     sentences: Sequence[Sentence], keys: Sequence[str], changes: int, untouched: int, random_source: random.Random
 ) -> list[Planted]:
-    """As many faults of each kind as there are sentences for, then untouched sentences, in one mixed order."""
+    """As many faults of each kind as there are sentences for, then untouched sentences, all shuffled together."""
     left = list(sentences)
     found: list[Planted] = []
     kinds: dict[str, Callable[[Sentence], Planted | None]] = {

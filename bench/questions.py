@@ -56,7 +56,7 @@ async def _table(sets: dict[str, RetrievalSet]) -> str:
             library = Library.open(FolderHome(Path(folder)), LocalEmbedding())
             try:
                 await fill(library, documents)
-                reader = extractive_roles(library.embedding, summary_words=60).answering.reader
+                reader = extractive_roles(library.embedding, summary_words=60).answer_reader
                 for title, given, queries in rows:
                     if queries:
                         lines.append(await _row(name, title, given, queries, library, reader))

@@ -1,6 +1,6 @@
-"""Ingest of 200 papers here, and on a Ray with two workers on the same machine: `python -m bench.ray_ingest`.
+"""Ingest of 200 papers here, and on a Ray cluster with two workers on the same machine: `python -m bench.ray_ingest`.
 
-On as many cores Ray can only cost; the table shows how much, and how much of it is its start.
+On the same number of cores Ray can only cost time; the table shows how much, and how much of that is its start-up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORKERS = 2
 
 
 async def take_in(home: Path, papers: Path, ray: RayRequest | None) -> tuple[float, float, str]:
-    """Seconds until the work is planned, and in all; and the library's version."""
+    """Seconds until the work is planned, seconds in all, and the library's version."""
     library = Library.open(FolderHome(home), LocalEmbedding())
     began = time.perf_counter()
     planned = 0.0

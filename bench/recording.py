@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from langchain_core.messages import AIMessage, BaseMessage
+
 from citeloom.documents.chunking import Window
 from citeloom.graph.graphs import build_research_graph
 from citeloom.graph.session import Session
@@ -92,16 +94,23 @@ class RecordingBench(Session):
     async def roles_of(self, run_id: str) -> Roles:
         """The extractive roles, wrapped to record what those for questions read and write."""
         roles = self._bare
-        answering = roles.answering
-        reader, writer = _Reader(answering.reader, self.seen), _Writer(answering.writer, self.seen)
+        reader, writer = _Reader(roles.answer_reader, self.seen), _Writer(roles.answer_writer, self.seen)
         needs = _Needs(roles.needs, self.planned)
         screener = _Screener(self.named) if self.named else None
-        answering = replace(answering, reader=reader, writer=writer)
-        return replace(roles, needs=needs, answering=answering, screener=screener)
+        own: dict[str, Any] = {"answer_reader": reader, "answer_writer": writer, "screener": screener}
+        return replace(roles, needs=needs, planner=_NoFurtherSearch(), **own)
 
     @cached_property
     def _bare(self) -> Roles:
         return extractive_roles(self.library.embedding, summary_words=self.settings.summary_words)
+
+
+class _NoFurtherSearch:
+    def open(self, brief: Any) -> list[BaseMessage]:
+        return []
+
+    async def plan(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        return AIMessage("The needs have been searched for.")
 
 
 class _Needs:
@@ -168,7 +177,7 @@ async def ask(question: str, bench: RecordingBench, *, single_shot: bool = False
 
 def proposed_in(values: Mapping[str, Any]) -> list[str]:
     """Ids of the chunks that the run's first search selected for reading; everything the agent finds is read."""
-    return [identifier for window in values["found"] for identifier in window["chunks"]]
+    return list(values["found"])
 
 
 def shown_to_reader(purpose: Purpose, windows: Sequence[Window]) -> list[Passage]:

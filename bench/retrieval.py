@@ -163,7 +163,7 @@ async def _run(library: Library, given: RetrievalSet, how: Retrieval) -> dict[st
 
     async def answer(text: str) -> list[str]:
         async with at_once:
-            return [hit.candidate.chunk.key for hit in await retrieve(library, text, DEPTH, options=how)]
+            return [hit.chunk.key for hit in await retrieve(library, text, DEPTH, options=how)]
 
     found = await asyncio.gather(*(answer(text) for text, _ in given.queries.values()))
     return dict(zip(given.queries, found, strict=True))

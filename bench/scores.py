@@ -1,13 +1,13 @@
-"""How well claims are checked, most without a model: `make scores DATA=folder`; docs/scores.md keeps the figures.
+"""How well claims are checked, mostly without a model: `make scores DATA=folder`; docs/scores.md keeps the figures.
 
-The folder holds what is to be measured, and whatever is missing is left out with a line:
+The folder holds what is to be measured, and whatever is missing is skipped with a message:
 
 - `citation-integrity`: a clone of `ScienceNLP-Lab/Citation-Integrity` with its history, for `citation_integrity`;
 - `papers` and `library.bib`: papers in Markdown, named by their keys, for `mutated_papers`;
 - `evidence-inference`: a clone of `jayded/evidence-inference`, for `evidence_inference`; this one needs a chat model
-  (CITELOOM_CHAT_MODEL and what belongs to it), two requests an article at most, and is left out without one.
+  (CITELOOM_CHAT_MODEL and what goes with it), at most two requests per article, and is skipped without one.
 
-Libraries are built once in `homes` of that folder, which takes minutes. Nothing of the data is copied elsewhere.
+Libraries are built once in `homes` of that folder, which takes minutes. None of the data is copied elsewhere.
 """
 
 from __future__ import annotations

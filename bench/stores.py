@@ -1,9 +1,9 @@
-"""What a library in PostgreSQL costs beside the bare driver: our calls, and psycopg sending the same SQL.
+"""What a library in PostgreSQL costs compared with the bare driver: our calls, and psycopg sending the same SQL.
 
 A reference returns what our call returns: ids with scores, chunks in the order asked for. It uses one connection
-without a pool, sees no changes of other processes, and does not name its errors. Rows without a target compare with
-the query alone, of whose rows nothing is made. The server is that of the tests, or POSTGRES_FOR_TESTS; the library is
-made of random words and vectors.
+without a pool, sees no changes of other processes, and does not name its errors. Rows without a target are compared
+with the query alone, whose rows are fetched but not used. The server is that of the tests, or POSTGRES_FOR_TESTS; the
+library is made of random words and vectors.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _named(found: Any) -> list[object]:
 
 
 def _transfers(made: _Made) -> dict[str, Pair]:
-    """Our calls beside the transfer of their rows."""
+    """Our calls compared with the mere transfer of their rows."""
     library, asked = made.library, _asked(made.library)
     places = postgres_vectors.id_columns(asked.ids)
     return {
@@ -179,7 +179,7 @@ def _transfers(made: _Made) -> dict[str, Pair]:
 
 
 def _bare_bm25(made: _Made, terms: list[str]) -> Callable[[], list[tuple[str, float]]]:
-    """BM25 as one writes it down; what does not depend on the query is prepared before."""
+    """BM25 written out plainly; what does not depend on the query is prepared beforehand."""
     papers = made.sent("SELECT key, paper, categories, text_terms FROM word_totals ORDER BY key", None)
     ids = [chunk_id(key, index) for key, _, kinds, _ in papers for index in range(len(kinds))]
     first = np.zeros(1 + max(number for _, number, _, _ in papers), np.int64)
@@ -216,7 +216,7 @@ def _bare_chunks(made: _Made, ids: list[str]) -> list[Chunk]:
 
 
 def _write(made: _Made) -> Pair:
-    """A paper is added and removed again; the driver sends the same rows, which it makes as well."""
+    """A paper is added and removed again; the driver sends the same rows, and also builds them."""
     library, bare, change = made.library, made.bare, paper(20_000)
 
     def ours() -> None:
@@ -255,7 +255,7 @@ async def _row(
 
 
 async def _best_pairs(ours: Timed, reference: Timed, rounds: int) -> list[tuple[float, float]]:
-    """For each round the best of calls that alternate: other work makes single ones slower, and never faster."""
+    """For each round, the best of alternating calls: other work makes single calls slower, never faster."""
     taken = [await alternate(ours, reference, CALLS) for _ in range(rounds)]
     return [(min(mine for mine, _ in pairs), min(its for _, its in pairs)) for pairs in taken]
 
@@ -274,7 +274,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 async def _journal(made: _Made, rounds: int) -> Row:
-    """A call that is looked up, claimed, answered at once and committed, one after the other."""
+    """Calls, one after the other, each looked up, claimed, answered at once and committed."""
     lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ':journal', 0))"
     count = iter(range(10**9))
     with backend_of(made.library.home).open_journal() as journal, psycopg.connect(made.url, autocommit=True) as locks:

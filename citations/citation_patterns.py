@@ -1,7 +1,7 @@
 """The patterns by which citations are recognised in any text, in any script that has letters.
 
-`citation_forms` finds what reads like one: `(Smith et al., 2021)`, `[@key]`, `\\cite{key}`, `[12]`, a DOI, a key. In
-doubt a string counts as a citation. `cited_works.py` parses what it names.
+`citation_forms` finds what reads like one: `(Smith et al., 2021)`, `[@key]`, `\\cite{key}`, `[12]`, a DOI, a key. When
+in doubt, a string counts as a citation. `cited_works.py` parses what it names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _PARTICLE = (
     r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|bin|ibn|zu|af|y"
     r"|Van|Von|De|Der|Den|Di|Da|Du|La|Le|El|Al)"
 )
-
 
 # Words that begin a sentence or phrase before a name but are never names themselves.
 _LEADING = frozenset(
@@ -81,7 +80,7 @@ class NamedSource:
         names = paper.family_names or tuple(family_name(author) for author in paper.authors)
         return cls(tuple(_comparable(name) for name in names), paper.year, words)
 
-    def tells_of(self, authors: Sequence[str], year: str) -> bool:
+    def reports_on(self, authors: Sequence[str], year: str) -> bool:
         """Whether the source's own words name these authors, and the year if one is given."""
         said = set(re.findall(r"[\w'\u2019-]+", self.words)) if authors else set()
         return bool(authors) and all(said.issuperset(re.findall(r"[\w'\u2019-]+", name)) for name in (*authors, year))
@@ -154,7 +153,7 @@ def name_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     return enclosed, narrative
 
 
-def year_of(match: re.Match[str]) -> str:
+def matched_year(match: re.Match[str]) -> str:
     """The year of a match, empty if it has none."""
     return next((value for name, value in match.groupdict().items() if name.startswith("year") and value), "")
 
@@ -289,7 +288,7 @@ def _keys(seen: str, known_keys: Collection[str]) -> Iterator[tuple[CitationForm
         items = [item.strip() for item in re.split(r"[;,]", group[0][1:-1])]
         if any(item in known or _KEY_SHAPE.fullmatch(item) or _BRACKETED_SHAPE.fullmatch(item) for item in items):
             yield "key", *group.span()
-    # Keys of the library also as part of a longer word, extended to the ends of that word.
+    # Keys of the library also count as part of a longer word, and are then extended to the ends of that word.
     lowered = _lowered(seen)
     for literal in _literal_keys(tuple(known_keys)):
         start = lowered.find(literal)
@@ -334,9 +333,9 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
             continue
         sources = names_at(view.starts[match.start()]) if names_at else ()
         lists = list(_author_lists(split_authors(match["authors"]), seen, match.start()))
-        year = year_of(match)
+        year = matched_year(match)
         if any(
-            source.is_named(authors, bool(others), year) or source.tells_of(authors, year)
+            source.is_named(authors, bool(others), year) or source.reports_on(authors, year)
             for source in sources
             for authors in lists
         ):
@@ -372,14 +371,14 @@ _MORE_YEARS = re.compile(r"\s*+[,;&]\s*+(?:and\s)?(?P<year>(?:1[5-9]|20)\d\d[a-z
 def find_author_years(words: str) -> Iterator[tuple[str, bool, str, str]]:
     """The works that a citation by author and year names.
 
-    Of each: authors, whether there are others, year, and the words after it. "Smith 2019, 2020b" names two works of
+    For each: authors, whether there are others, year, and the words after it. "Smith 2019, 2020b" names two works of
     the same authors.
     """
     enclosed, narrative = name_patterns()
     bracketed = words[:1] in ("(", "[")
     pattern, words = (enclosed, words[1:-1]) if bracketed else (narrative, words)
     for match in pattern.finditer(words):
-        others, year = match["others"] or "", year_of(match)
+        others, year = match["others"] or "", matched_year(match)
         if not year[:4].isdigit() or only_dates(match["authors"], others):
             continue
         end = match.end()

@@ -1,8 +1,8 @@
 """Renders markers as citations: `[E3]` in state becomes `(smith2024quantum)` or another of five styles.
 
 Consecutive sentences that rest on one paper show a single citation, at the end of the last of them, but a doubtful one
-has its own. The passage that supports a citation is recorded next to the text all the same, one record per sentence and
-passage in reading order, so that every rendered sentence links to its evidence.
+has its own. The passages that support it are still recorded next to the text, one record per sentence and passage in
+reading order, so that every rendered sentence links to its evidence.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
 
 from ..documents import Evidence
 from ..documents.marker_escaping import as_written
@@ -51,10 +50,6 @@ class Citation:
     decided_by: tuple[int, int] | None = None
     number: int | None = None
     decided_by_spans: tuple[DecidingSpan, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +104,18 @@ class Rendered:
     moves: tuple[_Move, ...] = ()
     numbering: tuple[str, ...] = ()
 
-    def moved(self, position: int) -> int:
+    def map_position(self, position: int) -> int:
         """Map a position of the draft, outside its markers, to the rendered text."""
-        return _moved(self.moves, position)
+        return _map_position(self.moves, position)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Map a span of the draft to the rendered text, without a mark directly after it."""
         before = bisect_right(self.moves, end, key=attrgetter("end"))
         while before and self.moves[before - 1].end == end and self.moves[before - 1].mark:
             before -= 1
-        return self.moved(start), end + (self.moves[before - 1].shift if before else 0)
+        return self.map_position(start), end + (self.moves[before - 1].shift if before else 0)
 
-    def citing_too(self, keys: Sequence[str]) -> Rendered:
+    def with_cited_keys(self, keys: Sequence[str]) -> Rendered:
         """The same text with these papers, cited by the user's own words, added."""
         return replace(
             self,
@@ -182,7 +177,7 @@ def render(
             shown = show_group(ids, evidence | listed, style, numbers)
             if cited:
                 begin = length + len(before)
-                covers = begin - _moved(moves, run.start) if run else 0
+                covers = begin - _map_position(moves, run.start) if run else 0
                 place = CitationPlace(begin, begin + len(shown), tuple(item.id for item in cited), covers=covers)
                 places.append(place)
         pieces += [before, shown]
@@ -194,19 +189,19 @@ def render(
     spans: list[RenderedSentence] = []
     records: list[Citation] = []
     for sentence in sentences(text):
-        first, last = _moved(moves, sentence.start), _moved(moves, sentence.end)
+        first, last = _map_position(moves, sentence.start), _map_position(moves, sentence.end)
         spans.append(RenderedSentence(first, last, sentence.ids, sentence.start in covered))
         for identifier in sentence.ids:
             if found := evidence.get(identifier):
                 verdict = (verdicts or {}).get((sentence.text, identifier), Verdict("unjudged"))
-                records.append(citation_of(found, rendered[first:last], verdict, numbers[found.key]))
+                records.append(make_citation(found, rendered[first:last], verdict, numbers[found.key]))
     return Rendered(rendered, keys, tuple(records), tuple(spans), tuple(places), tuple(moves), numbering)
 
 
 def show_group(
     ids: Sequence[str], evidence: Mapping[str, Evidence], style: CitationStyle, numbers: Mapping[str, int]
 ) -> str:
-    """Render a group of markers in a style; `numbers` are the papers' numbers; unknown ids need a citation."""
+    """Render a group of markers in a style; `numbers` are the papers'; unknown ids become `[citation needed]`."""
     by_key: dict[str, list[Evidence]] = {}  # each key is named once, with all its locations
     for identifier in ids:
         if item := evidence.get(identifier):
@@ -215,13 +210,12 @@ def show_group(
     return shown if evidence.keys() >= set(ids) else f"{shown} {NEEDED}".strip()
 
 
-def _moved(moves: Sequence[_Move], position: int) -> int:
+def _map_position(moves: Sequence[_Move], position: int) -> int:
     before = bisect_right(moves, position, key=attrgetter("end"))
     return position + (moves[before - 1].shift if before else 0)
 
 
-def citation_of(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
-    """The record of a citation."""
+def make_citation(evidence: Evidence, sentence: str, verdict: Verdict, number: int) -> Citation:
     place = (evidence.key, evidence.page, evidence.section, evidence.id, evidence.chunk_id)
     words = (evidence.quote, evidence.start, evidence.end, sentence)
     decided = None if verdict.start is None or verdict.end is None else (verdict.start, verdict.end)
@@ -260,7 +254,6 @@ def _cite(by_key: Mapping[str, Sequence[Evidence]], style: CitationStyle, number
 
 
 def pandoc_key(key: str) -> str:
-    """A key as pandoc cites it."""
     return f"@{key}" if _PANDOC_KEY.fullmatch(key) else f"@{{{key}}}"
 
 

@@ -16,8 +16,10 @@ from ..documents import Paper
 from .checks.unicode_folding import fold
 from .citation_patterns import CitationForm, NamedSource, citation_forms, find_author_years, split_authors
 
+# The last bracket names the place, as in `\cite[see][p. 4]{key}`.
 LATEX_CITATION: Final = (
-    r"\\[A-Za-z]*cite[A-Za-z]*\*?(?:\[(?P<place>[^\[\]]{0,200})\])?(?:\[[^\[\]]{0,200}\])?\{(?P<keys>[^{}]{1,400})\}"
+    r"\\(?P<command>[A-Za-z]*cite[A-Za-z]*)\*?(?:\[[^\[\]]{0,200}\](?=\[))?(?:\[(?P<place>[^\[\]]{0,200})\])?"
+    r"\{(?P<keys>[^{}]{1,400})\}"
 )
 _LATEX_KEYS: Final = re.compile(r"\{([^{}]{1,400})\}")
 _LATEX_NARRATIVE: Final = re.compile(r"\\(?:[Tt]extcite|[Cc]itet|[Cc]iteauthor)")
@@ -53,7 +55,6 @@ class CitedWork:
 
     @property
     def shown(self) -> str:
-        """The work as a citation names it."""
         if self.key or self.number is not None:
             return self.key or str(self.number)
         return f"{' and '.join(self.authors)}{' et al.' if self.others else ''} {self.year}".strip()
@@ -95,11 +96,10 @@ def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark
             apart.append(mark)
         elif mark.end - mark.start > apart[-1].end - apart[-1].start:
             apart[-1] = mark
-    return _joined(text, apart)
+    return _join_neighbours(text, apart)
 
 
 def _parse(form: CitationForm, words: str, known: Collection[str]) -> tuple[tuple[CitedWork, ...], bool]:
-    """The works that a citation names, and whether it names them in the sentence."""
     bracketed = words[:1] in ("[", "(")
     inside = words.strip("[]()") if bracketed else words
     if form == "pandoc":
@@ -163,7 +163,7 @@ def pages_in(locator: str) -> frozenset[int]:
     return frozenset(expand_numbers(found[1].strip(" ,\u2013-"))) if found else frozenset()
 
 
-def _joined(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
+def _join_neighbours(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
     """The marks with neighbours as one: `[1][2]`, `[1]-[3]`, `[@a] [@b]`."""
     joined: list[CitationMark] = []
     for mark in marks:

@@ -37,12 +37,12 @@ class CitableEvidence:
     style: CitationStyle
     numbering: Sequence[str] = ()
 
-    def marked(self, words: str, original: str, *, covered: bool = False) -> str:
+    def with_markers(self, words: str, original: str, *, covered: bool = False) -> str:
         """The edited `words` with markers in place of citations; `original` is the unedited sentence with markers.
 
         If that was `covered` by the citation of a later sentence, words without a citation keep its markers.
         """
-        for mark in MARKS.values():  # that rendering inserted
+        for mark in MARKS.values():  # inserted by rendering
             words = words if mark == NEEDED else words.replace(f" {mark}", "").replace(mark, "")
         words = one_line(words)
         cited = [
@@ -52,7 +52,7 @@ class CitableEvidence:
         kept = "".join(f"[{found}]" for found in marker_ids(original)) if covered and words and not cited else ""
         return normalise_markers(replace_spans(words, cited, as_text) + kept)
 
-    def types_citation(self, words: str, original: str, shown: str) -> bool:
+    def adds_citation(self, words: str, original: str, shown: str) -> bool:
         """Whether edited words have a citation that the sentence did not have as it was `shown`."""
         words = one_line(words)
         found = self._citations(words, self._groups_of(original), as_written(original))
@@ -66,9 +66,9 @@ class CitableEvidence:
         numbering = [labels.get(number, "") for number in range(1, max(labels, default=0) + 1)]
         return cls(evidence, "numeric" if numbering else "key", numbering)
 
-    def marked_text(self, text: str) -> str:
+    def text_with_markers(self, text: str) -> str:
         """A whole text with markers in place of citations, line by line."""
-        return "\n".join(self.marked(line, "") for line in text.splitlines())
+        return "\n".join(self.with_markers(line, "") for line in text.splitlines())
 
     def _groups_of(self, original: str) -> dict[str, tuple[str, ...]]:
         """The citations of the original sentence as they were rendered, with the evidence behind each."""
@@ -120,7 +120,7 @@ class CitableEvidence:
         """The evidence of a paper that a citation stands for.
 
         The evidence that the sentence already cited, on the named pages if possible; for a newly cited paper, the
-        passages that share most words with the sentence.
+        passages that share the most words with the sentence.
         """
         own = [item for item in self.evidence if item.key == key]
         own = [item for item in own if item.page in pages] or own

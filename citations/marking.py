@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..documents.blocks import is_table_rule
 from ..text.sentences import replace_spans
 from .checks.fabricated_citations import NEEDED
 from .checks.findings import Finding, Rule
@@ -34,7 +35,6 @@ _LINE = re.compile(r"[^\n]*\n?")
 _BARE = re.compile(r"[ \t>]*+(?:#{1,6}|[-*+]|\d{1,3}[.)])?[ \t>]*+\n?")
 _HEADING = re.compile(r"[ \t]*(#{1,6})[ \t]")
 _TABLE = re.compile(r"(?m)(?:^[ \t]*\|.*(?:\n|\Z))+")
-_RULE_OF_TABLE = re.compile(r"[ \t]*\|[\s:|-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def marked_sentences(text: str, findings: Sequence[Finding]) -> list[MarkedSente
     return marked
 
 
-def marks_of(text: str, findings: Sequence[Finding]) -> list[Mark]:
+def missing_marks(text: str, findings: Sequence[Finding]) -> list[Mark]:
     """The marks to insert into the text, in order, without those already in a sentence."""
     marks = []
     quoted = [(start, end) for start, end in quoted_spans(text) if text[start] != ">"]
@@ -136,5 +136,5 @@ def _lines_without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]
 def _rows_of_table(block: re.Match[str]) -> str:
     """The rows if they still form a table: a header, a rule below it, and at least one row."""
     rows = block[0].strip().splitlines()
-    rule = next((place for place, row in enumerate(rows) if _RULE_OF_TABLE.fullmatch(row)), None)
+    rule = next((place for place, row in enumerate(rows) if is_table_rule(row)), None)
     return block[0] if rule is None or (rule == 1 and len(rows) > 2) else ""

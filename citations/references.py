@@ -74,7 +74,6 @@ class Reference:
         return f"- **{self.label}**: {self.text}" + (f"\n  - {places}" if places else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
         return {**asdict(self), "authors": list(self.authors), "places": [asdict(place) for place in self.places]}
 
 
@@ -125,11 +124,11 @@ def plain_reference(paper: Paper) -> str:
     names = ", ".join(paper.authors[:3]) + (" et al." if len(paper.authors) > 3 else "")
     address = f"https://doi.org/{paper.doi}" if paper.doi else paper.url
     parts = [
-        escaped(names).rstrip("."),
+        escape_markdown(names).rstrip("."),
         str(paper.year) if paper.year else "n.d",
-        f"“{escaped(paper.title or paper.key).rstrip('.')}”",
-        f"*{escaped(paper.venue)}*" if paper.venue else "",
-        f"<{address}>" if re.fullmatch(r"https?://[^\s<>]+", address) else escaped(address),
+        f"“{escape_markdown(paper.title or paper.key).rstrip('.')}”",
+        f"*{escape_markdown(paper.venue)}*" if paper.venue else "",
+        f"<{address}>" if re.fullmatch(r"https?://[^\s<>]+", address) else escape_markdown(address),
     ]
     return ". ".join(part for part in parts if part) + "."
 
@@ -164,9 +163,8 @@ def _format_with_pandoc(
     return first | second, []
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=32)  # pandoc takes as long as a model call
 def _format_in_default_style(papers: tuple[Paper, ...], seconds: float) -> Mapping[str, str]:
-    """The list in pandoc's default style, cached because pandoc takes as long as a model call."""
     return _run_pandoc(papers, None, seconds)
 
 
@@ -206,7 +204,7 @@ def _readable(body: str) -> str:
     return _LABEL.sub("", one_line(unescape_html(_SPAN.sub("", _DIV.sub(" ", body)))))
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     return re.sub(r"([\\*_\[\]<>`])", r"\\\1", one_line(text))
 
 
@@ -231,8 +229,10 @@ def numbered_list(references: Iterable[Mapping[str, Any]]) -> str:
         if names and reference["authors"][0] in reference.get("text", ""):
             names[0] = reference["authors"][0]  # a group, which is named in full as in the reference
         who = names[0] + " et al." if len(names) > 2 else " and ".join(names)
-        byline = escaped(f"{who} {reference['year'] or 'n.d.'}".strip()).rstrip(".")
-        lines.append(f"- **[{reference['label']}]** {byline}. {escaped(title)} ({escaped(reference['key'])})")
+        byline = escape_markdown(f"{who} {reference['year'] or 'n.d.'}".strip()).rstrip(".")
+        lines.append(
+            f"- **[{reference['label']}]** {byline}. {escape_markdown(title)} ({escape_markdown(reference['key'])})"
+        )
         if places := places_line(reference.get("places", ())):
             lines.append(f"  - {places}")
     return "\n".join(lines)

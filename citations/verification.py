@@ -13,12 +13,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ..documents import Paper
+from ..documents.plain_text import plain_text
 from ..experiment import Experiment
 from ..roles.extractive.passage_details import blank_details, find_details
 from ..roles.protocols import Source
+from ..stores.library import Library
 from .checks.fabricated_citations import find_fabricated
 from .checks.findings import shown
 from .checks.number_tracing import trace_numbers
@@ -34,18 +36,26 @@ _NAME_WORD = re.compile(r"[^\W\d_]{3,}|\b(?:1[5-9]|20)\d\d(?=\D|\Z)")
 _BETWEEN_NAMES = frozenset({"and", "und", "et", "al", "others"})
 
 
-class LibraryReader(Protocol):
-    """The part of a library needed for verification."""
+class LibraryReader:
+    """The papers and passages of a library by which a result is verified."""
 
-    def paper(self, key: str) -> Paper | None: ...
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._papers = {paper.key: paper for paper in library.papers()}
 
-    def keys(self) -> Collection[str]: ...
+    def keys(self) -> Collection[str]:
+        return self._papers.keys()
 
-    def passages(self, key: str) -> Sequence[str]:
-        """The texts of a paper's chunks; empty if the library does not have it."""
+    def paper(self, key: str) -> Paper | None:
+        return self._papers.get(key)
+
+    def passages(self, key: str) -> list[str]:
+        return [chunk.text for chunk in self._library.paper_chunks(key)] if key in self._papers else []
 
     def chunk(self, chunk_id: str) -> tuple[str, str] | None:
         """The key and text of a chunk; None if no chunk has this id."""
+        chunks = self._library.chunks([chunk_id])
+        return (chunks[0].key, chunks[0].text) if chunks else None
 
 
 class TextCheck:
@@ -55,12 +65,12 @@ class TextCheck:
     """
 
     def __init__(
-        self, part: Mapping[str, Any], shelf: LibraryReader, wrong: Callable[[str], None], experiment: Experiment
+        self, part: Mapping[str, Any], library: LibraryReader, wrong: Callable[[str], None], experiment: Experiment
     ) -> None:
-        self._part, self._shelf, self._wrong, self._experiment = part, shelf, wrong, experiment
+        self._part, self._library, self._wrong, self._experiment = part, library, wrong, experiment
         self._citable = CitableEvidence.of_record(part)
         self._key_of = {item.id: item.key for item in self._citable.evidence}
-        self._details = find_details(self._citable.marked_text(part["text"]))
+        self._details = find_details(self._citable.text_with_markers(part["text"]))
         self._passages: dict[str, list[str]] = {}
         self.edited = 0
 
@@ -135,7 +145,7 @@ class TextCheck:
 
     def _marked(self, text: str) -> str:
         """The text with markers in place of citations, without the run's own remarks about listed passages."""
-        return blank_details(self._citable.marked_text(text), self._details)
+        return blank_details(self._citable.text_with_markers(text), self._details)
 
     def _keys(self, sentence: CitedSentence) -> set[str]:
         return {self._key_of[identifier] for identifier in sentence.ids if identifier in self._key_of}
@@ -159,7 +169,7 @@ class TextCheck:
             ]
             quoted = "\n".join(words for words in _quotations(sentence.text) if self._repeats(words, sentence))
             named_at = dict.fromkeys(range(len(sentence.text) + 1), named)  # everywhere
-            for item in find_fabricated(sentence.text, self._shelf.keys(), own, names_at=named_at.__getitem__):
+            for item in find_fabricated(sentence.text, self._library.keys(), own, names_at=named_at.__getitem__):
                 words = sentence.text[item.start : item.end]
                 if words not in quoted:
                     self._wrong(f"{_named(sentence.text)} cites {words}, which is not evidence of the run")
@@ -177,7 +187,7 @@ class TextCheck:
     def _passages_of(self, key: str) -> list[str]:
         if key not in self._passages:
             recorded = [item.get("chunk_text") or "" for item in self._part["citations"] if item["key"] == key]
-            in_library = list(self._shelf.passages(key))
+            in_library = list(self._library.passages(key))
             self._passages[key] = [*dict.fromkeys([*recorded, *in_library]), "\n\n".join(in_library)]
         return self._passages[key]
 
@@ -187,12 +197,12 @@ class TextCheck:
         known = "; ".join(str(item[name]) for item in own for name in fields if name in item)
         given = self._experiment.model_copy(update={"results": f"{self._experiment.results}\n\n{known}"})
         sources = [
-            Source(item, self._shelf.paper(item.key) or Paper(item.key, ""), "\n".join(self._passages_of(item.key)))
+            Source(item, self._library.paper(item.key) or Paper(item.key, ""), "\n".join(self._passages_of(item.key)))
             for item in self._citable.evidence
         ]
         for trace in trace_numbers(marked, sources, given):
             if trace.origin is None:
-                around = _named(marked[max(0, trace.start - 40) : trace.end + 25])
+                around = _named(_words_around(marked, trace.start, trace.end))
                 number = f"the number {marked[trace.start : trace.end]} ({around})"
                 self._wrong(f"{number} is neither in the run's text nor in a cited passage")
 
@@ -206,9 +216,19 @@ def _bare(text: str) -> str:
 
 
 def _named(words: str) -> str:
-    return f'"{shown(MARKER.sub("", words))}"'
+    """The words as a reader sees them, without markup; a quotation without its own marks."""
+    return f'"{shown(plain_text(MARKER.sub("", words)).replace("**", "").strip("“”"))}"'
 
 
+def _words_around(text: str, start: int, end: int) -> str:
+    """Whole words of the line on either side of a place."""
+    before, after = text[:start].rpartition("\n")[2], text[end:].partition("\n")[0]
+    near = before[-_AROUND:].partition(" ")[2] if len(before) > _AROUND else before
+    rest = after[:_AROUND].rpartition(" ")[0] if len(after) > _AROUND else after
+    return f"{'…' * (near != before)}{near}{text[start:end]}{rest}{'…' * (rest != after)}"
+
+
+_AROUND: Final = 40  # characters
 _NUMBER: Final = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _ROUNDED: Final = Decimal("0.12")
 _POWERS: Final = range(-9, 10)  # 72.5% is 0.725, and 1.2 million is 1,200,000
@@ -218,7 +238,7 @@ _POWERS: Final = range(-9, 10)  # 72.5% is 0.725, and 1.2 million is 1,200,000
 class Verified:
     """The counts of checks, the failures (field and reason), and what is missing from a file of an older version.
 
-    `quotes` and `keys` are those of citations, `findings` the quotes of all that was found, cited or not.
+    `quotes` and `keys` count citations, `findings` all evidence, cited or not.
     """
 
     quotes: int = 0
@@ -229,13 +249,12 @@ class Verified:
     lacks: Counter[str] = field(default_factory=Counter)
 
     def wrong(self, place: str, why: str) -> None:
-        """Record a failure."""
         self.mismatches.append((place, why))
 
 
 def verify(
     record: Mapping[str, Any],
-    shelf: LibraryReader,
+    library: LibraryReader,
     text: str | None = None,
     labels: Sequence[tuple[str, str]] = (),
     experiment: Experiment | None = None,
@@ -247,14 +266,14 @@ def verify(
     """
     found = Verified()
     if text is not None:
-        check = TextCheck(record, shelf, partial(found.wrong, "text"), experiment or Experiment())
+        check = TextCheck(record, library, partial(found.wrong, "text"), experiment or Experiment())
         check.check_file(text, labels)
         found.lacks += Counter({"edited sentences, whose support was not judged": check.edited})
     for place, part in _parts(record):
         repeated = bool(place) and "citations" in record  # a section of a paper, which has the same citations
         counts = Verified(mismatches=found.mismatches) if repeated else found
-        _check(part, place, shelf, counts)
-        _check_numbers(part, place, shelf, experiment, counts)
+        _check(part, place, library, counts)
+        _check_numbers(part, place, library, experiment, counts)
     return found
 
 
@@ -275,7 +294,7 @@ def _parts(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
                 yield f"{name}[{number}].", part
 
 
-def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Verified) -> None:
+def _check(part: Mapping[str, Any], place: str, library: LibraryReader, found: Verified) -> None:
     references = {entry.get("key") for entry in _records(part, "references")}
     evidence = {entry.get("id") for entry in _records(part, "evidence")}
     for number, citation in enumerate(_records(part, "citations")):
@@ -289,25 +308,25 @@ def _check(part: Mapping[str, Any], place: str, shelf: LibraryReader, found: Ver
         own = citation.get("chunk_text")
         if not isinstance(own, str):
             found.lacks["citations without the text of their chunk"] += 1
-        _check_quote(citation, at, own, shelf, found)
+        _check_quote(citation, at, own, library, found)
     for number, entry in enumerate(_records(part, "evidence")):
         found.findings += 1
-        _check_quote(entry, f"{place}evidence[{number}]", None, shelf, found)
+        _check_quote(entry, f"{place}evidence[{number}]", None, library, found)
     for number, entry in enumerate(_records(part, "references")):
-        if shelf.paper(str(entry.get("key"))) is None:
+        if library.paper(str(entry.get("key"))) is None:
             found.wrong(f"{place}references[{number}].key", f"the library has no paper {entry.get('key')!r}")
     try:
-        check = TextCheck(part, shelf, partial(found.wrong, f"{place}text"), Experiment())
+        check = TextCheck(part, library, partial(found.wrong, f"{place}text"), Experiment())
         check.check_own_text(str(part.get("text")))
     except (KeyError, TypeError, ValueError) as error:
         found.wrong(f"{place}text", f"cannot be compared with its citations ({type(error).__name__}: {error})")
 
 
-def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryReader, found: Verified) -> None:
+def _check_quote(entry: Mapping[str, Any], at: str, own: object, library: LibraryReader, found: Verified) -> None:
     quote = entry.get("quote")
     if isinstance(own, str) and _slice(own, entry) != quote:
         found.wrong(f"{at}.quote", "is not chunk_text[start:end] of the file")
-    held = shelf.chunk(str(entry.get("chunk_id")))
+    held = library.chunk(str(entry.get("chunk_id")))
     if held is None:
         found.wrong(f"{at}.chunk_id", f"the library has no chunk {entry.get('chunk_id')!r}")
         return
@@ -321,7 +340,7 @@ def _check_quote(entry: Mapping[str, Any], at: str, own: object, shelf: LibraryR
 
 
 def _check_numbers(
-    part: Mapping[str, Any], place: str, shelf: LibraryReader, experiment: Experiment | None, found: Verified
+    part: Mapping[str, Any], place: str, library: LibraryReader, experiment: Experiment | None, found: Verified
 ) -> None:
     cited = {str(entry.get("evidence_id")): entry.get("chunk_text") for entry in _records(part, "citations")}
     leaves = {path: str(value) for path, value in experiment.leaves()} if experiment else {}
@@ -334,7 +353,7 @@ def _check_numbers(
             found.lacks["numbers that were found nowhere when the text was written"] += 1
             continue
         if "evidence_id" in origin:
-            held = shelf.chunk(str(origin.get("chunk_id")))
+            held = library.chunk(str(origin.get("chunk_id")))
             source = held[1] if held else cited.get(str(origin.get("evidence_id")))
             name = "passage"
         elif experiment is not None:

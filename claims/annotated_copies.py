@@ -1,6 +1,6 @@
 """Copies of a user's text with the remarks of a check: Word comments, or notes in the margin of LaTeX.
 
-Nothing is written to the text itself, and in a copy nothing is changed but what is added.
+Nothing is written to the text itself, and a copy differs from it only by what is added.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _before(content: bytes, closing: bytes, added: bytes) -> bytes:
 
 
 def latex_copies(sources: Mapping[str, str], result: CheckResult) -> dict[str, str]:
-    """Each file of a LaTeX text with notes in the margin behind the sentences with problems, by its name."""
+    """Each file of a LaTeX text with notes in the margin after the sentences with problems, by its name."""
     notes: dict[str, list[tuple[int, str]]] = {}
     for sentence, lines in remarked_sentences(result):
         place = sentence["place"]
@@ -132,7 +132,7 @@ def _with_notes(source: str, notes: Sequence[tuple[int, str]], is_main: bool) ->
     done = 0
     for end, words in sorted(notes, key=lambda item: item[0]):
         place = end
-        for _ in range(2):  # behind the braces, then behind the float around them
+        for _ in range(2):  # after the braces, then after the float around them
             place = next((last for first, last in spans if first < place < last), place)
         place = max(done, place)
         shown = "".join(_LATEX.get(sign, sign) for sign in _CONTROL.sub(" ", words))

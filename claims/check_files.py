@@ -36,7 +36,7 @@ def check_formats(
         raise InputError(f"formats: {' '.join(lacking)}", help="Choose html, json or sarif.")
     if names and out is None:
         raise InputError(
-            "formats: no file can be written without out.",
+            "formats: files are written only if out is given.",
             help="Give it as out (--out FOLDER on the command line).",
         )
     wanted = tuple(name for name in dict.fromkeys(names) if name not in _COPIES or _is_copied(name, file))
@@ -44,10 +44,10 @@ def check_formats(
 
 
 def without_copy(formats: Sequence[CheckFormat] | CheckFormat, file: Path) -> list[str]:
-    """A line for each format that a copy with remarks would need, and the text does not have."""
+    """A line for each format requested as a copy with remarks that is not the format of the text."""
     names = (formats,) if isinstance(formats, str) else formats
     return [
-        f"{file.name} is no .{name}, so no copy of it with remarks can be made as {name}."
+        f"{file.name} is not a .{name} file, so it cannot be copied with remarks as {name}."
         for name in dict.fromkeys(names)
         if name in _COPIES and not _is_copied(name, file)
     ]
@@ -69,12 +69,12 @@ def write_check(
         return {name: _write(name, result, manuscript, file, out, force) for name in formats}
     except OSError as error:
         raise InputError(
-            f"{out}: cannot be written ({error.strerror}).", help="Give a folder of yours as --out."
+            f"{out}: cannot be written ({error.strerror}).", help="Choose another folder with --out."
         ) from error
 
 
 def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) -> list[str]:
-    """Put the remarks into the text itself; each file is kept beside it first, under the names returned. Blocks.
+    """Put the remarks into the text itself; returns the paths of the originals, kept next to it. Blocks.
 
     Raises `InputError` for other formats than Word and LaTeX.
     """

@@ -102,15 +102,14 @@ async def passages_elsewhere(
     """The nearest passage of each of the nearest papers of the library, apart from some."""
     hits = await retrieve(library, query, _ELSEWHERE_HITS, Scope(), options)
     copied = await asyncio.to_thread(nearest_in_library, library, query, without)
-    if len({hit.candidate.chunk.key for hit in hits} - set(without)) < papers:
+    if len({hit.chunk.key for hit in hits} - set(without)) < papers:
         # One paper may have all hits: then the papers with the nearest summaries are searched beside it.
         vector = await library.embedding.embed_query(query)
         near = await asyncio.to_thread(library.nearest_papers, vector, _NEAR_PAPERS + len(without))
         keys = tuple(item.paper.key for item in near if item.paper.key not in without)
         hits = [*hits, *(await retrieve(library, query, _ELSEWHERE_HITS, Scope(papers=keys), options) if keys else ())]
     best: dict[str, ClaimPassage] = {}
-    for hit in hits:
-        item = hit.candidate
+    for item in hits:
         if item.chunk.key not in without and item.chunk.category is not Category.RELATED_WORK:
             best.setdefault(item.chunk.key, ClaimPassage(item.chunk, item.paper, item.vector_score))
     found = sorted(best.values(), key=lambda item: -item.cosine)

@@ -1,7 +1,7 @@
 """The records of a check: what `check --json`, `check_text()`, `check_claims()` and the server return.
 
 A claim is one sentence. It is compared with passages of the papers that it cites, or with given passages; its label is
-that of the sentence by all its sources together, and each source has its own share (`does`).
+the verdict on all its sources together, to which each contributes (`does`).
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any, Final, Literal, NotRequired, Required, get_args
 
 from typing_extensions import TypedDict
 
-# `overstated`: more, or more generally, than the source says. `indirect`: the source says it, but of another paper's
+# `overstated`: it says more than the source, or more generally. `indirect`: the source says it, but of another paper's
 # work. `unread`: no passage of the paper could be read. `unjudged`: no model judged it; its passages are candidates.
 ClaimLabel = Literal[
     "supported", "overstated", "contradicted", "not_found", "indirect", "not_in_library", "unread", "unjudged"
 ]
 CLAIM_LABELS: Final[tuple[ClaimLabel, ...]] = get_args(ClaimLabel)
 
-# `needs`: it has no citation and needs one. `own`, `common`, `opinion` need none. `other` is no statement.
+# `needs`: it has no citation and needs one. `own`, `common`, `opinion` need none. `other` is not a statement.
 SentenceKind = Literal["cited", "needs", "own", "common", "opinion", "other"]
 
-# `error`: wrong wherever it is read. `warning`: very likely wrong. `note`: for the author to decide.
+# `error`: certainly wrong. `warning`: very likely wrong. `note`: for the author to decide.
 FaultSeverity = Literal["error", "warning", "note"]
 
 Does = Literal["supports", "contradicts", "idle", ""]
@@ -40,7 +40,7 @@ class ClaimInput(TypedDict, total=False):
     """A claim to check: against `papers` (keys of the library), or against given `passages`; else the whole library.
 
     `context` is the sentence before it, which says what "this" and "they" mean. The claim may hold `[@]` where it cites
-    these papers, and `[@other]` where it cites others, whose share is left out of account.
+    these papers, and `[@other]` where it cites others, whose share is ignored.
     """
 
     claim: Required[str]
@@ -74,8 +74,8 @@ class PassageRecord(TypedDict):
 class SourceRecord(TypedDict):
     """One work that a sentence cites: as written, the key of its entry, and the library's paper, if it is there.
 
-    `label` is what this source alone gives: it supports or contradicts the sentence, or `not_found`, or could not be
-    compared. `cites` are the works on which an indirect source relies.
+    `label` is the verdict from this source alone: it supports or contradicts the sentence, was `not_found`, or could
+    not be compared. `cites` are the works on which an indirect source relies.
     """
 
     written: str
@@ -87,7 +87,7 @@ class SourceRecord(TypedDict):
 
 
 class FaultRecord(TypedDict):
-    """Something that is wrong beside the verdict: `start:end` are characters of the sentence, None for all of it.
+    """A fault apart from the verdict: `start:end` are characters of the sentence, None for all of it.
 
     `rule` is one of `FAULTS`.
     """
@@ -104,9 +104,9 @@ FAULTS: Final[Mapping[str, tuple[FaultSeverity, str]]] = {
     "key-without-entry": ("error", "A citation names no entry of the reference list."),
     "empty-citation": ("error", "A citation names no work."),
     "ambiguous-citation": ("warning", "A citation may name several entries."),
-    "wrong-key": ("warning", "The words stand in another paper of the library than the cited one."),
+    "wrong-key": ("warning", "The words are in another paper of the library, not in the cited one."),
     "retracted": ("error", "The cited paper is retracted."),
-    "entry-differs": ("warning", "An entry differs from the paper, or from what services say of it."),
+    "entry-differs": ("warning", "An entry differs from the paper, or from what services report about it."),
     "entry-invented": ("warning", "No metadata service knows a work of this title or DOI."),
     "entry-unchecked": ("note", "No metadata service could be asked whether the work exists."),
     "entry-not-cited": ("note", "An entry is cited nowhere in the text."),
@@ -114,13 +114,16 @@ FAULTS: Final[Mapping[str, tuple[FaultSeverity, str]]] = {
     "pointer-to-nothing": ("error", "The text points to a figure, table, section or label that it does not have."),
     "number-not-found": ("warning", "The cited paper does not have this number."),
     "number-differs": ("warning", "The sentence of the cited paper that says this has another number."),
-    "unit-differs": ("warning", "The cited paper has this value with another unit."),
+    "unit-differs": ("warning", "The cited paper has this value in another unit."),
     "polarity-differs": ("warning", "The cited paper says the opposite in nearly the same words."),
-    "name-differs": ("warning", "The source has another name, or the citation is of other authors."),
+    "name-differs": ("warning", "The source has another name, or the citation names other authors."),
     "year-differs": ("warning", "The sentence of the cited paper that says this has another year."),
-    "quote-differs": ("warning", "The words in quotation marks do not stand in the cited paper."),
-    "copied-uncited": ("warning", "A sentence without a citation stands in a paper of the library."),
-    "needs-citation": ("note", "A sentence speaks of others' work, or of the world, and cites nothing."),
+    "quote-differs": ("warning", "The words in quotation marks are not in the cited paper."),
+    "copied-uncited": ("warning", "A sentence without a citation is copied from a paper of the library."),
+    "needs-citation": (
+        "note",
+        "A sentence makes a statement about others' work or about the world, but cites nothing.",
+    ),
 }
 
 
@@ -130,7 +133,7 @@ def fault(rule: str, message: str, start: int | None = None, end: int | None = N
 
 
 class ClaimRecord(TypedDict):
-    """A claim with its verdict. `elsewhere` are passages of other papers of the library that say it, or may."""
+    """A claim with its verdict. `elsewhere` are passages of other papers of the library that say it, or may say it."""
 
     claim: str
     label: ClaimLabel
@@ -142,7 +145,7 @@ class ClaimRecord(TypedDict):
 class PlaceRecord(TypedDict):
     """Where a sentence is: file, lines and columns from 1 (text formats), `paragraph` (Word), or `page` (PDF).
 
-    `end_column` is that behind its last character.
+    `end_column` is the column after its last character.
 
     `start` and `end` are character offsets of the file, for text formats.
     """
@@ -211,7 +214,7 @@ class CheckResult(TypedDict):
 
 
 class RemarkedSentence(TypedDict):
-    """A sentence that needs attention: what is wrong, and the words that decide."""
+    """A sentence that needs attention: what is wrong, and the deciding words."""
 
     sentence: str
     line: int | None

@@ -1,4 +1,4 @@
-"""Judges claims in batches: what was judged before is not asked again, and what a budget leaves stays unjudged.
+"""Judges claims in batches: what was judged before is not asked again, and what exceeds a budget stays unjudged.
 
 A verdict is remembered in the journal under everything that it depends on: model, prompts, sentence, and the sentences
 of the passages. So a check after edits asks only about the sentences that changed.
@@ -94,7 +94,7 @@ class JudgedClaim:
         return [record for _, record in sorted(made, key=lambda item: item[0])]
 
     def source(self, key: str, written: str, entry: str) -> SourceRecord:
-        """What one cited paper alone gives."""
+        """The record of one cited paper: its label and its passages."""
         passages = self.records(key)
         does = {passage["does"] for passage in passages}
         label: ClaimLabel = "unjudged"
@@ -155,14 +155,14 @@ class VerdictMemory:
         return {key: json.loads(payload) for key, payload in found.items()}
 
     async def remember(self, made: Mapping[str, Any]) -> None:
-        """Keep what was made of an answer."""
+        """Commit values derived from an answer, by key."""
         if made:
             await self._journal.remember({key: json.dumps(value) for key, value in made.items()}, self._judge_id)
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a check has come: what a budget left, and one line for each step."""
+    """How far a check has come: one line for each step, and why a budget stopped it, if it did."""
 
     on_notice: Callable[[str], None] = lambda _: None
     stopped: str = ""
@@ -171,7 +171,7 @@ class Progress:
 async def judge_claims(
     judge: ClaimJudge, claims: Sequence[JudgedClaim], memory: VerdictMemory, progress: Progress
 ) -> list[JudgedClaim]:
-    """The claims with verdicts: remembered ones, else new ones; those that a budget leaves have none."""
+    """The claims with verdicts: remembered ones, else new ones; claims beyond a budget have none."""
     keys = [memory.claim_key(claim) for claim in claims]
     known = await memory.recall(keys)
     verdicts = {key: _VERDICTS.validate_python(record) for key, record in known.items()}

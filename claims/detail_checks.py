@@ -11,7 +11,7 @@ from typing import Final
 
 from ..citations.checks.number_parsing import Number, claimed_numbers, given_numbers
 from ..citations.checks.number_tracing import trace_numbers
-from ..citations.citation_patterns import NamedSource, name_patterns, only_dates, split_authors, year_of
+from ..citations.citation_patterns import NamedSource, matched_year, name_patterns, only_dates, split_authors
 from ..citations.markers import MARKER
 from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
 from ..documents import Category, Chunk, Paper
@@ -56,7 +56,7 @@ _LONGEST_SENTENCE: Final = 2_000  # characters in which names are looked for
 
 
 def whole_source(paper: Paper, text: str, identifier: str) -> Source:
-    """A paper as one source, in which details are looked for."""
+    """A whole paper as one source, to look for details in."""
     chunk = Chunk(f"{paper.key}:00000", paper.key, 0, text, "", "", Category.OTHER, 1, None, 0, len(text), 0)
     return ClaimPassage(chunk, paper, 0.0).source(identifier)
 
@@ -73,10 +73,10 @@ def number_faults(
     experiment: Experiment | None,
     said: NearSentence | None = None,
 ) -> list[FaultRecord]:
-    """Numbers and units of a sentence that its sources do not have; `marked` has their markers.
+    """Numbers and units of a sentence (`marked`: with markers) that are not in its sources.
 
     `near` are the passages nearest to the sentence, `whole` the papers, in which a number counts only with its noun.
-    Where one sentence of them is about the same (`said`), only that and its neighbours count. A small count in words is
+    If one of their sentences says nearly the same (`said`), only it and its neighbours count. A small count in words is
     found wherever a source has its value.
     """
     sources = [*near, *whole]
@@ -118,7 +118,7 @@ def number_faults(
 
 
 def _other_bound(number: Number, sources: Sequence[str]) -> str:
-    """How the sources bound a value ("<0.001") that a text states, or bounds, otherwise ("= 0.001"); else empty."""
+    """How the sources bound a value ("<0.001") that the text states or bounds differently ("= 0.001"); else empty."""
     same = [
         (given, f"{given.sign}{source[given.start : given.end]}")
         for source in (sources if number.sign else ())
@@ -129,7 +129,7 @@ def _other_bound(number: Number, sources: Sequence[str]) -> str:
 
 
 def _other_count(text: str, number: Number, sources: Sequence[str], said: NearSentence | None) -> str:
-    """Another number of the same things ("33 cancer types") where no source has this one of them; else empty."""
+    """The number of the same things in a source ("33 cancer types") if no source has this number; else empty."""
     things = _things(text, number)
     if not things or number.hedge or number.scale != "plain" or number.unit < 1:
         return ""
@@ -148,7 +148,7 @@ _THINGS: Final = re.compile(r"[\s\u00a0-]{1,2}([^\W\d_]{3,30})[\s/-]([^\W\d_]{3,
 
 
 def _things(text: str, number: Number) -> tuple[str, str] | None:
-    """The two words behind a number, if they name what it counts."""
+    """The two words after a number, if they name what it counts."""
     found = _THINGS.match(text, number.end)
     if found is None or _unit(found[1]) or any(is_stop(word) for word in split_words(f"{found[1]} {found[2]}")):
         return None
@@ -156,9 +156,9 @@ def _things(text: str, number: Number) -> tuple[str, str] | None:
 
 
 def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
-    """What the sentence that says the same has in place of a number; None if it has this one, or none instead.
+    """The number that the sentence saying the same has instead of this one; None if it has this one, or no other.
 
-    Empty if nothing shows which of its numbers that is: of the same unit and near the same words.
+    Empty if it is unclear which of its numbers that is: none has the same unit and shares words around it.
     """
     near = said.text if said.share >= SAME_WORDS else said.around
     if any(_same_value(number, given) for given in _given(near)):
@@ -296,7 +296,7 @@ def _given(text: str) -> tuple[Number, ...]:
 def name_faults(
     sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
 ) -> Iterator[FaultRecord]:
-    """Authors and years that a sentence names beside a citation, which are not those of the cited work.
+    """Authors and years named next to a citation that are not those of the cited work.
 
     `text` is the prose of the whole text, `known` are all entries of its list.
     """
@@ -315,13 +315,13 @@ def name_faults(
             0 <= mark.start - end <= _BESIDE for mark in sentence.marks
         ):
             continue
-        if any(source.is_named(authors, True, year_of(match)) for source in sources if source.family_names):
+        if any(source.is_named(authors, True, matched_year(match)) for source in sources if source.family_names):
             continue
         if all(not source.family_names for source in sources):
             continue
         hint = " Another entry of the list has this name." if any(o.is_named(authors, True, "") for o in others) else ""
         names = _SPACES.sub(" ", match[0])
-        yield fault("name-differs", f"{names} is named, but the citation beside it is of other authors.{hint}")
+        yield fault("name-differs", f"{names} is named, but the citation next to it names other authors.{hint}")
 
 
 _BESIDE: Final = 3  # characters
@@ -334,5 +334,5 @@ def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
     for start, end in quoted_spans(plain):
         words = plain[start:end]
         if is_quotation(words) and whole and not any(is_verbatim(words, source.text) for source in whole):
-            found.append(fault("quote-differs", f"{shorten(words)} does not stand in the cited paper word for word."))
+            found.append(fault("quote-differs", f"{shorten(words)} is not in the cited paper word for word."))
     return found

@@ -25,7 +25,7 @@ from .word_reader import read_word
 
 ENDINGS: Final = (".tex", ".md", ".markdown", ".docx", ".typ", ".pdf")
 _MOST_BYTES: Final = 4_000_000
-_SMALL: Final = 100_000  # bytes; a larger file, and every archive, is read in a process of its own
+_SMALL: Final = 100_000  # bytes; a larger file, and every archive, is read in a separate process
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
 
 _ITEM: Final = re.compile(r"(?m)^[ \t]*(?:[-*+][ \t]+)?(?:\\?\[(\d{1,3})\\?\]|(\d{1,3})[.)])[ \t]+")
@@ -48,11 +48,11 @@ _STATEMENTS: Final = frozenset({"#set", "#show", "#let", "#import", "#include"})
 
 
 def read_manuscript(path: Path) -> Manuscript:
-    """Read a text by its ending; blocks. Raises `InputError` with the file and the reason in one line."""
+    """Read a text in the format of its suffix; blocks. Raises `InputError` with the file and the reason in one line."""
     readers = {".tex": read_latex, ".typ": read_typst, ".docx": read_word, ".md": read_markdown}
     kind = ".md" if path.suffix.lower() == ".markdown" else path.suffix.lower()
     if kind not in ENDINGS:
-        raise InputError(f"{path}: is none of {', '.join(ENDINGS)}.", help="Save it as one of these and check that.")
+        raise InputError(f"{path}: is not one of {', '.join(ENDINGS)}.", help="Save it as one of these and check that.")
     if not path.exists():
         raise InputError(f"{path}: no such file.")
     try:
@@ -106,7 +106,7 @@ def read_markdown(path: str) -> Manuscript:
 
 
 def split_references(raw: str) -> list[ListedReference]:
-    """The entries of a part of a reference list: by their numbers, their bullets, or one for each paragraph."""
+    """The entries of a part of a reference list, split by numbers, bullets or paragraphs."""
     items = list(_ITEM.finditer(raw)) or list(_BULLET.finditer(raw))
     if not items:
         return [ListedReference("", " ".join(part.split())) for part in re.split(r"\n[ \t]*\n", raw) if part.strip()]
@@ -127,7 +127,7 @@ def read_typst(path: str) -> Manuscript:
 
 
 class _TypstScan:
-    """Scans Typst markup: what is written in content, without code."""
+    """Scans Typst markup: the text of its content, without code."""
 
     def __init__(self, prose: Manuscript) -> None:
         self.prose = prose
@@ -208,7 +208,7 @@ class _TypstScan:
         return behind
 
     def _closing(self, opening: int, end: int) -> int:
-        """The position behind the bracket that closes the one at `opening`."""
+        """The position after the bracket that closes the one at `opening`."""
         close = self._closings.get(opening, opening)
         return close + 1 if close < end else opening + 1
 

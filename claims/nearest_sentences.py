@@ -20,9 +20,9 @@ from ..documents.passages import readable_units
 from ..text.words import is_stop, shorten, split_words, stem
 from .claim_records import FaultRecord, fault
 
-_FEWEST: Final = 3  # words of a claim with which sentences are compared
+_FEWEST: Final = 3  # minimum words of a claim that is compared with sentences
 _LONGEST: Final = 2_000  # characters
-# Shares of a claim's words from which a sentence is about the same, and from which it says nearly the same.
+# Minimum shares of a claim's words for a sentence to be about the same thing, and to say nearly the same thing.
 SAME_MATTER: Final = 0.6
 SAME_WORDS: Final = 0.8
 _SAME_BACK: Final = 0.55  # of the sentence's words, that the claim has
@@ -58,9 +58,9 @@ _BEHIND: Final = 3  # words that both have behind a replaced one, by which it is
 
 @dataclass(frozen=True, slots=True)
 class NearSentence:
-    """The sentence at `start:end` of a passage with most of a claim's words, and it with its neighbours (`around`).
+    """The sentence at `start:end` of a passage with most of a claim's words, alone and with its neighbours (`around`).
 
-    `share` (0-1) is that of the claim's words which it has, `back` that of its words which the claim has.
+    `share` (0-1) is the share of the claim's words that it has, `back` the share of its words that the claim has.
     """
 
     chunk: Chunk
@@ -80,12 +80,12 @@ class NearSentence:
 
 @lru_cache(maxsize=8192)
 def content_words(text: str) -> frozenset[str]:
-    """The words of a text that carry its matter, in their basic forms."""
+    """The words of a text that carry its content, in their basic forms."""
     return frozenset(word.form for word in split_words(text[:_LONGEST]) if not is_stop(word))
 
 
 class SentenceIndex:
-    """The sentences of some passages by their words; a claim is compared in the time of its words' occurrences."""
+    """The sentences of some passages by their words; a comparison visits only the occurrences of a claim's words."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self._sentences = [

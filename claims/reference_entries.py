@@ -17,7 +17,7 @@ from ..documents.bibliography import read_bibliography
 from ..documents.front_matter import find_doi
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
-from ..metadata.enriching import differing_fields, enrich
+from ..metadata.enriching import differing_fields, enrich_paper
 from ..metadata.matching import SURE, fold_name, title_similarity
 from ..metadata.services import Services
 from ..stores.metadata_store import MetadataStore
@@ -60,7 +60,7 @@ class ReferenceList:
         return WorkIndex(tuple(self.entries.values()), self.numbers)
 
     def key_of(self, work: CitedWork) -> str:
-        """The key of the entry that is named, also by the library's key of its paper; empty if none or several are."""
+        """The key of the named entry, or of that of the named library paper; empty if none or several match."""
         return self.index.key_of(work) or (self._by_paper.get(work.key, "") if work.key else "")
 
     @cached_property
@@ -69,7 +69,7 @@ class ReferenceList:
 
 
 def load_references(manuscript: Manuscript, file: Path, bib: Path | None, library: Sequence[Paper]) -> ReferenceList:
-    """The entries of a text: of its `.bib` files, of its own list or its fields, else the library's; blocks.
+    """The entries of a text: from its `.bib` files, its own list or its fields, else from the library; blocks.
 
     Raises `InputError` if a given `bib` cannot be read.
     """
@@ -105,7 +105,7 @@ def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) 
     if not manuscript.bibliographies:
         lone = sorted(folder.glob("*.bib"))[:2] if not (manuscript.listed or manuscript.papers) else []
         if len(lone) == 1:
-            notices.append(f"{file.name}: names no bibliography; {lone[0].name} beside it was used.")
+            notices.append(f"{file.name}: names no bibliography, so {lone[0].name} next to it was used.")
             yield lone[0]
         return
     for name in dict.fromkeys(manuscript.bibliographies):
@@ -113,9 +113,9 @@ def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) 
         if not path.is_relative_to(folder):
             notices.append(f"{name}: is outside the folder of the text and was not read; give it as --bib.")
         elif path.suffix != ".bib":
-            notices.append(f"{name}: is no .bib and was not read; give one as --bib.")
+            notices.append(f"{name}: is not a .bib file and was not read; give one as --bib.")
         elif not path.is_file():
-            notices.append(f"{name}: no such file beside the text; give it as --bib.")
+            notices.append(f"{name}: no such file next to the text; give it as --bib.")
         else:
             yield path
 
@@ -180,7 +180,7 @@ def _plain(title: str) -> str:
 def differing(entry: Paper, paper: Paper) -> dict[str, tuple[str, str]]:
     """The fields in which an entry differs from the paper, with what each says.
 
-    A preprint of the year before, initials, accents, a subtitle or "others" are no differences.
+    A preprint of the year before, initials, accents, a subtitle or "others" do not count as differences.
     """
     found: dict[str, tuple[str, str]] = {}
     if entry.title and paper.title and title_similarity(entry.title, paper.title) < SURE:
@@ -221,7 +221,7 @@ def entry_faults(
     library: Mapping[str, Paper],
     store: MetadataStore | None,
 ) -> dict[str, list[FaultRecord]]:
-    """The faults of each entry, by key; blocks. `store` holds what services said of papers earlier."""
+    """The faults of each entry, by key; blocks. `store` holds earlier answers from services about papers."""
     found: dict[str, list[FaultRecord]] = {key: [] for key in references.entries}
     listed = list(references.entries.values()) if references.complete else []
     statuses = _statuses(references, library, store)
@@ -240,25 +240,26 @@ def entry_faults(
         if store is not None and entry.doi:
             found[key] += _service_differences(entry, paper, store)
     for key, twin in _twins(listed, references):
-        found[key].append(fault("entry-twice", f"The same work is listed as {twin} too."))
+        found[key].append(fault("entry-twice", f"The same work is also listed as {twin}."))
     return found
 
 
 def entries_elsewhere(references: ReferenceList) -> list[Paper]:
-    """The entries that no paper of the library is, so that only services can tell whether they exist."""
+    """Entries of works that are not in the library: only services can tell whether these exist."""
     held = references.in_library
     return [paper for key, paper in references.entries.items() if references.complete and not held.get(key)]
 
 
 async def unknown_entries(references: ReferenceList, services: Services) -> dict[str, FaultRecord]:
-    """For entries that the library lacks and metadata services do not know for sure, what they say; by key.
+    """The faults, by key, of entries that the library lacks and metadata services do not know for sure.
 
-    What services say of the others is stored, as `papers enrich` does.
+    What services say about the others is stored, as by `papers enrich`.
     """
     found: dict[str, FaultRecord] = {}
     asked = " and ".join(client.address.name for client in services.clients.values())
     entries = entries_elsewhere(references)
-    async for result in enrich(services, [paper for paper in entries if paper.title or paper.doi]):
+    for paper in (paper for paper in entries if paper.title or paper.doi):
+        result = await enrich_paper(services, paper)
         entry = references.entries[result["key"]]
         if result["outcome"] == "not-found":
             named = f"DOI {entry.doi}" if entry.doi else f'title "{shorten(entry.title)}"'
@@ -330,7 +331,7 @@ def citation_faults(
                 message = f"{work.shown} may be any of {', '.join(several)}; name more authors or add a letter."
                 found.append(fault("ambiguous-citation", message))
             elif work.key or work.number is not None or references.complete:
-                hint = " The library has a paper of this key." if references.complete else ""
+                hint = " The library has a paper with this key." if references.complete else ""
                 if work.key not in library:
                     near = near_keys(work.key, references.entries) or near_keys(work.key, library)
                     hint = f" Did you mean {' or '.join(near)}?" if near else ""
@@ -341,7 +342,7 @@ def citation_faults(
 
 
 def near_keys(key: str, known: Iterable[str]) -> list[str]:
-    """The keys of which this one is probably a misspelling or the beginning, nearest first."""
+    """The keys that this one probably misspells or begins, nearest first."""
     plain = {other.casefold(): other for other in known}
     near = difflib.get_close_matches(key.casefold(), plain, n=2, cutoff=_NEAR_KEY)
     begun = [other for other in plain if len(key) >= _BEGUN_KEY and other.startswith(key.casefold())]

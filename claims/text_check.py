@@ -75,7 +75,7 @@ class ClaimChecker:
             retrieve(self.library, query, most, Scope(papers=(key,)), self.options) for key in papers
         )
         return {
-            key: [ClaimPassage(hit.candidate.chunk, hit.candidate.paper, hit.candidate.vector_score) for hit in hits]
+            key: [ClaimPassage(hit.chunk, hit.paper, hit.vector_score) for hit in hits]
             for key, hits in zip(papers, found, strict=True)
         }
 

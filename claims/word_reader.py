@@ -66,7 +66,7 @@ def open_document(path: Path) -> zipfile.ZipFile:
     require_regular(path, _MOST_BYTES)
     with path.open("rb") as opened:
         if opened.read(4) == _OLE:
-            raise FileRefusedError("is protected by a password, or a .doc; save it as a .docx without one")
+            raise FileRefusedError("is password-protected, or a .doc; save it as a .docx without a password")
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError):
@@ -89,7 +89,7 @@ def read_part(archive: zipfile.ZipFile, name: str) -> bytes:
     except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError):
         raise FileRefusedError("is not a whole .docx (its archive is broken)") from None
     if len(data) > MOST_XML or b"<!DOCTYPE" in data[:2_000] or b"<!ENTITY" in data:
-        raise FileRefusedError("holds XML that is not read (declarations of entities, or too much of it)")
+        raise FileRefusedError("contains XML that is not accepted (entity declarations, or too much of it)")
     return data
 
 
@@ -127,7 +127,7 @@ class WordText:
             self._parse(xml)
 
     def append(self, note: WordText) -> None:
-        """Add the paragraphs of another part, such as footnotes, whose place is the end of the document."""
+        """Add the paragraphs of another part, such as footnotes, at the end of the document."""
         for line in filter(None, (line.strip() for line in "".join(note.prose.pieces).split("\n\n"))):
             self.prose.paragraph(self.paragraphs, 0)
             self.prose.add(line, self.paragraphs, 0, 0)
@@ -156,7 +156,7 @@ class WordText:
         try:
             parser.Parse(xml, True)
         except expat.ExpatError as error:
-            raise FileRefusedError(f"holds XML that is broken (line {error.lineno})") from None
+            raise FileRefusedError(f"contains broken XML (line {error.lineno})") from None
 
     def _start(self, name: str, attributes: Mapping[str, str], at: int) -> None:
         local = name.rpartition(":")[2]
@@ -248,7 +248,7 @@ class WordText:
                 self._begin_result(ended)
 
     def _begin_result(self, begun: _Field) -> None:
-        """Write a citation field by the keys of its works, in place of what the program shows."""
+        """Write a citation field as the keys of its works, in place of the text shown in Word."""
         begun.in_result = True
         instruction = begun.instruction
         if _JSON_FIELD.search(instruction):
@@ -302,7 +302,7 @@ class WordText:
 
 
 def _style_names(xml: bytes) -> dict[str, str]:
-    """The names of styles by their ids, which are translated."""
+    """The names of styles by their ids, since ids are translated."""
     text = xml.decode("utf-8", "replace")
     found = re.findall(
         r'<w:style\b[^<>]{0,300}w:styleId="([^"]{1,100})"[^<>]{0,300}>\s{0,20}<w:name w:val="([^"]{1,100})"', text

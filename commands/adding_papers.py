@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 from ..api.messages import command, counted
 from ..api.run_options import BudgetOptions, IngestOptions
 from ..errors import DONE_WITH_REFUSALS, InputError, PausedError
-from .options import HomeOption, JsonOption, command_on_home, command_session, resolve, takes_options
+from .options import JsonOption, command_on_home, command_session, resolve, takes_options
 from .output import (
     ingest_progress,
     name_refused_figures,
@@ -70,32 +70,23 @@ def with_ray_address(arguments: list[str]) -> list[str]:
 @takes_options(options=IngestOptions, limits=BudgetOptions)
 def ingest(
     paths: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk.", show_default=False
-        ),
+        list[Path], typer.Argument(help="Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk.")
     ],
+    options: IngestOptions,
+    limits: BudgetOptions,
     ray: Annotated[
         str | None,
         typer.Option(
-            "--ray",
             metavar="[ADDRESS]",
             help="Read, chunk and embed on a Ray cluster: host:port, ray://host:port, 'auto' for the cluster on this "
             "computer; without ADDRESS, one is started here. Needs the extra 'ray'.",
-            show_default=False,
         ),
     ] = None,
     ray_workers: Annotated[
         int | None,
-        typer.Option(
-            "--ray-workers", min=1, help="Ray tasks that run at the same time.", show_default="the CPUs of the cluster"
-        ),
+        typer.Option(min=1, help="Ray tasks that run at the same time.", show_default="the CPUs of the cluster"),
     ] = None,
     as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
-    options: IngestOptions,
-    limits: BudgetOptions,
 ) -> None:
     """Index papers and embed what is new.
 
@@ -116,7 +107,7 @@ def ingest(
     if ray is None and ray_workers is not None:
         raise InputError("--ray-workers was given without --ray.")
     request = IngestRequest(paths, options, ray=ray_request(ray or False, ray_workers))
-    settings, found = resolve(home, **limits.changes())
+    settings, found = resolve(**limits.changes())
     sources = None if found.exists() else read_for_new_home(settings, found, request)
     if sources is not None and not sources.found:
         record, stopped = refused_record(sources), None
@@ -148,7 +139,7 @@ ingest.command_class = RayCommand  # type: ignore[attr-defined]  # which `cli.py
 
 
 def add(
-    identifiers: Annotated[list[str], typer.Argument(help="DOIs or arXiv ids, bare or as links.", show_default=False)],
+    identifiers: Annotated[list[str], typer.Argument(help="DOIs or arXiv ids, bare or as links.")],
     download: Annotated[
         bool | None,
         typer.Option(
@@ -157,15 +148,12 @@ def add(
             show_default="asked on a terminal, else no",
         ),
     ] = None,
-    bib: Annotated[
-        Path | None, typer.Option("--bib", help="Also append the entries to this .bib file.", show_default=False)
-    ] = None,
+    bib: Annotated[Path | None, typer.Option(help="Also append the entries to this .bib file.")] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also add a paper whose title and authors are in the library already.")
     ] = False,
     offline: OfflineOption = False,
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """Add papers by DOI or arXiv id: metadata, BibTeX entry and, where there is one, the free PDF.
 
@@ -186,7 +174,7 @@ def add(
             return False
         return typer.confirm(one_line(f"Download {url} ({service})?"), default=True, err=True)
 
-    settings, found = resolve(home)
+    settings, found = resolve()
     wanted = parse_identifiers(identifiers)
     with command_session(settings, found) as session, ingest_progress() as show:
         options = Adding(

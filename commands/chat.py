@@ -11,19 +11,11 @@ import typer
 from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
-from .options import (
-    HomeOption,
-    JsonOption,
-    command_on_home,
-    complete_conversations,
-    readable_records,
-    resolve,
-    takes_options,
-)
-from .output import notice, notice_command, result, result_json
+from .options import JsonOption, command_on_home, complete_conversations, readable_records, resolve, takes_options
+from .output import notice, notice_command, result, result_json, show_list
 from .runs import when
 from .sections import OverwriteOption
-from .terminal_text import Columns, one_line, table
+from .terminal_text import Columns
 
 if TYPE_CHECKING:
     from ..api.homes import Home
@@ -37,30 +29,20 @@ conversations_app = typer.Typer(
 )
 
 IdArgument = Annotated[
-    str,
-    typer.Argument(
-        help="Id of the conversation, or a prefix of it.", show_default=False, autocompletion=complete_conversations
-    ),
+    str, typer.Argument(help="Id of the conversation, or a prefix of it.", autocompletion=complete_conversations)
 ]
 
 
 @takes_options(settings=ChatSettings)
 def chat(
-    exp: Annotated[
-        Path | None, typer.Option("--exp", help="The experiment for 'section', as JSON.", show_default=False)
-    ] = None,
+    settings: ChatSettings,
+    exp: Annotated[Path | None, typer.Option(help="The experiment for 'section', as JSON.")] = None,
     thread: Annotated[
         str | None,
         typer.Option(
-            "--thread",
-            help="Id of a conversation to continue, or a prefix of it.",
-            show_default=False,
-            autocompletion=complete_conversations,
+            help="Id of a conversation to continue, or a prefix of it.", autocompletion=complete_conversations
         ),
     ] = None,
-    home: HomeOption = None,
-    *,
-    settings: ChatSettings,
 ) -> None:
     """Ask questions in a shell, with follow-ups.
 
@@ -68,7 +50,7 @@ def chat(
     accept the numbers of the last list or of citations; a citation keeps its number for the whole conversation. Ctrl-C
     pauses a running answer, 'resume' continues it, Ctrl-D leaves. Lines can also be piped in, one command each.
     """
-    code = run_here(_chat(*resolve(home, **settings.changes()), exp, thread))
+    code = run_here(_chat(*resolve(**settings.changes()), exp, thread))
     if code:
         raise typer.Exit(code)
 
@@ -113,9 +95,9 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     return 0 if interactive else code
 
 
-def _open_home(home: str | None) -> Home:
+def _open_home() -> Home:
     """Find the home of a command, after deleting expired conversations."""
-    settings, found = resolve(home)
+    settings, found = resolve()
     found = readable_records(found)
     if found.copy_of is None:
         run_async(forget_expired(settings, found))
@@ -135,29 +117,26 @@ async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
 
 
 @conversations_app.command("list")
-def list_conversations(as_json: JsonOption = False, home: HomeOption = None) -> None:
+def list_conversations(as_json: JsonOption = False) -> None:
     """List all conversations, the latest first."""
     from ..api import stored_conversations as stored
 
-    records = [stored.conversation_summary(entry) for entry in stored.list_conversations(_open_home(home))]
-    if as_json:
-        result_json(records)
-        return
+    records = [stored.conversation_summary(entry) for entry in stored.list_conversations(_open_home())]
     columns: Columns = {
         "conversation": "thread_id",
         "turns": "turns",
         "last": lambda record: when(record["updated_at"]),
-        "first question": lambda record: one_line(record["title"]),
+        "first question": "title",
     }
-    table(counted(len(records), "conversation"), records, columns, prose=("first question",))
+    show_list(records, "conversation", columns, ("first question",), as_json=as_json)
 
 
 @conversations_app.command("show")
-def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: HomeOption = None) -> None:
+def show_conversation(thread_id: IdArgument, as_json: JsonOption = False) -> None:
     """Show a conversation: its questions and answers, with the references of all."""
     from ..api import stored_conversations as stored
 
-    found = _open_home(home)
+    found = _open_home()
     entry = stored.find_conversation(found, thread_id)
     turns = stored.read_turns(found, entry.thread_id)
     if as_json:
@@ -165,24 +144,20 @@ def show_conversation(thread_id: IdArgument, as_json: JsonOption = False, home: 
     elif turns:
         result(stored.transcript(entry.thread_id, turns))
     else:
-        notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
+        notice(f"Conversation {entry.thread_id}: no question has been answered yet.")
 
 
 @conversations_app.command("export")
 @takes_options(files=OverwriteOption)
 def export_conversation(
     thread_id: IdArgument,
-    file: Annotated[
-        Path, typer.Argument(help="File to write: JSON if its name ends in .json, else markdown.", show_default=False)
-    ],
-    home: HomeOption = None,
-    *,
+    file: Annotated[Path, typer.Argument(help="File to write: JSON if its name ends in .json, else markdown.")],
     files: OverwriteOption,
 ) -> None:
     """Export a conversation to a file; never overwrites a file that you edited."""
     from ..api import stored_conversations as stored
 
-    found = _open_home(home)
+    found = _open_home()
     entry = stored.find_conversation(found, thread_id)
     turns = stored.read_turns(found, entry.thread_id)
     written, notices = stored.write_transcript(file, entry.thread_id, turns, home=found, force=files.force)
@@ -196,14 +171,13 @@ def delete_conversations(
     thread_ids: Annotated[
         list[str], typer.Argument(help="Ids of the conversations.", autocompletion=complete_conversations)
     ],
-    home: HomeOption = None,
 ) -> None:
     """Delete conversations; cached model answers stay in the journal."""
     from ..api.conversation import delete_conversation
     from ..api.homes import require_writable_home
     from ..api.stored_conversations import find_conversation
 
-    found = _open_home(home)
+    found = _open_home()
     require_writable_home(found)
     for entry in [find_conversation(found, thread_id) for thread_id in thread_ids]:
         run_async(delete_conversation(found, entry.thread_id))

@@ -1,8 +1,8 @@
-"""table and tables: one row for each study of a kind, every cell with the words it rests on."""
+"""table, tables, agree and contradictions: a row for each study, and which are for a claim; with the words of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,12 +11,12 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted
-from ..api.run_options import ModelSettings, Shown, TableOptions, option
-from ..errors import InputError
-from .options import HomeOption, JsonOption, complete_keys, home_session, takes_options
-from .output import notice, result_json
+from ..api.run_options import AgreementOptions, ContradictionOptions, ModelSettings, Shown, TableOptions, option
+from ..errors import DONE_WITH_REFUSALS, InputError
+from .options import JsonOption, complete_keys, home_session, takes_options
+from .output import notice, result_json, show_list
 from .runs import when
-from .searching import plain_sentence
+from .searching import place_of, plain_sentence
 from .sections import OverwriteOption
 from .terminal_text import Columns, one_line, table
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TableFiles(OverwriteOption):
-    """Which files of a table are written."""
-
     formats: Annotated[tuple[str, ...], Shown("--format", "md")] = option(
         "Also write csv, xlsx (with a sheet of the words), tex, docx, html whose cells open to their words, or svg",
         value=(),
@@ -38,12 +36,10 @@ class TableFiles(OverwriteOption):
     )
 
     def require_folder(self) -> None:
-        """Raise `InputError` for formats without a folder."""
         if self.formats and self.out is None:
             raise InputError("--format needs a folder.", help="Name one with --out.")
 
     def write(self, session: Session, table_id: str) -> dict[str, Any]:
-        """Write the files, if a folder is given; returns the table."""
         from ..api.evidence_tables import load_table, save_table
 
         if self.out is None:
@@ -54,26 +50,22 @@ class TableFiles(OverwriteOption):
 
 tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, edit and delete tables.")
 
-IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of it.", show_default=False)]
+IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of it.")]
 
 
 @takes_options(files=TableFiles, options=TableOptions, settings=ModelSettings)
 def make_table(
-    question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.", show_default=False)],
-    experiment: Annotated[
-        Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.", show_default=False)
-    ] = None,
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
+    question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.")],
     files: TableFiles,
     options: TableOptions,
     settings: ModelSettings,
+    experiment: Annotated[Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a table of the papers that answer a question, a row for each study.
 
     Every paper is screened by its card; those that may belong are read, and each cell holds a value with the words
-    it rests on. "not reported" is said only after a search in that paper. Run the same command again to resume, or
+    it rests on. "not reported" appears only after a search in that paper. Run the same command again to resume, or
     after adding papers or columns: only what is missing is read.
 
     Example: citeloom table "trials of aspirin for migraine" --columns "n,dose[mg],pain free:number[%]" --out tables
@@ -81,7 +73,7 @@ def make_table(
     from ..api.evidence_tables import make_table as make
 
     files.require_folder()
-    with home_session(home, **settings.changes()) as session:
+    with home_session(**settings.changes()) as session:
         record = make(
             session, question, columns=options.columns, papers=options.papers, experiment=experiment, on_progress=notice
         )
@@ -91,35 +83,22 @@ def make_table(
 
 
 @tables_app.command("list")
-def list_tables(as_json: JsonOption = False, home: HomeOption = None) -> None:
+def list_tables(as_json: JsonOption = False) -> None:
     """List all tables, the latest first."""
     from ..api.evidence_tables import list_tables as list_stored
 
-    with home_session(home, reading=True) as session:
-        found = list_stored(session)
-    if as_json:
-        result_json([asdict(item) for item in found])
-        return
-    columns: Columns = {
-        "table": lambda item: item.table_id,
-        "last": lambda item: when(item.updated_at),
-        "question": lambda item: one_line(item.question),
-    }
-    table(counted(len(found), "table"), found, columns, prose=("question",))
+    with home_session(reading=True) as session:
+        records = [asdict(item) for item in list_stored(session)]
+    columns: Columns = {"table": "table_id", "last": lambda record: when(record["updated_at"]), "question": "question"}
+    show_list(records, "table", columns, ("question",), as_json=as_json)
 
 
 @tables_app.command("show")
 @takes_options(files=TableFiles)
-def show_table(
-    table_id: IdArgument,
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
-    files: TableFiles,
-) -> None:
-    """Show a table as it is stored, and write its files with --out; nothing is asked of a model."""
+def show_table(table_id: IdArgument, files: TableFiles, as_json: JsonOption = False) -> None:
+    """Show a stored table, and write its files with --out; no model is called."""
     files.require_folder()
-    with home_session(home, reading=files.out is None) as session:
+    with home_session(reading=files.out is None) as session:
         record = files.write(session, table_id)
     result_json(record) if as_json else show(record)
 
@@ -130,32 +109,29 @@ def edit_table(
     key: Annotated[str, typer.Argument(help="Citation key of the paper.", autocompletion=complete_keys)],
     column: Annotated[str, typer.Argument(help="Name of the column.")],
     value: Annotated[str, typer.Argument(help="Your value.")],
-    study: Annotated[str, typer.Option("--study", help="Name of the study, if the paper reports several.")] = "",
-    home: HomeOption = None,
+    study: Annotated[str, typer.Option(help="Name of the study, if the paper reports several.")] = "",
 ) -> None:
-    """Write a value of your own into a cell; no reading replaces it."""
+    """Write your own value into a cell; later readings do not replace it."""
     from ..api.evidence_tables import edit_cell
 
-    with home_session(home) as session:
+    with home_session() as session:
         edit_cell(session, table_id, key, column, value, study=study)
     notice(f"{key}, {column}: {value}")
 
 
 @tables_app.command("delete")
-def delete_tables(
-    table_ids: Annotated[list[str], typer.Argument(help="Ids of the tables.")], home: HomeOption = None
-) -> None:
+def delete_tables(table_ids: Annotated[list[str], typer.Argument(help="Ids of the tables.")]) -> None:
     """Delete tables with your edits; cached model answers stay in the journal."""
     from ..api.evidence_tables import adelete_table
 
-    with home_session(home) as session:
+    with home_session() as session:
         for table_id in table_ids:
             run_async(adelete_table(session, table_id))
             notice(f"Deleted {table_id}.")
 
 
 def show(record: dict[str, Any]) -> None:
-    """Print a table, its counts, and why near cases were left out."""
+    """Print a table, its counts, and why borderline papers were left out."""
     from ..api.evidence_tables import cell_text, count_line, study_name, sum_lines
 
     names = [column["name"] for column in record["columns"]]
@@ -174,10 +150,96 @@ def show(record: dict[str, Any]) -> None:
     for line in (count_line(record), *sum_lines(record)):
         notice(line)
     if any(row["changed"] for row in record["rows"]):
-        notice("* The paper was changed since it was read; the same command reads it again.")
+        notice("* The paper has changed since it was read; run the same command to read it again.")
     for line in filter(None, (record["notice"], *record.get("warnings", ()))):
         notice(line)
     for file in record.get("files", {}).values():
         notice(f"Wrote {file}")
-    if not record.get("files"):
+    if not record["rows"]:
+        notice("No paper was included. Ask in words of the papers, or name some with --papers KEY.")
+    elif not record.get("files"):
         notice("The words behind the cells: the same command with --out FOLDER, and --format html for one page.")
+
+
+@takes_options(files=TableFiles, options=AgreementOptions, settings=ModelSettings)
+def agree(
+    claim: Annotated[str, typer.Argument(help="The claim, in one sentence.")],
+    files: TableFiles,
+    options: AgreementOptions,
+    settings: ModelSettings,
+    as_json: JsonOption = False,
+) -> None:
+    """Show which papers are for a claim, which against it, under which condition, and which say nothing.
+
+    Every paper is screened by its card; those that may bear on the claim are read. Each study has its stance,
+    direction, design and n, and the words that decide. A result under another condition is no contradiction. Run the
+    same command again to resume, or after adding papers. Without a chat model, the nearest sentence of each near paper
+    is shown, not judged.
+
+    Example: citeloom agree "Ensembles are better calibrated than single networks" --out agree --format html
+    """
+    from ..api.agreement import aagree, agreement_lines
+
+    files.require_folder()
+    with home_session(**settings.changes()) as session:
+        record = run_async(aagree(session, claim, papers=options.papers, on_progress=notice))
+        if files.out is not None:
+            record["files"] = files.write(session, record["table_id"])["files"]
+    if as_json:
+        result_json(record)
+        return
+    _show_studies(record["claim"], record["studies"])
+    for item in record["silent"]:
+        notice(f"Silent: {item['key']}{': ' if item['reason'] else ''}{item['reason']}")
+    for line in filter(None, (*agreement_lines(record), record["notice"])):
+        notice(line)
+    for file in record.get("files", {}).values():
+        notice(f"Wrote {file}")
+
+
+@takes_options(options=ContradictionOptions, settings=ModelSettings)
+def contradictions(options: ContradictionOptions, settings: ModelSettings, as_json: JsonOption = False) -> None:
+    """Find claims on which papers disagree.
+
+    The model names claims on which papers have results, and each paper is asked for its stance on them, as by agree.
+    Shows both sides with their words. Needs a chat model. What was judged before costs no further call. Exit code 4 if
+    nothing could be judged.
+
+    Example: citeloom contradictions --topic "do ensembles improve calibration" --claims 4
+    """
+    from ..api.agreement import acontradictions
+
+    with home_session(**settings.changes()) as session:
+        record = run_async(acontradictions(session, **vars(options), on_notice=notice))
+        spent = session.spent_now()
+    found, unjudged = record["contradictions"], record["unjudged"]
+    skipped = f"; {counted(unjudged, 'stance')} without a valid answer of the judge" if unjudged else ""
+    cost = f"{counted(spent.llm_calls, 'model call')}, {counted(spent.journal_hits, 'cached answer')}"
+    notice(f"Papers disagree on {len(found)} of {counted(len(record['claims']), 'claim')}{skipped}; {cost}.")
+    for line in record["warnings"]:
+        notice(f"Warning: {line}")
+    if as_json:
+        result_json(record)
+    for item in () if as_json else found:
+        _show_studies(item["claim"], item["passages"])
+    if not record["judged"]:
+        notice("No stance was judged: whether the papers contradict each other is not known.")
+        raise typer.Exit(DONE_WITH_REFUSALS)
+    if not found:
+        notice("No contradiction on the claims that were judged; --claims N judges more.")
+
+
+def _show_studies(claim: str, studies: Sequence[Mapping[str, Any]]) -> None:
+    rows = [
+        {
+            "study": one_line(f"{item['key']} {item['study']}".strip()),
+            "stance": item["stance"],
+            "condition": one_line(item["condition"]),
+            "direction": one_line(item["direction"]),
+            "design, n": one_line(", ".join(filter(None, (item["design"], item["n"])))),
+            "words": one_line(f"{plain_sentence(item['quote'])} {f'({place})' if (place := place_of(item)) else ''}"),
+        }
+        for item in studies
+    ]
+    columns = {name: name for name in ("study", *(rows[0] if rows else ())) if any(row[name] for row in rows)}
+    table(one_line(claim), rows, columns, prose=[name for name in columns if name != "stance"])

@@ -11,7 +11,7 @@ import typer
 from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, option
 from ..errors import DONE_WITH_REFUSALS
-from .options import HomeOption, JsonOption, home_session, takes_options
+from .options import JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .sections import OverwriteOption
 from .terminal_text import one_line
@@ -19,8 +19,6 @@ from .terminal_text import one_line
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(OverwriteOption):
-    """What an export writes."""
-
     formats: Annotated[tuple[str, ...], Shown("--format", completes="formats")] = option(
         "Formats to write: tex, docx, html, pdf or zip", value=()
     )
@@ -28,15 +26,13 @@ class ExportOptions(OverwriteOption):
 
 @takes_options(files=ExportOptions, settings=StyleSettings)
 def export(
-    file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.", show_default=False)],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the files.", show_default="the folder of the .md")
-    ] = None,
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
+    file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.")],
     files: ExportOptions,
     settings: StyleSettings,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the files.", show_default="the folder of the .md")
+    ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the text of an edited markdown file in other formats.
 
@@ -49,7 +45,7 @@ def export(
     from ..api.files import export as export_file
 
     wanted = parse_formats(files.formats, file.parent)
-    with home_session(home, **settings.changes()) as session:
+    with home_session(**settings.changes()) as session:
         exported = export_file(session, file, wanted, out=out, csl=settings.csl, force=files.force)
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
@@ -64,7 +60,6 @@ def verify_file(
         ),
     ],
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """Check every citation, quote and number of a result.
 
@@ -77,7 +72,7 @@ def verify_file(
     """
     from ..api.files import verify
 
-    with home_session(home) as session:
+    with home_session() as session:
         verified = verify(session, file)
     checked, mismatches = verified["checked"], verified["mismatches"]
     quotes, findings = counted(checked["quotes"], "citation"), counted(checked["findings"], "finding")

@@ -1,7 +1,4 @@
-"""Hints after a failed command: the disk is full, how to resume, which option to repeat.
-
-Also makes help texts show the program's name as started.
-"""
+"""Hints after a failed command (the disk is full, how to resume, which option to repeat), and help as started."""
 
 from __future__ import annotations
 
@@ -22,12 +19,7 @@ _TOO_LITTLE: Final = 2 * 1024 * 1024
 
 
 def disk_full(error: BaseException, places: Sequence[Path]) -> str | None:
-    """Return a one-line message if a full disk caused the error.
-
-    Args:
-        error: what ended the command.
-        places: where it writes; for a missing path, checks the nearest existing folder.
-    """
+    """A one-line message if a full disk caused the error; `places` are where the command writes, existing or not."""
     links = list(_chain(error))
     # User errors are reported as such even if the disk is full; errors from libraries may be caused by it.
     ours_alone = isinstance(error, CiteloomError) and len(links) == 1

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import io
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
@@ -37,25 +38,40 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
 FILE_FORMATS: Final = ("md", "tex", "docx", "html", "pdf", "zip")
 
-_before_command: list[str] = []
+_named: list[str] = []
 _in_use: list[Path] = []
 _given: list[str] = []
 
 
 def remember_home(home: str | None) -> None:
-    """Remember a `--home` given before the command."""
-    _before_command[:] = [home] if home is not None else []
+    _named[:] = [home] if home is not None else []
 
 
-def resolve(home: str | None, *, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
-    """Load settings and home; prints the home on stderr. Raises `ConfigurationError`.
+def with_home(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes `--home` behind its name too."""
 
-    `to_copy` allows a folder with CITELOOM_VECTORS set, which then applies to the copy.
-    """
+    @functools.wraps(command)
+    def take_home(*, home: str | None = None, **given: Any) -> None:
+        if home is not None:
+            remember_home(home)
+        command(**given)
+
+    own = inspect.signature(command, eval_str=True)
+    if "home" in own.parameters:  # of a group, which is made once
+        return command
+    named = inspect.Parameter("home", inspect.Parameter.KEYWORD_ONLY, annotation=HomeOption, default=None)
+    keyword = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in own.parameters.values()]
+    take_home.__signature__ = own.replace(parameters=[*keyword, named])  # type: ignore[attr-defined]  # for Typer
+    take_home.__annotations__ = {item.name: item.annotation for item in (*keyword, named)}
+    return take_home
+
+
+def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
+    """Load settings and home, and print the home; `to_copy` allows a folder with CITELOOM_VECTORS, that of its copy."""
     from ..api.homes import configured_home
     from ..settings.config import load_settings
 
-    given = _before_command[0] if home is None and _before_command else home
+    given = next(iter(_named), None)
     if given == "":
         raise InputError("--home is empty.", help="Name a folder or a database, or leave it out.")
     _given[:] = [given] if given else []
@@ -76,7 +92,6 @@ def command_on_home(arguments: str) -> str:
 
 
 def home_in_use() -> list[Path]:
-    """The folder of the home in use; empty until known."""
     return list(_in_use)
 
 
@@ -89,14 +104,14 @@ def readable_records(home: Home) -> Home:
 
 @contextmanager
 def home_session(
-    home: str | None, *, reading: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
+    *, reading: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
 ) -> Iterator[Session]:
     """Open an existing library for a command; prints the home on stderr. Raises `InputError`.
 
     `reading` is explained at `command_session`; `overrides` are settings. What a search or an answer needs is loaded
     `early`, beside the imports that follow.
     """
-    settings, found = resolve(home, **overrides)
+    settings, found = resolve(**overrides)
     if early and found.exists():
         from ..api.early_loading import load_early
 
@@ -105,23 +120,17 @@ def home_session(
         yield session
 
 
-@contextmanager
-def command_session(settings: Settings, home: Home, *, create: bool = True, reading: bool = False) -> Iterator[Session]:
-    """Open library, models and journal for one command; raises `InputError`.
-
-    Set `reading` for commands that change nothing: they work on read-only homes too.
-    """
+def command_session(
+    settings: Settings, home: Home, *, create: bool = True, reading: bool = False
+) -> AbstractContextManager[Session]:
+    """Open a home for one command, with `reading` also a read-only one, to change nothing. Raises `InputError`."""
     from ..api.homes import open_home
 
-    with open_home(settings, home, notice, create=create, reading=reading) as session:
-        yield session
+    return open_home(settings, home, notice, create=create, reading=reading)
 
 
 def takes_options(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command to take the fields of dataclasses (`api/run_options.py`) as options.
-
-    The command gets an instance of each dataclass, as the argument named here.
-    """
+    """Let a command take the fields of dataclasses as options; it gets each dataclass as the argument named here."""
     return lambda call: spread_options(call, groups, _parameters, _split)
 
 
@@ -134,7 +143,7 @@ def _parameters(group: type) -> Iterator[inspect.Parameter]:
         two_sided = kind == bool | None or item.default is True
         given = typer.Option(
             shown.flag or (f"--{name}/--no-{name}" if two_sided else f"--{name}"),
-            help=f"{said.rstrip('.')}; separated by commas, or repeated." if several else said,
+            help=f"{said.rstrip('.')}; {'separated by commas, or ' * shown.by_comma}repeated." if several else said,
             min=item.metadata.get("ge"),
             max=item.metadata.get("le"),
             show_default=shown.default or not (item.default is None or several),
@@ -151,42 +160,35 @@ def _split(group: type, item: Field[Any], given: Any) -> Any:
     """The values of a repeatable option, which may also be given by comma; raises `InputError` for an empty one."""
     if item.default != ():
         return given
-    names = [name.strip() for value in given or () for name in value.split(",") if name.strip()]
+    shown = shown_options(group)[item.name]
+    values = [name for value in given or () for name in (value.split(",") if shown.by_comma else [value])]
+    names = [name.strip() for name in values if name.strip()]
     if given and not names:
-        flag = shown_options(group)[item.name].flag or f"--{item.name}"
+        flag = shown.flag or f"--{item.name}"
         raise InputError(f"{flag} is empty.", help="Give it a value, or leave it out.")
     return tuple(dict.fromkeys(names))
 
 
-def complete_keys(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete citation keys of the library."""
-    return _completed(ctx, incomplete, "papers")
+def _completes(kind: str) -> Callable[[typer.Context, str], list[str]]:
+    """Complete ids of this kind; none if the home is unreadable, since shells show no errors here."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from ..api.homes import complete_ids, configured_home
+        from ..settings.config import load_settings
+
+        outer = ctx.find_root().params.get("home")
+        with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
+            home = configured_home(load_settings(home=ctx.params.get("home") or outer))
+            return [name for name in complete_ids(home, kind) if name.startswith(incomplete)]
+        return []
+
+    return complete
 
 
-def complete_runs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete ids of runs."""
-    return _completed(ctx, incomplete, "runs")
-
-
-def complete_conversations(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete ids of conversations."""
-    return _completed(ctx, incomplete, "conversations")
-
-
-def _completed(ctx: typer.Context, incomplete: str, kind: str) -> list[str]:
-    """Ids with this prefix; none if the home is unreadable, since shells show no errors here."""
-    from ..api.homes import complete_ids, configured_home
-    from ..settings.config import load_settings
-
-    outer = ctx.find_root().params.get("home")
-    with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
-        home = configured_home(load_settings(home=ctx.params.get("home") or outer))
-        return [name for name in complete_ids(home, kind) if name.startswith(incomplete)]
-    return []
+complete_keys, complete_runs, complete_conversations = map(_completes, ("papers", "runs", "conversations"))
 
 
 def complete_formats(incomplete: str) -> list[str]:
-    """Complete formats of a text's files."""
     return [name for name in FILE_FORMATS if name.startswith(incomplete)]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..api.messages import counted, given_command
-from .terminal_text import end_with_command, json_text, one_line, printable, terminal_width, wrap
+from .terminal_text import Columns, end_with_command, json_text, one_line, printable, table, terminal_width, wrap
 
 if TYPE_CHECKING:
     from ..api.ingesting import IngestEvent
@@ -38,8 +38,12 @@ def result(text: str) -> None:
 
 
 def result_json(record: Any) -> None:
-    """Print one JSON object on stdout."""
     print(json_text(record), flush=True)  # noqa: T201
+
+
+def show_list(records: Sequence[Any], noun: str, columns: Columns, prose: Collection[str], *, as_json: bool) -> None:
+    """Print records as JSON, or as a table under their number."""
+    result_json(records) if as_json else table(counted(len(records), noun), records, columns, prose)
 
 
 def announce_home(name: object, *, exists: bool) -> None:
@@ -48,7 +52,6 @@ def announce_home(name: object, *, exists: bool) -> None:
 
 
 def warnings_and_refusals(record: dict[str, Any]) -> None:
-    """Print the warnings and refused files of an ingest or a sync, one line each."""
     for warning in record["warnings"]:
         notice(f"Warning: {warning}")
     for refusal in record["refused"]:
@@ -56,13 +59,11 @@ def warnings_and_refusals(record: dict[str, Any]) -> None:
 
 
 def show_rebuilt(record: dict[str, Any]) -> None:
-    """Print how many papers were indexed again."""
     embedded = f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s"
     result(f"{counted(record['papers_rebuilt'], 'paper')} indexed again, {embedded}.")
 
 
 def name_refused_figures(record: dict[str, Any]) -> None:
-    """Print each figure that was not described, and why."""
     for item in record["refused"]:
         notice(f"Not described: {item['key']}, {item['figure']}: {item['reason']}.")
 

@@ -13,7 +13,7 @@ from ..api.messages import command, counted, shorten
 from ..api.run_options import BudgetOptions
 from ..errors import DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
-from .options import HomeOption, JsonOption, complete_keys, home_session, takes_options
+from .options import JsonOption, complete_keys, home_session, takes_options
 from .output import ingest_progress, name_refused_figures, notice, result, result_json
 from .terminal_text import Columns, one_line, table
 
@@ -24,10 +24,7 @@ papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Pape
 
 KeyArgument = Annotated[str, typer.Argument(help="Citation key.", autocompletion=complete_keys)]
 KeysArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="Citation keys; all papers if none is given.", show_default=False, autocompletion=complete_keys
-    ),
+    list[str] | None, typer.Argument(help="Citation keys; all papers if none is given.", autocompletion=complete_keys)
 ]
 _MAX_CAPTION: Final = 240  # characters
 _OUTCOMES: Final = (
@@ -40,21 +37,16 @@ _OUTCOMES: Final = (
 
 
 @papers_app.command("list")
-def list_papers(as_json: JsonOption = False, home: HomeOption = None) -> None:
+def list_papers(as_json: JsonOption = False) -> None:
     """List the papers with their keys."""
     from ..api.library_papers import list_papers as list_all
 
-    with home_session(home, reading=True) as session:
+    with home_session(reading=True) as session:
         records = list_all(session)
-    if as_json:
-        result_json(records)
-    else:
-        show_papers(records)
+    result_json(records) if as_json else show_papers(records)
 
 
 def show_papers(records: Sequence[PaperSummary], *, numbered: bool = False) -> None:
-    """Print a table of papers."""
-
     def first_author(record: PaperSummary) -> str:
         first, *more = record["authors"] or [""]
         return one_line(f"{first} and {len(more)} more" if more else first)
@@ -75,7 +67,6 @@ def show_paper(
     key: KeyArgument,
     text: Annotated[bool, typer.Option("--text", help="Print the text that is searched, by section.")] = False,
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """Show one paper: metadata, summary, your note, and the tree of its sections with their chunks and pages.
 
@@ -86,7 +77,7 @@ def show_paper(
     """
     from ..api.library_papers import paper_details
 
-    with home_session(home, reading=True) as session:
+    with home_session(reading=True) as session:
         record = paper_details(session, key, text=text)
     if as_json:
         result_json(record)
@@ -98,12 +89,11 @@ def show_paper(
 @papers_app.command("remove")
 def remove_papers(
     keys: Annotated[list[str], typer.Argument(help="Citation keys.", autocompletion=complete_keys)],
-    home: HomeOption = None,
 ) -> None:
     """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
     from ..api.library_papers import remove_papers as remove_from
 
-    with home_session(home) as session:
+    with home_session() as session:
         remove_from(session, keys)
     for key in dict.fromkeys(keys):
         result(one_line(f"Removed {key}."))
@@ -112,11 +102,8 @@ def remove_papers(
 @papers_app.command("figures")
 def paper_figures(
     key: KeyArgument,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Also write the images into this folder.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the images into this folder.")] = None,
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """List the figures and tables of a paper with label, page and caption.
 
@@ -126,7 +113,7 @@ def paper_figures(
     """
     from ..api.library_papers import count_kinds, figures, has_read_figures, save_figures
 
-    with home_session(home, reading=True) as session:
+    with home_session(reading=True) as session:
         records = figures(session, key)
         written = save_figures(session, key, out) if out is not None else {}
         were_read = has_read_figures(session, key)
@@ -170,7 +157,6 @@ def enrich_papers(
         ),
     ] = False,
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """Look papers up at Crossref, DataCite, OpenAlex and Semantic Scholar.
 
@@ -194,7 +180,7 @@ def enrich_papers(
                 named.add(failure)
                 notice(f"Failed: {failure}")
 
-    with home_session(home) as session:
+    with home_session() as session:
         record = enrich(
             session,
             keys or (),
@@ -217,14 +203,12 @@ def enrich_papers(
 @papers_app.command("describe")
 @takes_options(limits=BudgetOptions)
 def describe_papers(
+    limits: BudgetOptions,
     keys: KeysArgument = None,
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Describe figures again that another model or prompt described.")
     ] = False,
     as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
-    limits: BudgetOptions,
 ) -> None:
     """Have the vision model (CITELOOM_VISION_MODEL) describe figures that have no description yet.
 
@@ -237,7 +221,7 @@ def describe_papers(
     """
     from ..api.ingesting import describe_figures
 
-    with home_session(home, **limits.changes()) as session, ingest_progress() as show:
+    with home_session(**limits.changes()) as session, ingest_progress() as show:
         record = describe_figures(session, keys or (), refresh=refresh, on_event=show)
     if as_json:
         result_json(record)
@@ -287,7 +271,6 @@ def paper_lines(record: PaperDetails) -> Iterator[str]:
 
 
 def section_lines(sections: Sequence[SectionRecord]) -> Iterator[str]:
-    """Format the section tree, with chunks and pages."""
     for section in sections:
         held = "no chunks" if section["searchable"] else "not searched"
         facts = [

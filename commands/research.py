@@ -10,7 +10,7 @@ import typer
 from ..api.blocking import run_async
 from ..api.run_options import AnswerSettings, QuestionOptions
 from ..errors import InputError
-from .options import HomeOption, JsonOption, home_session, takes_options
+from .options import JsonOption, home_session, takes_options
 from .output import notice, result_json
 from .run_display import AnswerStreamView, answer_progress
 from .run_report import end_incomplete, next_steps, report_run, show_answer
@@ -20,23 +20,20 @@ if TYPE_CHECKING:
     from ..api.homes import Session
     from ..api.running import Output, ResearchRequest, ResultRecord
 
-QuestionArgument = Annotated[str, typer.Argument(help="What to answer.", show_default=False)]
+QuestionArgument = Annotated[str, typer.Argument(help="What to answer.")]
 OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", help="Folder for the answer's files; none are written without it.", show_default=False),
+    Path | None, typer.Option("--out", help="Folder for the answer's files; none are written without it.")
 ]
 
 
 @takes_options(files=TextFiles, limits=QuestionOptions, settings=AnswerSettings)
 def research(
     question: QuestionArgument,
-    out: OutOption = None,
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
     files: TextFiles,
     limits: QuestionOptions,
     settings: AnswerSettings,
+    out: OutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Answer a question from your papers, with citations.
 
@@ -47,11 +44,18 @@ def research(
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018
     """
+    from ..api.early_loading import plain_question
+
     if out is None and (files.formats or files.page_images):
         flag = "--format" if files.formats else "--page-images"
         raise InputError(f"{flag} needs a folder.", help="Name one with --out.")
     output = None if out is None else files.output(out, files.formats)
-    record, view = run_async(_ask(question, limits, output, home, settings, draft=not as_json))
+    plain_question(question)  # before a home is created or printed
+    with (
+        home_session(early="answer", **settings.changes()) as session,
+        answer_progress(session.spent_now, draft=not as_json) as view,
+    ):
+        record = run_async(answer_one(limits.request(question), output, session, view))
     if as_json:
         result_json(record)
     else:
@@ -59,25 +63,6 @@ def research(
         for step in next_steps(record):
             notice(step)
     end_incomplete(record)
-
-
-async def _ask(
-    question: str,
-    limits: QuestionOptions,
-    output: Output | None,
-    home: str | None,
-    given: AnswerSettings,
-    *,
-    draft: bool,
-) -> tuple[ResultRecord, AnswerStreamView]:
-    from ..api.early_loading import plain_question
-
-    plain_question(question)  # before a home is created or printed
-    with (
-        home_session(home, early="answer", **given.changes()) as session,
-        answer_progress(session.spent_now, draft=draft) as view,
-    ):
-        return await answer_one(limits.request(question), output, session, view), view
 
 
 async def answer_one(

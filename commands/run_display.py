@@ -32,20 +32,23 @@ def paid_parts(used: Usage) -> list[str]:
 
 
 class RunProgress:
-    """Prints the steps of a run; evidence, tokens and citations are not shown."""
+    """Prints the steps of a run as lines; evidence, tokens and citations are not shown."""
 
-    def __init__(self, draw: Callable[[ProgressEvent], None]) -> None:
-        self._draw = draw
+    def __init__(self, spent: Spent) -> None:
+        self._spent = spent
 
     def __call__(self, event: Event) -> None:
-        """Render an event."""
         if event["kind"] == "stage":
-            self._draw(event)
+            self.draw(event)
         elif event["kind"] == "finding":
             self.found(event)
 
+    def draw(self, event: ProgressEvent) -> None:
+        paid = ", ".join(paid_parts(self._spent()))
+        notice(f"  {shorten(event['text'], 110)}{f' ({paid})' if paid else ''}")
+
     def found(self, event: FindingEvent) -> None:
-        """Show a finding as it is read; printed line by line they would only hide the steps."""
+        """Show a finding as it is read; does nothing here, since printed findings would hide the steps."""
 
     def hide(self) -> None:
         """Hide the view until the next step, to make room for other output."""
@@ -57,8 +60,7 @@ class LiveProgress(RunProgress):
     def __init__(self, spent: Spent, console: Console) -> None:
         from rich.spinner import Spinner
 
-        super().__init__(self.draw)
-        self._spent = spent
+        super().__init__(spent)
         self._console = console
         self._spinner = Spinner("dots")
         self.stage = "starting"
@@ -68,7 +70,6 @@ class LiveProgress(RunProgress):
         self._live: Live | None = None
 
     def show(self) -> None:
-        """Show the view below the output."""
         from rich.live import Live
 
         if self._live is None:
@@ -85,7 +86,6 @@ class LiveProgress(RunProgress):
         self._doing = one_line(shorten(f"{event['key']}: {event['text']}", max(20, self._console.width)))
 
     def draw(self, event: ProgressEvent) -> None:
-        """Render a step; searches only update the state."""
         from rich.text import Text
 
         self.show()
@@ -113,17 +113,9 @@ class LiveProgress(RunProgress):
 
 @contextmanager
 def section_progress(spent: Spent) -> Iterator[RunProgress]:
-    """Renders the events of a run: a live view on a terminal, plain lines elsewhere.
-
-    `spent` returns the usage so far; it is called several times a second.
-    """
+    """Renders a run: a live view on a terminal, else plain lines; `spent` is called several times a second."""
     if not sys.stderr.isatty():
-
-        def draw(event: ProgressEvent) -> None:
-            paid = ", ".join(paid_parts(spent()))
-            notice(f"  {shorten(event['text'], 110)}{f' ({paid})' if paid else ''}")
-
-        yield RunProgress(draw)
+        yield RunProgress(spent)
         return
     from rich.console import Console
 
@@ -145,7 +137,6 @@ class WrappedText:
         self._word = ""
 
     def write(self, text: str) -> None:
-        """Write the complete words of `text`; buffer an unfinished one."""
         for character in text:
             if character.isspace():
                 self._end_word()
@@ -158,7 +149,6 @@ class WrappedText:
         self._out.flush()
 
     def end(self) -> None:
-        """Write the last word and end the line."""
         self._end_word()
         if self._column:
             self._put("\n")
@@ -176,13 +166,7 @@ class WrappedText:
 
 
 class AnswerStreamView:
-    """Renders the events of a run, including the draft if `out` is a terminal.
-
-    Args:
-        progress: renders the steps.
-        out: where the draft is written; None hides it.
-        width: columns of `out`.
-    """
+    """Renders a run: its steps by `progress`, and its draft to `out`, a terminal of `width` columns; None hides it."""
 
     def __init__(self, progress: RunProgress, out: TextIO | None, width: int = 80) -> None:
         self._progress = progress
@@ -192,7 +176,6 @@ class AnswerStreamView:
         self._text: WrappedText | None = None
 
     def __call__(self, event: Event) -> None:
-        """Render an event."""
         if event["kind"] == "token":
             self._said.append(event["text"])
             if self._out is None:
@@ -213,7 +196,6 @@ class AnswerStreamView:
             self._progress(event)
 
     def end(self) -> None:
-        """Stop rendering; later output is printed below the draft."""
         self._end_text()
         self._progress.hide()
 

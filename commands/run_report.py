@@ -27,7 +27,6 @@ _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
 
 
 def answer_markdown(record: Mapping[str, Any]) -> str:
-    """The answer with its references."""
     return f"{str(record['text']).strip()}\n\n{references_markdown(record)}".strip()
 
 
@@ -75,7 +74,6 @@ def show_markdown(markdown: str, *, title: str = "") -> None:
 
 
 def next_steps(record: Mapping[str, Any]) -> list[str]:
-    """Suggested next steps, one line each."""
     if record["route"]["kind"] == "remark":
         return []
     if not record["citations"]:
@@ -93,7 +91,6 @@ def next_steps(record: Mapping[str, Any]) -> list[str]:
 
 
 def report_run(finished: SavedRun) -> None:
-    """Report on a section, a paper or an answer."""
     from ..api.result_views import coverage_line
 
     record = finished.record
@@ -124,7 +121,6 @@ def report_run(finished: SavedRun) -> None:
 
 
 def usage_words(usage: UsageRecord) -> str:
-    """Calls, cached answers, tokens, and the cost if prices are known."""
     calls = counted(usage["llm_calls"], "model call")
     hits = counted(usage["journal_hits"], "answer")
     tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")

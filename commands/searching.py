@@ -9,7 +9,7 @@ import typer
 
 from ..api.messages import counted, shorten
 from ..api.run_options import SearchOptions, YearLimits
-from .options import HomeOption, JsonOption, home_session, takes_options
+from .options import JsonOption, home_session, takes_options
 from .output import notice, result_json
 from .terminal_text import Columns, one_line, table
 
@@ -18,18 +18,16 @@ if TYPE_CHECKING:
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
-NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest there are."
+NOTHING_NEAR = "Nothing near: no passage has the words or the meaning of the query; these are the nearest ones."
 NO_SUMMARY_NEAR = (
     "Nothing near: no summary or note has the words or the meaning of the query; --fulltext searches the whole texts."
 )
 
-QueryArgument = Annotated[str, typer.Argument(help="What to look for.", show_default=False)]
+QueryArgument = Annotated[str, typer.Argument(help="What to look for.")]
 
 
 @takes_options(options=SearchOptions)
-def search(
-    query: QueryArgument, as_json: JsonOption = False, home: HomeOption = None, *, options: SearchOptions
-) -> None:
+def search(query: QueryArgument, options: SearchOptions, as_json: JsonOption = False) -> None:
     """Find passages: by meaning, by words, or both.
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
@@ -37,7 +35,7 @@ def search(
     from ..api.early_loading import require_words
 
     require_words(query)
-    with home_session(home, reading=True, early="search", retrieval_mode=options.mode) as session:
+    with home_session(reading=True, early="search", retrieval_mode=options.mode) as session:
         from ..api.library_search import search as search_passages, year_range
 
         years = year_range(options.from_year, options.to_year)
@@ -62,7 +60,6 @@ def search(
 
 
 def show_passages(records: Sequence[FoundPassage]) -> None:
-    """Print a numbered table of passages."""
     columns: Columns = {
         "": "",
         "key": "key",
@@ -80,14 +77,12 @@ def show_passages(records: Sequence[FoundPassage]) -> None:
 @takes_options(years=YearLimits)
 def find(
     query: QueryArgument,
+    years: YearLimits,
     fulltext: Annotated[
         bool, typer.Option("--fulltext", help="Search the full text instead of summaries and notes.")
     ] = False,
-    page: Annotated[int, typer.Option("--page", help="Page of results, ten papers each.", min=1)] = 1,
+    page: Annotated[int, typer.Option(help="Page of results, ten papers each.", min=1)] = 1,
     as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
-    years: YearLimits,
 ) -> None:
     """Find papers by summary and note, or by full text.
 
@@ -96,7 +91,7 @@ def find(
     from ..api.library_search import find_papers, require_words
 
     require_words(query)
-    with home_session(home, reading=True) as session:
+    with home_session(reading=True) as session:
         record = find_papers(session, query, "text" if fulltext else "summary", years.from_year, years.to_year, page)
     if as_json:
         result_json(record)
@@ -128,11 +123,11 @@ def show_found(record: FoundPapers, page: int = 1, *, fulltext: bool, numbered: 
 
 
 _LONGEST_SENTENCE = 240  # characters
-_READ = 4_000  # that are read for these
+_READ = 4_000  # read to show these
 
 
 def _matched(record: FoundPassage) -> str:
-    """The matching sentence with its figure, and the model's descriptions of figures that it may have matched by."""
+    """The matching sentence with its figure, and the model's descriptions of figures that may have matched."""
     name = record["figure"]["name"] if record["figure"] else ""
     label = f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""
     described = [
@@ -143,7 +138,6 @@ def _matched(record: FoundPassage) -> str:
 
 
 def show_notices(records: Sequence[Mapping[str, Any]]) -> None:
-    """Print notices such as retractions, without repeats."""
     for line in dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())):
         notice(line)
 
@@ -154,7 +148,6 @@ def with_status(record: Mapping[str, Any], text: str) -> str:
 
 
 def place_of(record: Mapping[str, Any]) -> str:
-    """A passage's page and section, if known."""
     page = f"p. {record['page']}" if record.get("page") else ""
     return ", ".join(part for part in (page, record.get("section", "")) if part)
 

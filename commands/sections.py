@@ -11,9 +11,9 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import command
-from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings, Shown, option
+from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings, Shown, TableSources, option, part_of
 from .failure_hints import require_single_value
-from .options import FILE_FORMATS, HomeOption, JsonOption, home_session, takes_options
+from .options import FILE_FORMATS, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .run_display import section_progress
 from .run_report import end_incomplete, references_markdown, report_run
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from ..api.homes import Session
     from ..api.running import Output, ResultRecord, SectionRequest
 
-ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.", show_default=False)]
-ExpOption = Annotated[
-    Path | None, typer.Option("--exp", help="The experiment, if it is not named first.", show_default=False)
-]
+ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.")]
+ExpOption = Annotated[Path | None, typer.Option("--exp", help="The experiment, if it is not named first.")]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
 
 
@@ -35,21 +33,16 @@ FreshOption = Annotated[bool, typer.Option("--fresh", help="Write it again, with
 
 @dataclass(frozen=True, kw_only=True)
 class OverwriteOption:
-    """Whether edited files are kept."""
-
     force: bool = option("Overwrite files that you edited; by default new files get a number.", value=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFiles(OverwriteOption):
-    """How the files of a run are written."""
-
     page_images: bool = option(
         "Put images of the cited PDF pages into the evidence report, with the cited words marked.", value=False
     )
 
     def output(self, out: Path, formats: Sequence[str] = ()) -> Output:
-        """Where and how to write."""
         from ..api.arguments import parse_formats
         from ..api.running import FORMATS, Output
 
@@ -66,6 +59,11 @@ class TextFiles(RunFiles):
         "zip (LaTeX, .bib and figures)",
         value=(),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableTextFiles(TableSources, TextFiles):
+    """The same for a text that weighs studies, and the tables that it rests on."""
 
 
 _FIELDS = (
@@ -86,21 +84,33 @@ _PAPER_HELP = (
 def section_command(kind: RunKind) -> Callable[..., None]:
     """The command that writes a section, or all as a paper."""
 
-    @takes_options(files=TextFiles, settings=PaperSettings if kind == "paper" else SectionSettings)
+    weighs = kind == "paper" or SECTIONS[kind].weighs_studies
+
+    @takes_options(
+        files=TableTextFiles if weighs else TextFiles, settings=PaperSettings if kind == "paper" else SectionSettings
+    )
     def write(
+        files: TextFiles,
+        settings: PaperSettings,
         file: ExpArgument = None,
         exp: ExpOption = None,
         out: OutOption = Path(),
         fresh: FreshOption = False,
         as_json: JsonOption = False,
-        home: HomeOption = None,
-        *,
-        files: TextFiles,
-        settings: PaperSettings,
     ) -> None:
+        from ..api.writing import load_section_request, with_tables
+
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
-        record = run_async(_write(kind, given, output, fresh, home, settings))
+        tables = part_of(files, TableSources) if isinstance(files, TableSources) else TableSources()
+        request = load_section_request(kind, given, fresh=fresh)
+        with home_session(**settings.changes()) as session:
+            if settings.section_words is not None and "writer" in session.extractive:
+                notice("--words has no effect without a chat model: your own statements are never shortened.")
+            others = ", ".join(name for name in output.formats if name in ("docx", "html", "pdf"))
+            if session.settings.cite_style == "numeric" and others and not session.settings.csl:
+                notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
+            record = run_async(write_one(run_async(with_tables(request, session, tables)), output, session))
         if as_json:
             result_json(record)
         else:
@@ -131,21 +141,6 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     if given := file or exp:
         return given
     raise InputError("No experiment was given.", help=f"Give its file: {command(f'{kind} exp.json')}.")
-
-
-async def _write(
-    kind: RunKind, exp: Path, output: Output, fresh: bool, home: str | None, given: PaperSettings
-) -> ResultRecord:
-    from ..api.writing import load_section_request
-
-    request = load_section_request(kind, exp, fresh=fresh)
-    with home_session(home, **given.changes()) as session:
-        if given.section_words is not None and "writer" in session.extractive:
-            notice("--words has no effect without a chat model: your own statements are never shortened.")
-        others = ", ".join(name for name in output.formats if name in ("docx", "html", "pdf"))
-        if session.settings.cite_style == "numeric" and others and not session.settings.csl:
-            notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
-        return await write_one(request, output, session)
 
 
 async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:

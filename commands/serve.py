@@ -6,7 +6,10 @@ import ctypes
 import os
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from errno import EADDRINUSE
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,7 +17,7 @@ import typer
 
 from ..api.messages import install_hint
 from ..errors import ConfigurationError
-from .options import HomeOption, home_session, resolve
+from .options import home_session, resolve
 from .output import notice
 
 if TYPE_CHECKING:
@@ -28,49 +31,48 @@ _M_ARENA_MAX: Final = -8  # glibc's malloc.h
 
 def serve(
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; any other than loopback needs a token.")
+        str, typer.Option(help="Address to listen on; any other than loopback needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
     name: Annotated[
-        list[str] | None,
-        typer.Option("--name", help="Another host name under which the server is reached; can be repeated."),
+        list[str] | None, typer.Option(help="Another host name under which the server is reached; can be repeated.")
     ] = None,
-    home: HomeOption = None,
 ) -> None:
     """Serve the library as a web page and an API, until Ctrl-C.
 
     The token for addresses other than loopback is read from CITELOOM_SERVER_TOKEN, or from the file that
     CITELOOM_SERVER_TOKEN_FILE names.
     """
-    try:
+    with _require_server():
         import uvicorn
         from pydantic import SecretStr
 
         from ..server.app import create_app, uvicorn_config
         from ..server.server_options import ServerOptions
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
-        ) from error
     from ..api.serving import join_servers
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # each of dozens of arenas would hold on to memory that it freed
-    settings, found = resolve(home)
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # dozens of arenas would each keep freed memory
+    settings, found = resolve()
     token = os.environ.get("CITELOOM_SERVER_TOKEN") or _read_token_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
     options = ServerOptions(host, port, SecretStr(token) if token else None, tuple(name or ()))
-    with _bind(options) as listening:
-        join_servers(found).leave()  # fails with a one-line error before anything is opened
-        address, actual = listening.getsockname()[:2]
-        shown = f"[{address}]" if ":" in address else address
-        notice(f"Citeloom: http://{shown}:{actual}  (Ctrl-C stops it)")
+    try:
+        listening = _bind(options)
+    except ConfigurationError:
+        if found.exists():
+            join_servers(found).leave()  # of this home there may be a server already: says where
+        raise
+    with listening:
+        options = replace(options, port=listening.getsockname()[1])
+        join_servers(found, options.address).leave()  # fails with a one-line error before anything is opened
+        notice(f"Citeloom: {options.address}  (Ctrl-C stops it)")
         config = uvicorn_config(create_app(settings, found, options))
         with suppress(KeyboardInterrupt):  # uvicorn re-raises it after closing everything
             uvicorn.Server(config).run(sockets=[listening])
 
 
-def mcp(home: HomeOption = None) -> None:
+def mcp() -> None:
     """Serve the library to an agent over MCP, on standard input and output.
 
     Agents start this command themselves; docs/server.md shows the configuration of the usual ones. 'citeloom serve'
@@ -78,16 +80,21 @@ def mcp(home: HomeOption = None) -> None:
     """
     from ..api.blocking import run_async
 
-    try:
+    with _require_server():
         from ..server.mcp_transports import serve_stdio
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The server is not installed ({error.name} is missing).", help=SERVER_EXTRA
-        ) from error
-    with home_session(home) as session:
+    with home_session() as session:
         if sys.stdin.isatty():
             notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C stops it).")
         run_async(serve_stdio(session))
+
+
+@contextmanager
+def _require_server() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        missing = f"The server is not installed ({error.name} is missing)."
+        raise ConfigurationError(missing, help=SERVER_EXTRA) from error
 
 
 def _read_token_file(file: str | None) -> str | None:
@@ -114,8 +121,9 @@ def _bind(options: ServerOptions) -> socket.socket:
         listening.listen(512)
     except OSError as error:
         listening.close()
+        used = f" What uses it may be Citeloom on another home: {options.address}" if error.errno == EADDRINUSE else ""
         raise ConfigurationError(
-            f"--host {options.host} --port {options.port}: cannot be bound ({error.strerror}).",
+            f"--host {options.host} --port {options.port}: cannot be bound ({error.strerror}).{used}",
             help="Choose another --port, or 0 for a free one.",
         ) from error
     return listening

@@ -14,9 +14,9 @@ from .terminal_text import one_line
 
 
 def setup(
-    model: Annotated[str | None, typer.Option("--model", help="Chat model. Default: one that is found.")] = None,
+    model: Annotated[str | None, typer.Option(help="Chat model. Default: one that is found.")] = None,
     base_url: Annotated[
-        str | None, typer.Option("--base-url", help="OpenAI-compatible endpoint. Default: one that is found.")
+        str | None, typer.Option(help="OpenAI-compatible endpoint. Default: one that is found.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Take the first that is found, without asking.")] = False,
 ) -> None:
@@ -44,7 +44,6 @@ def setup(
 
 
 def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
-    """Address and model: given, detected, or asked for."""
     from ..api.model_setup import USUAL_PORTS, FoundServer, find_servers, models_at
     from ..settings.config import OPENAI_BASE_URL
 
@@ -72,7 +71,6 @@ def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[s
 
 
 def _asked(what: str, names: list[str]) -> int:
-    """Ask the user for a name; returns its index."""
     for number, name in enumerate(names, 1):
         notice(f"  {number}  {one_line(name)}")
     chosen = 0

@@ -102,7 +102,7 @@ def table(title: str, records: Sequence[Any], columns: Columns, prose: Collectio
     if cells and needed <= width:
         parts.append(_drawn([*columns], cells, least, prose, width))
     else:
-        parts += ["\n".join(_stacked([*columns], row, prose, width)) for row in cells]
+        parts += ["\n".join(_stacked([*columns], row, width)) for row in cells]
     print("\n".join(parts), flush=True)  # noqa: T201
 
 
@@ -153,17 +153,16 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [*lines, line]
 
 
-def _stacked(columns: Sequence[str], row: Sequence[str], prose: Collection[str], width: int) -> Iterator[str]:
-    """A row as lines: number and name, then the other cells, indented below column names."""
+def _stacked(columns: Sequence[str], row: Sequence[str], width: int) -> Iterator[str]:
+    """A row as lines: number and name, then the other cells, indented, each after the name of its column."""
     named = 2 if not columns[0] else 1
     yield ". ".join(row[:named])
     for name, text in list(zip(columns, row, strict=True))[named:]:
         if text:
-            yield wrap(f"  {text if name in prose else f'{name}: {text}'}", width)
+            yield wrap(f"  {name}: {text}", width)
 
 
 def cell_len(text: str) -> int:
-    """The columns of a terminal that a line takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len

@@ -1,4 +1,4 @@
-"""check: compare a text of the user's own with the papers that it cites, sentence by sentence."""
+"""check: compare the user's own text with the papers that it cites, sentence by sentence."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import typer
 from ..api.messages import counted
 from ..api.run_options import ModelSettings, Shown, option
 from ..errors import DONE_WITH_REFUSALS, PAUSED, InputError
-from .options import HomeOption, JsonOption, home_session, takes_options
+from .options import JsonOption, home_session, takes_options
 from .output import notice, result, result_json
+from .searching import plain_sentence
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
     from ..api.checking import CheckResult
 
-FileArgument = Annotated[Path, typer.Argument(help="The text: .tex, .md, .docx, .typ or .pdf.", show_default=False)]
+FileArgument = Annotated[Path, typer.Argument(help="The text: .tex, .md, .docx, .typ or .pdf.")]
 WatchOption = Annotated[
     bool, typer.Option("--watch", help="Check again whenever the file changes; only changed sentences are judged.")
 ]
@@ -29,8 +30,6 @@ _POLL_INTERVAL: Final = 1.0  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """The arguments of `check_text`, as options of the command."""
-
     experiment: Annotated[Path | None, Shown("--exp")] = option(  # noqa: RUF009 - it makes a field
         "Your exp.json, whose numbers the text may state without a source."
     )
@@ -52,14 +51,12 @@ class CheckOptions:
 @takes_options(options=CheckOptions, settings=ModelSettings)
 def check(
     file: FileArgument,
-    watch: WatchOption = False,
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-    *,
     options: CheckOptions,
     settings: ModelSettings,
+    watch: WatchOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Check a text of your own against the papers that it cites.
+    """Check your own text against the papers that it cites.
 
     For each sentence with a citation: supported, overstated, contradicted, not in the cited paper (and which of your
     papers says it), indirect, not in the library. For the others: which need a citation, and which of your papers has
@@ -71,34 +68,28 @@ def check(
     """
     if watch and (as_json or options.in_place_comments):
         other = "--json" if as_json else "--in-place-comments"
-        raise InputError(f"--watch only prints summaries, so {other} has no place.", help="Leave one of them out.")
+        raise InputError(
+            f"--watch only prints summaries, so it cannot be combined with {other}.", help="Leave one of them out."
+        )
     from ..api.checking import check_text, needs_attention
 
     def check_once() -> CheckResult:
-        with home_session(home, **settings.changes()) as session:
+        with home_session(**settings.changes()) as session:
             return check_text(session, file, on_notice=notice, **vars(options))
 
     record = check_once()
     while watch:
         _show(record)
-        _wait_for_change(file)
+        notice(f"Watching {file}; Ctrl-C ends.")
+        seen = _stamp(file)
+        while _stamp(file) in (seen, 0):
+            time.sleep(_POLL_INTERVAL)
         record = check_once()
-    if as_json:
-        result_json(record)
-    else:
-        _show(record)
+    result_json(record) if as_json else _show(record)
     if not record["complete"]:
         raise typer.Exit(PAUSED)
     if needs_attention(record):
         raise typer.Exit(DONE_WITH_REFUSALS)
-
-
-def _wait_for_change(file: Path) -> None:
-    """Return when the file has changed; Ctrl-C ends the check."""
-    notice(f"Watching {file}; Ctrl-C ends.")
-    seen = _stamp(file)
-    while _stamp(file) in (seen, 0):
-        time.sleep(_POLL_INTERVAL)
 
 
 def _stamp(file: Path) -> int:
@@ -114,6 +105,9 @@ def _show(record: CheckResult) -> None:
 
     for sentence in record["sentences"]:
         lines = problem_lines(sentence)
+        if not record["model"]:
+            nearest = [source["passages"][0] for source in sentence["sources"] if source["passages"]]
+            lines += [f'Nearest in {item["key"]}: "{plain_sentence(item["quote"])}"' for item in nearest]
         if lines:
             result(f"{shown_place(sentence['place'])}: {one_line(sentence['claim'])}")
             for line in lines:

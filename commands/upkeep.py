@@ -8,7 +8,7 @@ import typer
 
 from ..api.messages import command, counted
 from ..errors import DONE_WITH_REFUSALS
-from .options import HomeOption, JsonOption, command_session, home_session, resolve
+from .options import JsonOption, command_session, home_session, resolve
 from .output import ingest_progress, notice, result, result_json, show_rebuilt, warnings_and_refusals
 from .terminal_text import one_line
 
@@ -27,7 +27,6 @@ def doctor(
         bool, typer.Option("--settings", help="Show every setting in force with its origin.")
     ] = False,
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """Check the library, and show the settings that you made.
 
@@ -36,7 +35,7 @@ def doctor(
     """
     from ..api.library_upkeep import check_library, library_counts, repair_index, settings_in_force
 
-    settings, found = resolve(home)
+    settings, found = resolve()
     record: dict[str, Any] = {"home": str(found.name), "settings": settings_in_force(settings), "findings": []}
     repairs = repair or mend
     if found.exists():
@@ -50,7 +49,7 @@ def doctor(
     if as_json:
         result_json(record)
     else:
-        # Problems, library, then settings; fine findings and unset settings only if they are asked for.
+        # Problems, library, then settings; findings without a problem and unset settings only on request.
         library = record.get("library")
         findings = sorted(record["findings"], key=lambda finding: finding["level"] == "fine")
         for finding in findings:
@@ -76,7 +75,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
+def rebuild_index(as_json: JsonOption = False) -> None:
     """Rebuild the index from the files of the indexed papers.
 
     Keys and metadata stay as they are, and the vectors of unchanged texts are used again; to embed everything again,
@@ -85,7 +84,7 @@ def rebuild_index(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """
     from ..api.library_upkeep import rebuild_index as rebuild
 
-    with home_session(home) as session, ingest_progress() as show:
+    with home_session() as session, ingest_progress() as show:
         record = rebuild(session, on_event=show)
     warnings_and_refusals(record)
     if as_json:
@@ -103,9 +102,7 @@ def _group() -> None:
 
 @library_app.command("copy")
 def copy_library(
-    to: Annotated[
-        str, typer.Option("--to", help="The other home: a folder, or a postgresql:// address.", show_default=False)
-    ],
+    to: Annotated[str, typer.Option(help="The other home: a folder, or a postgresql:// address.")],
     papers_only: Annotated[
         bool,
         typer.Option("--papers-only", help="Copy only the papers, not runs, conversations, the journal or metadata."),
@@ -113,13 +110,11 @@ def copy_library(
     to_vectors: Annotated[
         str | None,
         typer.Option(
-            "--to-vectors",
             help="The Milvus that searches the other home, if that is in PostgreSQL.",
             show_default="CITELOOM_VECTORS, if this home is a folder",
         ),
     ] = None,
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """Copy a home to another one, without embedding a text or paying for an answer again.
 
@@ -130,7 +125,7 @@ def copy_library(
     from ..api.homes import readable_home
     from ..api.library_upkeep import copy_home_to, target_home
 
-    settings, found = resolve(home, to_copy=True)
+    settings, found = resolve(to_copy=True)
     other = target_home(settings, found, to, to_vectors)
     readable = readable_home(found, notice, library=True, records=not papers_only)
     with command_session(settings, readable, create=False, reading=True) as session:

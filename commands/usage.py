@@ -10,7 +10,7 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted, megabytes
-from .options import HomeOption, JsonOption, complete_runs, readable_records, resolve
+from .options import JsonOption, complete_runs, readable_records, resolve
 from .output import notice, result, result_json
 from .terminal_text import Columns, one_line, table
 
@@ -23,7 +23,6 @@ def usage(
         typer.Argument(metavar="[RUN]...", help="Ids of runs; all runs when left out.", autocompletion=complete_runs),
     ] = None,
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """Show calls, cached answers, tokens and cost of each run.
 
@@ -31,7 +30,7 @@ def usage(
     """
     from ..api.spending import read_spending, spending_record, usage_total
 
-    settings, found = resolve(home)
+    settings, found = resolve()
     rows = run_async(read_spending(readable_records(found), run_ids or ()))
     records = [spending_record(row, settings.prices) for row in rows]
     total = usage_total(rows, settings.prices)
@@ -62,11 +61,11 @@ def usage(
 
 
 @journal_app.command("stats")
-def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
+def stats(as_json: JsonOption = False) -> None:
     """Show the size, age, models and reuse of cached answers."""
     from ..api.spending import survey_journal
 
-    named = resolve(home)[1]
+    named = resolve()[1]
     record = survey_journal(readable_records(named))
     if as_json:
         result_json(record)
@@ -93,13 +92,12 @@ def stats(as_json: JsonOption = False, home: HomeOption = None) -> None:
 @journal_app.command("prune")
 def prune(
     older_than: Annotated[
-        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Answers older than this many days.")
+        float | None, typer.Option(min=0, metavar="DAYS", help="Answers older than this many days.")
     ] = None,
     rejected: Annotated[bool, typer.Option("--rejected", help="Answers that failed validation.")] = False,
     embeddings: Annotated[bool, typer.Option("--embeddings", help="Only embedding vectors.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be deleted.")] = False,
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """Delete cached answers and free their space.
 
@@ -108,7 +106,7 @@ def prune(
     from ..api.spending import prune_journal
     from ..errors import InputError
 
-    _, found = resolve(home)
+    _, found = resolve()
     if older_than is None and not rejected:
         raise InputError("No answers were selected to prune.", help="Give --older-than DAYS, --rejected, or both.")
     pruned = prune_journal(found, older_than=older_than, rejected=rejected, embeddings=embeddings, dry_run=dry_run)

@@ -9,7 +9,7 @@ import typer
 
 from ..api.messages import counted
 from ..errors import DONE_WITH_REFUSALS, InputError
-from .options import HomeOption, JsonOption, command_session, resolve
+from .options import JsonOption, command_session, resolve
 from .output import ingest_progress, notice, result, result_json, warnings_and_refusals
 from .terminal_text import one_line
 
@@ -30,13 +30,12 @@ def sync_zotero(
     collection: Annotated[
         list[str] | None,
         typer.Option(
-            "--collection",
             help="Only this collection and those below it, by name, path (Thesis/Methods) or key; may be repeated.",
             show_default="the whole library",
         ),
     ] = None,
     group: Annotated[
-        str, typer.Option("--group", help="The library of this group, by name or id.", show_default="your own library")
+        str, typer.Option(help="The library of this group, by name or id.", show_default="your own library")
     ] = "",
     prune: Annotated[
         bool, typer.Option("--prune", help="Also remove papers that came only from collections synced earlier.")
@@ -47,7 +46,6 @@ def sync_zotero(
         typer.Option("--watch", help="Sync again whenever Zotero changes, until Ctrl-C (CITELOOM_ZOTERO_SECONDS)."),
     ] = False,
     as_json: JsonOption = False,
-    home: HomeOption = None,
 ) -> None:
     """Bring Zotero's items with their files and notes into the library; remove what was deleted in Zotero.
 
@@ -64,7 +62,7 @@ def sync_zotero(
 
     if watch and dry_run:
         raise InputError("--watch and --dry-run exclude each other.", help="Give one of them.")
-    settings, found = resolve(home)
+    settings, found = resolve()
     request = ZoteroRequest(group, tuple(collection or ()), prune)
     in_progress = False
 

@@ -30,7 +30,7 @@ def draw_section_graph() -> str:
 
 
 def draw_rooms() -> str:
-    """The rooms and which imports which, as a Mermaid block; what follows from other arrows is left out."""
+    """The rooms and which imports which, as a Mermaid block; arrows that follow from others are left out."""
     modules = load_modules(ROOT)
     rooms = {module.path.parts[0] for module in modules if len(module.path.parts) > 1} - _GROUND
     edges = _room_imports(modules, rooms)
@@ -77,7 +77,7 @@ def picture(name: str) -> str:
 
 
 def between_markers(text: str, name: str) -> str | None:
-    """What stands between the markers of a picture, or None when they are not there, once each and in order."""
+    """The text between the markers of a picture; None unless each occurs once and in order."""
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         return None
@@ -85,7 +85,7 @@ def between_markers(text: str, name: str) -> str | None:
 
 
 def renew(text: str, name: str) -> str:
-    """The text with the picture as it is now between its markers; raises ValueError if it lacks them."""
+    """The text with the current picture between its markers; raises ValueError if it lacks them."""
     if between_markers(text, name) is None:
         raise ValueError(f"there are no lines <!-- {name} --> and <!-- /{name} -->")
     before, rest = text.split(f"<!-- {name} -->")

@@ -115,7 +115,7 @@ def _decoder() -> Callable[[str], str]:
     from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
     from pylatexenc.latexwalker import get_default_latex_context_db  # type: ignore[import-untyped]
 
-    # It logs to the user's terminal every command that it cannot convert.
+    # It logs every command that it cannot convert to the user's terminal.
     logging.getLogger("pylatexenc").addHandler(logging.NullHandler())
     logging.getLogger("pylatexenc").propagate = False
     decoder = LatexNodes2Text(math_mode="verbatim", keep_comments=True)
@@ -164,7 +164,7 @@ _NOT_INHERITED = frozenset({"crossref", "doi", "url", "abstract", "file", "keywo
 _MOST_BYTES = 50_000_000  # about 50,000 entries with abstracts
 _MOST_CHARACTERS = 200_000  # per entry, with macros expanded
 _MOST_IN_ALL = 500_000_000
-_LARGE = 100_000  # characters; a larger text is parsed in a process of its own
+_LARGE = 100_000  # characters; a larger text is parsed in a separate process
 _LIMITS = CallLimits(seconds=300.0, memory=4 << 30)
 _TITLE_ENOUGH = 12  # letters and digits that a title needs to identify a paper
 
@@ -181,7 +181,7 @@ class Refusal:
 class Bibliography:
     """The papers of a `.bib` by key; `files` maps the base names of files that entries point to.
 
-    `unreadable` are the refused entries as they are written.
+    `unreadable` are the refused entries as written.
     """
 
     papers: Mapping[str, Paper] = field(default_factory=dict)
@@ -192,7 +192,6 @@ class Bibliography:
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], list[Paper]]:
-        """The papers by key, DOI and title; a library may have ten thousand."""
         known: dict[tuple[str, str], list[Paper]] = {}
         for paper in self.papers.values():
             for form in ("key", paper.key.lower()), ("doi", paper.doi), ("title", _letters(paper.title)):
@@ -211,7 +210,7 @@ class Bibliography:
         )
 
     def has_unreadable_entry(self, path: Path, *, doi: str = "", title: str = "") -> bool:
-        """Whether an entry that was refused seems to be of this file: by its key, file name, DOI or title."""
+        """Whether a refused entry seems to belong to this file: by its key, file name, DOI or title."""
         names = list(filter(None, (path.name.lower(), doi.lower())))
         wanted = _letters(title) if len(_letters(title)) >= _TITLE_ENOUGH else ""
         return any(
@@ -222,7 +221,6 @@ class Bibliography:
         )
 
     def _only(self, name: str, value: str) -> Paper | None:
-        """The only paper with this normalised key, DOI or title; None if there are several."""
         found = self._known.get((name, value), [])
         return found[0] if len(found) == 1 else None
 

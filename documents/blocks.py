@@ -221,6 +221,11 @@ def _passage_paragraph(state: StateBlock, start: int, end: int, _silent: bool) -
     return _add_block(state, "paragraph_open", start, end)
 
 
+def is_table_rule(line: str) -> bool:
+    """Whether a line is the rule between the header and the rows of a table."""
+    return "-" in line and TABLE_RULE.fullmatch(line) is not None
+
+
 @lru_cache(maxsize=128)
 def field_blocks(text: str, *, top: int = 2) -> tuple[FieldBlock, ...]:
     """The blocks of a user's text in order, with its highest headings at level `top`.

@@ -11,52 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from pathlib import Path
 from typing import Final
 
 from ..text.words import one_line, without_accents
 from .types import Category
 
-_MEANINGS: Final = MappingProxyType(
-    {
-        # These languages use the same word for the abstract before the text and the summary after it.
-        "summary": """Zusammenfassung, Kurzfassung, Résumé, Resumen, Resumo, Riassunto, Samenvatting, 摘要,
-            内容提要, 要旨, 要約, 概要""",
-        "introduction": """Einleitung, Einführung, Introduction générale, Introducción, Introdução, Introduzione,
-            Inleiding, 引言, 绪论, 緒論, 前言, 导言, はじめに, 序論, 緒言""",
-        "background": "Hintergrund, Contexte, Antecedentes, Contexto, 背景, 研究背景",
-        "related work": """Stand der Forschung, Stand der Technik, Verwandte Arbeiten, État de l'art, Travaux connexes,
-            Travaux antérieurs, Revue de la littérature, Estado del arte, Trabajos relacionados, Marco teórico,
-            Revisión de la literatura, Estado da arte, Trabalhos relacionados, Revisão da literatura,
-            Stato dell'arte, Lavori correlati, 相关工作, 文献综述, 関連研究, 先行研究""",
-        "methods": """Methoden, Methode, Methodik, Material und Methoden, Materialien und Methoden, Patienten und
-            Methoden, Méthodes, Méthode, Méthodologie, Matériel et méthodes, Matériels et méthodes, Matériaux et
-            méthodes, Patients et méthodes, Métodos, Método, Metodología, Materiales y métodos, Material y métodos,
-            Pacientes y métodos, Métodos e materiais, Materiais e métodos, Material e métodos, Metodologia,
-            Materiali e metodi, Metodi, 方法, 研究方法, 材料与方法, 材料和方法, 实验方法, 手法, 提案手法""",
-        "results": """Ergebnisse, Resultate, Résultats, Resultados, Risultati, Resultaten, 结果, 結果, 实验结果,
-            実験結果, 研究结果""",
-        "experiments": "Experimente, Expérimentations, Experimentos, Esperimenti, 实验, 実験",
-        "evaluation": "Auswertung, Évaluation, Evaluación, Avaliação, Valutazione, 评估, 評価",
-        "discussion": "Diskussion, Discusión, Discussão, Discussione, Discussie, 讨论, 討論, 考察",
-        "conclusion": """Schlussfolgerung, Schlussfolgerungen, Fazit, Schluss, Schlussbetrachtung, Conclusion générale,
-            Conclusión, Conclusiones, Consideraciones finales, Conclusão, Conclusões, Considerações finais,
-            Conclusioni, Conclusione, Conclusie, 结论, 結論, 结束语, 总结, 结语, おわりに, まとめ""",
-        "outlook": "Ausblick, Perspectivas, Prospettive, 展望",
-        "acknowledgements": """Danksagung, Remerciements, Agradecimientos, Agradecimentos, Ringraziamenti, Dankwoord,
-            致谢, 謝辞""",
-        "references": """Literaturverzeichnis, Literatur, Quellenverzeichnis, Références, Références bibliographiques,
-            Bibliographie, Referencias, Referencias bibliográficas, Bibliografía, Referências, Referências
-            bibliográficas, Bibliografia, Riferimenti bibliografici, Literatuur, 参考文献, 参考文献一覧, 引用文献""",
-        "competing interests": """Interessenkonflikt, Interessenkonflikte, Conflits d'intérêts, Conflit d'intérêts,
-            Conflicto de intereses, Conflictos de interés, Conflito de interesses, Conflitos de interesse,
-            Conflitto di interessi, 利益冲突, 利益相反""",
-        "funding": "Finanzierung, Financement, Financiación, Financiamento, Finanziamento",
-        "keywords": """Schlüsselwörter, Schlagwörter, Mots-clés, Mots clés, Palabras clave, Palavras-chave, Parole
-            chiave, 关键词, キーワード""",
-        "appendix": "Anhang, Annexe, Annexes, Anexo, Anexos, Apéndice, Apêndice, Appendice, 附录, 付録",
-    }
-)
 _AND = re.compile(r"(?<!\s)\s++(?:und|et|y|e|en)\s++|[与和及と]")
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 # "一、引言", "第一章 绪论", "1.2方法"
@@ -67,9 +27,12 @@ def _fold(text: str) -> str:
     return without_accents(one_line(text).casefold().replace("’", "'"))
 
 
-_ENGLISH: Final[Mapping[str, str]] = MappingProxyType(
-    {_fold(phrase): meaning for meaning, listed in _MEANINGS.items() for phrase in listed.split(",")}
-)
+# "summary" is one word in these languages for the abstract before the text and the summary after it.
+_ENGLISH: Final[Mapping[str, str]] = {
+    _fold(phrase): line.partition("\t")[0]
+    for line in Path(__file__).with_name("translated_headings.tsv").read_text(encoding="utf-8").splitlines()
+    for phrase in line.partition("\t")[2].split(",")
+}
 
 
 def translate_heading(title: str) -> str | None:
@@ -157,81 +120,63 @@ _APPENDED = _pattern(
     r"^(?:online |electronic )?supplement\w*(?! (?:/|and) )\b(?!.*\bmethods?$)", r"^appendi(?:x|ces)\b"
 )
 
-_STRONG: tuple[tuple[Category, re.Pattern[str]], ...] = (
-    (
-        Category.RELATED_WORK,
-        _pattern(
-            r"^related (?:works?|literature|research|surveys?|studies|approaches)\b",
-            r"\brelation(?:ship)?s? to (?:the )?(?:prior|previous|existing|related|other|earlier) \w+$",
-            r"^(?:prior|previous|earlier) (?:works?|art|research)$",
-            r"\bliterature review$|^review of (?:the )?literature",
-        ),
+_STRONG: Final[Mapping[Category, re.Pattern[str]]] = {
+    Category.RELATED_WORK: _pattern(
+        r"^related (?:works?|literature|research|surveys?|studies|approaches)\b",
+        r"\brelation(?:ship)?s? to (?:the )?(?:prior|previous|existing|related|other|earlier) \w+$",
+        r"^(?:prior|previous|earlier) (?:works?|art|research)$",
+        r"\bliterature review$|^review of (?:the )?literature",
     ),
-    (
-        Category.ABSTRACT,
-        _pattern(
-            r"^(?:graphical |structured |extended |visual |short )?abstract$",
-            r"^(?:author|authors|author's|authors'|lay|plain.language|editor's) summary$",
-            r"^(?:in brief|highlights|significance(?: statement)?|key (?:points|messages)|synopsis)$",
-        ),
+    Category.ABSTRACT: _pattern(
+        r"^(?:graphical |structured |extended |visual |short )?abstract$",
+        r"^(?:author|authors|author's|authors'|lay|plain.language|editor's) summary$",
+        r"^(?:in brief|highlights|significance(?: statement)?|key (?:points|messages)|synopsis)$",
     ),
-    (
-        Category.INTRODUCTION,
-        _pattern(r"^(?:general )?introduction\b", r"^background(?: and \w+)?$", r"^motivation(?: and \w+)?$"),
+    Category.INTRODUCTION: _pattern(
+        r"^(?:general )?introduction\b", r"^background(?: and \w+)?$", r"^motivation(?: and \w+)?$"
     ),
-    (
-        Category.CONCLUSION,
-        _pattern(
-            r"^(?:general )?discussion(?:$| and | & |, )",
-            r"^conclu(?:sions?|ding remarks?)\b",
-            r"^(?:study )?limitations?(?: of (?:the |this |our )?\w+)?$",
-            r"^future (?:works?|directions?|perspectives?|research)$",
-            r"^(?:closing|final) (?:thoughts?|remarks?|notes?)$",
-            r"^(?:outlook|perspectives?|summary and (?:conclusions?|discussion|outlook))$",
-        ),
+    Category.CONCLUSION: _pattern(
+        r"^(?:general )?discussion(?:$| and | & |, )",
+        r"^conclu(?:sions?|ding remarks?)\b",
+        r"^(?:study )?limitations?(?: of (?:the |this |our )?\w+)?$",
+        r"^future (?:works?|directions?|perspectives?|research)$",
+        r"^(?:closing|final) (?:thoughts?|remarks?|notes?)$",
+        r"^(?:outlook|perspectives?|summary and (?:conclusions?|discussion|outlook))$",
     ),
-    (
-        Category.EVALUATION,
-        _pattern(
-            r"^(?:(?:main|key|core|empirical|experimental|numerical|simulation) )?results?(?:$|[ :]?/| and )",
-            r"^findings$",
-            r"^(?:empirical |experimental |performance )?evaluations?(?:$| of )",
-            r"^(?:(?:numerical|simulation|computational|synthetic|empirical) )?(?:experiments?|simulations?)"
-            r"(?: and results)?$",
-            r"^simulation stud(?:y|ies)$",
-            r"^(?:\w+ )?case.stud(?:y|ies)\b",
-            r"^(?:ablations?(?: stud(?:y|ies))?|applications?|validation|benchmarks?)$",
-        ),
+    Category.EVALUATION: _pattern(
+        r"^(?:(?:main|key|core|empirical|experimental|numerical|simulation) )?results?(?:$|[ :]?/| and )",
+        r"^findings$",
+        r"^(?:empirical |experimental |performance )?evaluations?(?:$| of )",
+        r"^(?:(?:numerical|simulation|computational|synthetic|empirical) )?(?:experiments?|simulations?)"
+        r"(?: and results)?$",
+        r"^simulation stud(?:y|ies)$",
+        r"^(?:\w+ )?case.stud(?:y|ies)\b",
+        r"^(?:ablations?(?: stud(?:y|ies))?|applications?|validation|benchmarks?)$",
     ),
-    (
-        Category.METHOD,
-        _pattern(
-            r"^(?:\(?[\w/ ]{0,40}\)? )?methods?$",
-            r"^(?:materials?|patients?|subjects|data|participants) and methods?\b|^methods? and \w+$",
-            r"^methodolog(?:y|ies|ical \w+)$|^experimental (?:procedures?|set.?up|design|section|methods?)$",
-            r"^(?:the |our |proposed )*(?:approach|models?|algorithms?|architecture|framework)$",
-            r"^implementation$",
-            r"^(?:theoretical|mathematical|conceptual) (?:framework|background|model)$",
-            r"^numerical (?:scheme|methods?)$",
-            r"^problem (?:setting|statement|formulation|definition|setup)\b|^(?:preliminaries|notations?)$",
-            r"^study design$",
-        ),
+    Category.METHOD: _pattern(
+        r"^(?:\(?[\w/ ]{0,40}\)? )?methods?$",
+        r"^(?:materials?|patients?|subjects|data|participants) and methods?\b|^methods? and \w+$",
+        r"^methodolog(?:y|ies|ical \w+)$|^experimental (?:procedures?|set.?up|design|section|methods?)$",
+        r"^(?:the |our |proposed )*(?:approach|models?|algorithms?|architecture|framework)$",
+        r"^implementation$",
+        r"^(?:theoretical|mathematical|conceptual) (?:framework|background|model)$",
+        r"^numerical (?:scheme|methods?)$",
+        r"^problem (?:setting|statement|formulation|definition|setup)\b|^(?:preliminaries|notations?)$",
+        r"^study design$",
     ),
-)
+}
 
 # A keyword counts at the beginning or end of a short title ("The vowel dataset"); in the middle of a long one it is
 # weak evidence ("Use traditional methods to establish performance baselines").
-_WEAK: tuple[tuple[Category, re.Pattern[str]], ...] = (
-    (Category.CONCLUSION, _keyword("conclusions?", "discussion", "future (?:directions|work|trends)")),
-    (
-        Category.EVALUATION,
-        _keyword("experiments?", "results?", "evaluations?", "ablation", "comparisons?", "benchmark(?:s|ing)?"),
+_WEAK: Final[Mapping[Category, re.Pattern[str]]] = {
+    Category.CONCLUSION: _keyword("conclusions?", "discussion", "future (?:directions|work|trends)"),
+    Category.EVALUATION: _keyword(
+        "experiments?", "results?", "evaluations?", "ablation", "comparisons?", "benchmark(?:s|ing)?"
     ),
-    (
-        Category.METHOD,
-        _keyword("methods?", "methodology", "algorithms?", "architecture", "framework", "data ?sets?", "scheme"),
+    Category.METHOD: _keyword(
+        "methods?", "methodology", "algorithms?", "architecture", "framework", "data ?sets?", "scheme"
     ),
-)
+}
 _WEAK_WORDS = 5
 
 _MOST_CHARACTERS = 300  # of a heading; longer ones say nothing about their section
@@ -262,7 +207,7 @@ def is_reviewer_letter(title: str) -> bool:
 def standard_section(title: str) -> Category | None:
     """The category of a title that names a standard part of a paper, else None."""
     plain = plain_title(title)
-    return next((category for category, pattern in _STRONG if pattern.search(plain)), None)
+    return next((category for category, pattern in _STRONG.items() if pattern.search(plain)), None)
 
 
 def classify_section(
@@ -294,7 +239,7 @@ def classify_section(
         if strong is not None and not (strong is Category.ABSTRACT and body_begun):
             return SectionClass(strong)
         words = plain if len(plain.split()) <= _WEAK_WORDS and " of " not in plain else ""
-        return SectionClass(next((category for category, pattern in _WEAK if pattern.search(words)), above_it))
+        return SectionClass(next((category for category, pattern in _WEAK.items() if pattern.search(words)), above_it))
     nested = strong is Category.RELATED_WORK or (strong is Category.CONCLUSION and above_it is Category.EVALUATION)
     own = nested or (strong is not Category.ABSTRACT and level <= _TOP_LEVELS)
     return SectionClass(strong if own and strong is not None else above_it)

@@ -18,10 +18,10 @@ from typing import Final
 
 from ..text.sentences import sentence_spans, trim_span
 from .figure_search import find_figures
-from .figures import PaperFigure, Span
+from .figures import PaperFigure
 from .markdown import Block, ParsedPaper
 from .passages import readable_units
-from .types import Chunk, Paper, Section, chunk_id
+from .types import Chunk, Paper, Section, Span, chunk_id
 
 # Chunks of another version are recomputed when their paper is ingested.
 CHUNKING_VERSION = "3"
@@ -33,15 +33,15 @@ _GAP = re.compile(r"[\s*_-]*")
 _MOST = 1.25  # times the target: the maximum length of a chunk that is not one whole block
 _WHOLE = 2.0  # times the target: the maximum length of a block that stays whole
 
-
 CountTokens = Callable[[Sequence[str]], Sequence[int]]  # of each text
+_CHARACTERS_PER_TOKEN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """The smallest unit of a chunk: a sentence, a block, or a piece of one that is too long.
 
-    What `overlaps` may stand in two chunks: sentences and pieces of them. `tokens` are 0 until they are counted.
+    Pieces that `overlaps` may be in two chunks: sentences and parts of them. `tokens` is 0 until counted.
     """
 
     start: int
@@ -84,15 +84,15 @@ def _runs(paper: ParsedPaper, section: Section, tables: Sequence[Span]) -> Itera
         # Rules and link definitions between blocks are not part of the text either.
         separated = run and not _GAP.fullmatch(paper.text, run[-1].end, block.start)
         if run and (separated or block.kind == "hidden"):
-            yield list(_parts_of(paper.text, run, tables))
+            yield list(_block_pieces(paper.text, run, tables))
             run = []
         if block.kind != "hidden":
             run.append(block)
     if run:
-        yield list(_parts_of(paper.text, run, tables))
+        yield list(_block_pieces(paper.text, run, tables))
 
 
-def _parts_of(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterator[_Piece]:
+def _block_pieces(text: str, run: Sequence[Block], tables: Sequence[Span]) -> Iterator[_Piece]:
     """The parts of adjacent blocks; a table and its caption are one part. `tables` are in order."""
 
     def table_of(block: Block) -> Span | None:
@@ -196,9 +196,6 @@ def _spans(pieces: Sequence[_Piece], target: int, overlap: int) -> Iterator[tupl
         first = following
 
 
-_CHARACTERS_PER_TOKEN: Final = 4
-
-
 @dataclass(frozen=True, slots=True)
 class WindowSentence:
     """A sentence, a table or a panel of a caption: `chunk.text[start:end]`, shown as `text`."""
@@ -228,15 +225,13 @@ class Window:
 
     @property
     def id(self) -> str:
-        """An id from the first chunk and the number of chunks."""
         return f"{self.chunks[0].id}+{len(self.chunks)}"
 
     @property
     def vector_score(self) -> float:
-        """The best cosine of the hits."""
         return max(self.cosines)
 
-    def cosine_of(self, hit: str) -> float:
+    def hit_cosine(self, hit: str) -> float:
         return self.cosines[self.hits.index(hit)]
 
     @property

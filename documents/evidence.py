@@ -39,7 +39,7 @@ class Evidence:
 
     `id` is the marker by which a writer cites it (`E1`, `E2` ...), stable within a thread; `summary` is the finding in
     one statement. `section` is the section title, which locates the quote if the source has no pages. `combined_score`
-    weights both scores, all in 0-1. A finding may be based on non-adjacent sentences, also in neighbouring chunks:
+    weights both scores, all in 0-1. A finding may be based on non-adjacent sentences, even in neighbouring chunks:
     `more` are the spans after the first run. `need` is the id of the need that it serves, `also` the ids of further
     needs.
     """
@@ -63,26 +63,9 @@ class Evidence:
     also: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        chunk: Chunk,
-        *,
-        id: str,
-        summary: str,
-        start: int,
-        end: int,
-        vector_score: float,
-        llm_score: float,
-        combined_score: float,
-        source_query: str,
-        need: str = "",
-        more: tuple[EvidenceSpan, ...] = (),
-        also: tuple[str, ...] = (),
-    ) -> Evidence:
+    def of(cls, chunk: Chunk, *, start: int, end: int, **fields: Any) -> Evidence:
         """Evidence whose quote is sliced from `chunk`, never copied by a model; raises ValueError for an empty span."""
-        words = EvidenceSpan.of(chunk, start, end)
-        found = (id, chunk.id, chunk.key, summary, words.quote, start, end, vector_score, llm_score, combined_score)
-        return cls(*found, source_query, chunk.section, words.page, words.chunk_hash, need, more, also)
+        return cls(key=chunk.key, section=chunk.section, **asdict(EvidenceSpan.of(chunk, start, end)), **fields)
 
     @property
     def spans(self) -> tuple[EvidenceSpan, ...]:
@@ -91,7 +74,7 @@ class Evidence:
         return (first, *self.more)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form for graph state."""
+        """The evidence as plain data for graph state."""
         return {**asdict(self), "more": [asdict(span) for span in self.more], "also": list(self.also)}
 
     @classmethod

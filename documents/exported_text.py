@@ -54,15 +54,9 @@ def read_exported(file: Path) -> ExportedText:
                 linked = file.read_text("utf-8").replace("\\citeproc{ref-", "\\hyperlink{ref-")
                 source = Path(folder) / "text.tex"
                 source.write_text(_LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked)), "utf-8")
-            options = [
-                "--from",
-                _READERS[file.suffix],
-                "--to",
-                "markdown-smart",
-                "--wrap=none",
-                f"--template={template}",
-            ]
-            made = pandoc([*options, "--", str(source)], seconds=_SECONDS, megabytes=_MEGABYTES)
+            options = ["--from", _READERS[file.suffix], "--to", "markdown-smart", "--wrap=none"]
+            command = [*options, f"--template={template}", "--", str(source)]
+            made = pandoc(command, seconds=_SECONDS, megabytes=_MEGABYTES)
         return restore_keys(made.decode("utf-8", "replace"))
     except (OSError, UnicodeDecodeError, PandocError) as error:
         raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error

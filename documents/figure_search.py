@@ -10,11 +10,12 @@ from itertools import zip_longest
 from typing import Final, Literal
 
 from .blocks import TABLE_RULE
-from .figures import FigureKind, PaperFigure, Span
+from .figures import FigureKind, PaperFigure
 from .markdown import ParsedPaper
 from .paragraph_kinds import caption_kind, caption_label
-from .passages import Part, parts_of
+from .passages import Part, split_parts
 from .plain_text import plain_text
+from .types import Span
 
 MAX_FIGURES: Final = 300  # per paper
 _CAPTIONS: Final = ("figure caption", "table caption")
@@ -124,7 +125,7 @@ def _figure(
 
 def _items(paper: ParsedPaper) -> Iterator[_Item]:
     starts = [section.start for section in paper.sections]
-    parts = list(parts_of(paper.text))
+    parts = list(split_parts(paper.text))
     for part in _rejoin_captions(paper.text, parts) if paper.page_starts else parts:
         place = bisect_right(starts, part.start) - 1
         raw = paper.text[part.start : part.end]

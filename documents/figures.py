@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from .types import Chunk
+from .types import Chunk, Span
 
 FigureKind = Literal["figure", "table"]
-Span = tuple[int, int]
 
 # Figures of another version are read again when their paper is ingested.
 FIGURES_VERSION: Final = "2"
@@ -32,7 +31,7 @@ class PaperFigure:
     without pages. `image_hash` is the sha256 of the stored image; without one, `no_image` may say why.
 
     `description` was written by the vision model `described_by`, never by the paper's authors; `vector` is its
-    embedding, and `described_chunk` the index of the chunk to which it leads a search.
+    embedding, and `described_chunk` the index of the chunk that a search finds by it.
 
     `table_chunks` are the indices of the first and last chunk with rows of a table; None without any.
     """
@@ -75,7 +74,7 @@ class PaperFigure:
         return (min(ends), max(ends)) if ends else None
 
     def with_description(self, other: PaperFigure) -> PaperFigure:
-        """Copy the description from another figure with the same image."""
+        """The figure with the description of another one that has the same image."""
         copied = ("description", "described_by", "vector", "described_chunk")
         return replace(self, **{name: getattr(other, name) for name in copied})
 
@@ -123,8 +122,3 @@ def is_image_hash(name: str) -> bool:
 def image_type(content: bytes) -> str:
     """The media type of an image by its first bytes; empty for a type that is never stored."""
     return next((kind for magic, kind in IMAGE_TYPES.items() if content.startswith(magic)), "")
-
-
-def figure_records(figures: Sequence[PaperFigure]) -> list[dict[str, Any]]:
-    """Figures as plain data."""
-    return [asdict(figure) for figure in figures]

@@ -15,7 +15,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -55,15 +55,6 @@ class ReadFigures:
 
     figures: tuple[PaperFigure, ...] = ()
     images: Mapping[str, bytes] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedImage:
-    """A PNG or JPEG as stored."""
-
-    content: bytes
-    width: int
-    height: int
 
 
 def read_figures(
@@ -109,10 +100,10 @@ def image_records(path: str, wanted: Sequence[Mapping[str, Any]]) -> dict[str, d
             if isinstance(found, FileRefusedError):
                 raise found
             image = encode_image(found)
-            if total + len(image.content) > _MAX_TOTAL:
+            if total + len(image["content"]) > _MAX_TOTAL:
                 raise FileRefusedError(f"the images of the paper take more than {_MAX_TOTAL >> 20} MB")
-            total += len(image.content)
-            records[str(number)] = asdict(image)
+            total += len(image["content"])
+            records[str(number)] = image
         except (FileRefusedError, OSError, ValueError, MemoryError) as error:
             records[str(number)] = {"refused": str(_refusal(error))}
     return records
@@ -205,8 +196,8 @@ def decode_image(data: bytes) -> Image:
         raise FileRefusedError(f"is damaged or too large ({reason})") from error
 
 
-def encode_image(image: Image) -> EncodedImage:
-    """Encode an image, scaled down if large; raises `FileRefusedError` for a tiny one."""
+def encode_image(image: Image) -> dict[str, Any]:
+    """The `content` of a PNG or JPEG as stored, its `width` and `height`; raises `FileRefusedError` for a tiny one."""
     if min(image.size) < _SMALLEST:
         raise FileRefusedError(f"has only {image.width} x {image.height} pixels")
     if max(image.size) > _LONGEST_SIDE:
@@ -218,4 +209,4 @@ def encode_image(image: Image) -> EncodedImage:
         image.save(jpeg, "JPEG", quality=_QUALITY, optimize=True)
         if 2 * len(jpeg.getvalue()) < len(content):
             content = jpeg.getvalue()
-    return EncodedImage(content, *image.size)
+    return {"content": content, "width": image.width, "height": image.height}

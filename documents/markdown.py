@@ -158,7 +158,7 @@ def parse_markdown(text: str) -> ParsedPaper:
             hidden = commented or (is_cell and (hide_all or _HIDDEN_CELL.search(raw)))
             if right > left:
                 loose.append(("hidden" if hidden else kind, left, right))
-    if len(headings) <= 1:  # the paper marks at most its title as a heading
+    if len(headings) <= 1:  # at most the title is marked as a heading
         prose = [text[start:end] if kind == "prose" else "" for kind, start, end in loose]
         unmarked = dict(find_unmarked_headings(prose))
         found = [Heading(item.title, item.level, *loose[index][1:]) for index, item in unmarked.items()]
@@ -197,7 +197,6 @@ def _title(text: str, front: FrontMatter, headings: list[Heading], loose: list[S
 def _sections(
     text: str, title: str, has_title_heading: bool, headings: list[Heading], loose: list[Span]
 ) -> Iterator[Section]:
-    """The sections in order; text before the first heading forms its own section."""
     if not headings or any(start < headings[0].line_start for _, start, _ in loose):
         lead_start = min((start for _, start, _ in loose), default=0)
         headings = [Heading(title, 1, lead_start, lead_start), *headings]

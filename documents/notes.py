@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from ..text.sentences import sentence_spans, trim_span
+from .types import Span
 
 NOTE_ENDING: Final = ".notes.md"
 _BLANK_LINE = re.compile(r"\n[ \t\r]*(?=\n)")
 _LEAST_CUT = 200  # characters: shorter text is not split further
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,6 @@ class Note:
 
     @property
     def passages(self) -> tuple[str, ...]:
-        """The passages to embed, in text order."""
         return tuple(self.text[start:end] for start, end in self.spans)
 
 

@@ -80,6 +80,11 @@ _BOX = re.compile(r"</?(?:div|section|span)\b[^<>]*>")
 _ESCAPED_BRACKETS = re.compile(r"(?<!\\)\\\[([^\[\]\n]*?)\\\](?![(:\[])")
 _ESCAPED_SIGN = re.compile(r"(?<!\\)\\(?=[<>](?:[\s\d=.]|$))(?<=.\\)")
 _VERBATIM = re.compile(r"(`+[^`]*`+|(?<!\\)\$\$?(?:[^$\\]|\\.)*\$\$?)")  # code and formulas
+_TABLE_LABEL: Final = re.compile(
+    rb"(?P<before><table-wrap\b[^<>]*+>\s*+(?:<object-id\b[^<>]*+>[^<]*+</object-id>\s*+)*+)"
+    rb"<label>(?P<label>(?:[^<]|</?(?:bold|italic|sc|sub|sup)>){1,80})</label>"
+    rb"(?P<begins>\s*+<caption\b[^<>]*+>\s*+<(?:title|p)\b[^<>]*+>)?"
+)
 _ARTICLE_FILTER: Final = Path(__file__).with_name("article.lua")
 _SECONDS = 120.0
 _MEGABYTES = 3000
@@ -101,7 +106,7 @@ def as_markdown(path: Path) -> str:
     if not data.strip():
         raise FileRefusedError("is empty")
     if kind == "latex" and b"\\documentclass" not in data:
-        raise FileRefusedError("has no \\documentclass: it is a part of another LaTeX file")
+        raise FileRefusedError("has no \\documentclass: it is part of another LaTeX file")
     if kind == "jats" and b"<article" not in data:
         raise FileRefusedError("is XML, but not a JATS article")
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
@@ -119,17 +124,27 @@ def as_markdown(path: Path) -> str:
 
 @contextmanager
 def _readable_copy(path: Path, data: bytes) -> Iterator[Path]:
-    """The file, or for a JATS article with floats behind its text a copy with them in it: pandoc skips them there."""
-    text_end, begins, ends = (data.find(tag) for tag in (b"</body>", b"<floats-group", b"</floats-group>"))
-    if not 0 <= text_end < begins < ends:
+    """The file, or of a JATS article a copy with what pandoc skips: labels of tables, and floats behind the text."""
+    article = _TABLE_LABEL.sub(_label_in_caption, data)
+    text_end, begins, ends = (article.find(tag) for tag in (b"</body>", b"<floats-group", b"</floats-group>"))
+    if 0 <= text_end < begins < ends:
+        floats = article[article.find(b">", begins) + 1 : ends]
+        section = b"<sec><title>Figures and tables</title>" + floats + b"</sec>"
+        behind = article[text_end:begins] + article[ends + len(b"</floats-group>") :]
+        article = article[:text_end] + section + behind
+    if article == data:
         yield path
         return
-    floats = data[data.find(b">", begins) + 1 : ends]
-    section = b"<sec><title>Figures and tables</title>" + floats + b"</sec>"
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
         copy = Path(folder) / "article.xml"
-        copy.write_bytes(data[:text_end] + section + data[text_end:begins] + data[ends + len(b"</floats-group>") :])
+        copy.write_bytes(article)
         yield copy
+
+
+def _label_in_caption(found: re.Match[bytes]) -> bytes:
+    label = found["label"].strip().rstrip(b".:")
+    begins = found["begins"] or b"<caption><p>"
+    return found["before"] + begins + label + (b". " if found["begins"] else b"</p></caption>")
 
 
 def _remove_boxes(text: str) -> str:

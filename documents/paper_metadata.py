@@ -32,7 +32,7 @@ def describe(path: Path, parsed: ParsedPaper, bibliography: Bibliography) -> tup
         rest = f", its {read} from the first page" if read and parsed.page_starts else ""
         if not bibliography.has_unreadable_entry(path, doi=front.doi, title=parsed.title):
             warnings.append(f"{path}: no .bib entry; its title was taken from the {found}{rest}.")
-    paper = entry or Paper(key=key_of(path), title="")
+    paper = entry or Paper(key=key_from_path(path), title="")
     paper = replace(
         paper,
         title=paper.title or parsed.title or path.stem,
@@ -50,7 +50,7 @@ def describe(path: Path, parsed: ParsedPaper, bibliography: Bibliography) -> tup
     return (paper if paper.bibtex else replace(paper, bibtex=make_entry(paper))), warnings
 
 
-def key_of(path: Path) -> str:
+def key_from_path(path: Path) -> str:
     """A citation key from a file name, safe in BibTeX, pandoc and LaTeX."""
     plain = unicodedata.normalize("NFKD", path.stem).encode("ascii", "ignore").decode()
     key = re.sub(r"[^A-Za-z0-9]+", "-", plain).strip("-")

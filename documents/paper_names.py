@@ -77,7 +77,6 @@ class Identifier:
 
     @property
     def shown(self) -> str:
-        """The identifier in its usual form."""
         return f"arXiv:{self.arxiv}" if self.arxiv else self.doi
 
 
@@ -117,7 +116,6 @@ class ZoteroLink:
     pdf: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """The addresses in the form used by records."""
         return {"zotero": self.select, "zotero_pdf": self.pdf}
 
 

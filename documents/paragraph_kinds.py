@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from ..text.sentences import sentences_between, trim_span
+from .types import Span
 
 _ADDRESS = re.compile(  # bounded: 1,500 characters
     r"[\s\[(<*]*(?:(?:doi|url|available (?:at|from)|see|source|pmid|pmcid|arxiv|https?)[\s:]+)*"
@@ -98,8 +99,6 @@ def is_lone_heading(paragraph: str) -> bool:
     first = line.lstrip('"\u201c(*_')[:1]
     return len(words) <= _HEADING_WORDS and (first.isupper() or first.isdigit()) and not _ENDS.search(line)
 
-
-Span = tuple[int, int]
 
 PANEL_CHARACTERS: Final = 1_200  # a longer panel is split into its sentences
 _CAPTION_NUMBER = r"(?:[A-Z]{0,2}[\s.-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?|[IVX]{1,4})"

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from ..text.sentences import sentences_between, trim_span
-from .blocks import DEEP_HEADING, LIST_ITEM, parse_blocks
+from .blocks import DEEP_HEADING, LIST_ITEM, is_table_rule, parse_blocks
 from .paragraph_kinds import caption_kind, is_boilerplate, is_lone_heading, is_panelled, is_reference, split_caption
 from .plain_text import TARGET, format_table, plain_formula, plain_text
 
@@ -54,7 +54,7 @@ _FORMULA_WORDS = 3
 _NESTED = 8  # maximum nesting of brackets around an image
 
 
-def parts_of(text: str) -> Iterator[Part]:
+def split_parts(text: str) -> Iterator[Part]:
     """The parts of `text`, in order and without overlap."""
     for block in parse_blocks(text, "passage"):
         if block.kind != "paragraph_open":
@@ -185,7 +185,7 @@ class ReadableUnit:
 @lru_cache(maxsize=_CACHED)
 def readable_units(text: str) -> tuple[ReadableUnit, ...]:
     """The units of `text` in order, without overlap; each shows at least one letter."""
-    parts = [part for part in parts_of(text) if part.kind != "picture"]
+    parts = [part for part in split_parts(text) if part.kind != "picture"]
     if all(part.kind in {"title", "left out"} for part in parts):  # there are only a few words
         parts = [replace(part, kind="prose") for part in parts if part.kind == "title"]
     found: list[ReadableUnit] = []
@@ -269,7 +269,6 @@ def _unit(start: int, end: int, shown: str, kind: UnitKind) -> Iterator[Readable
 
 
 _ROW = re.compile(r"[ \t]*\|")
-_RULE_ROW = re.compile(r"[ \t|:]*+-[ \t|:-]*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +284,7 @@ class TableHead:
 def continues_table(text: str) -> bool:
     """Whether a passage begins inside a table whose column names stand in an earlier passage."""
     lines = [line for line in text.splitlines() if line.strip()][:2]
-    return bool(lines) and bool(_ROW.match(lines[0])) and not any(map(_RULE_ROW.fullmatch, lines[1:]))
+    return bool(lines) and bool(_ROW.match(lines[0])) and not any(map(is_table_rule, lines[1:]))
 
 
 def open_table_head(chunk_id: str, text: str) -> TableHead | None:
@@ -295,7 +294,7 @@ def open_table_head(chunk_id: str, text: str) -> TableHead | None:
     while first and _ROW.match(lines[first - 1][0]):
         first -= 1
     for place in range(first + 1, len(lines)):
-        if _RULE_ROW.fullmatch(lines[place][0]):
+        if is_table_rule(lines[place][0]):
             start, end = lines[first].start(), lines[place - 1].end()
             return TableHead(chunk_id, start, end, format_table(text[start:end], "", below=False))
     return None

@@ -163,7 +163,6 @@ def _link_words(match: re.Match[str]) -> str:
 
 
 def _reduce_reference(match: re.Match[str]) -> str:
-    """Reduce a labelled cross-reference to its noun."""
     word = (match.group("word") or _CROSS_WORD[match.group("kind")]).rstrip()
     return f"{word} " if match.string[match.end() : match.end() + 1].isalnum() else word
 
@@ -215,7 +214,7 @@ def _remove_emphasis(text: str) -> str:
     return replace_spans(text, ((start, end, "") for start, end in sorted(removed)))
 
 
-TABLE_CHARACTERS: Final = 2_400  # a table as long as a chunk comes whole
+TABLE_CHARACTERS: Final = 2_400  # a table no longer than a chunk is shown whole
 _CAPTION_CHARACTERS: Final = 500
 _FEWEST = 120  # minimum characters for the rows, however long the caption is
 

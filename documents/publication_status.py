@@ -56,7 +56,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class PublicationStatus:
-    """The notices on a paper and its other versions, as far as anybody has reported them."""
+    """The notices on a paper and its other versions, as reported by any source."""
 
     notices: tuple[Notice, ...] = ()
     versions: tuple[Version, ...] = ()
@@ -76,22 +76,22 @@ class PublicationStatus:
 
     def lines(self) -> list[str]:
         """One line for each notice, with everybody who reports it, and one for each other version."""
-        notices = [_notice_line(group) for group in _grouped(self.notices)]
+        notices = [_notice_line(group) for group in _group_reports(self.notices)]
         versions: dict[tuple[str, str], list[str]] = {}
         for version in self.versions:
             versions.setdefault((version.kind, version.doi), []).append(version.source)
         named = {"preprint": "Preprint of it", "article": "Published as", "version": "Another version"}
         return notices + [
-            f"{named[kind]}: https://doi.org/{doi} ({_listed(sources)})" for (kind, doi), sources in versions.items()
+            f"{named[kind]}: https://doi.org/{doi} ({_join_names(sources)})"
+            for (kind, doi), sources in versions.items()
         ]
 
     def retraction_line(self) -> str:
         """The line of the latest retraction; empty if there is none."""
-        retractions = [group for group in _grouped(self.notices) if group[0].kind == "retraction"]
+        retractions = [group for group in _group_reports(self.notices) if group[0].kind == "retraction"]
         return _notice_line(retractions[-1]) if retractions else ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
         return {"status": self.label, "notices": self.lines()}
 
 
@@ -100,7 +100,7 @@ def notice_kind(name: str) -> NoticeKind | None:
     return _KINDS.get("_".join(name.strip().lower().replace("-", " ").replace("_", " ").split()))
 
 
-def _grouped(notices: Iterable[Notice]) -> list[list[Notice]]:
+def _group_reports(notices: Iterable[Notice]) -> list[list[Notice]]:
     """Group reports of the same notice, including reports without its DOI, ordered by date."""
     groups: dict[tuple[str, str], list[Notice]] = {}
     for notice in sorted(notices, key=lambda item: (not item.doi, item.date, item.kind, item.source)):
@@ -115,8 +115,8 @@ def _notice_line(group: list[Notice]) -> str:
     reason = next((notice.reason for notice in group if notice.reason), "")
     said = f"{_LABELS[first.kind].capitalize()}{f' on {date}' if len(date) == 10 else f' in {date}' if date else ''}"
     address = f": https://doi.org/{first.doi}" if first.doi else ""
-    return f"{said} ({_listed(notice.source for notice in group)}){address}{f'; {reason}' if reason else ''}"
+    return f"{said} ({_join_names(notice.source for notice in group)}){address}{f'; {reason}' if reason else ''}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))

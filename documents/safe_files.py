@@ -16,7 +16,7 @@ class FileRefusedError(Exception):
 
 def read_regular(path: Path, most: int) -> bytes:
     """Read a regular file of at most `most` bytes; raises `FileRefusedError` and OSError."""
-    with _opened(path, most) as file:
+    with _open_regular(path, most) as file:
         data = file.read(most + 1)
     if len(data) > most:  # it grew, or its file system does not report its size
         raise _too_large(len(data), most)
@@ -25,10 +25,10 @@ def read_regular(path: Path, most: int) -> bytes:
 
 def require_regular(path: Path, most: int) -> None:
     """Raise `FileRefusedError` unless it is a regular file of at most `most` bytes; also raises OSError."""
-    _opened(path, most).close()
+    _open_regular(path, most).close()
 
 
-def _opened(path: Path, most: int) -> IO[bytes]:
+def _open_regular(path: Path, most: int) -> IO[bytes]:
     # Non-blocking, since opening a pipe would wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:

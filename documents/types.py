@@ -9,6 +9,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+Span = tuple[int, int]  # of characters of a text: start and end
+
 
 class Category(IntEnum):
     """The category of a section; the numbers are stored and must not change."""

@@ -1,8 +1,8 @@
 """Sources of a text: each finding with the sentences that carry it, and the window of its section around them.
 
-A writer is shown the sentences that carry a finding. What they leave to their surroundings (a country, a cell type, a
-condition, what "it" means) stands in the window, which a judge and a repair can be shown. The opening of the paper
-belongs to every window: it says where, on whom and how the study was done.
+A writer is shown the sentences that carry a finding. What only their context says (a country, a cell type, a condition,
+what "it" means) is in the window, which a judge and a repair can be shown. The opening of the paper is part of every
+window: it says where, on whom and how the study was done.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..text.sentences import is_context_dependent
 
 _FIRST_ROWS = 40  # characters before the first rows of a chunk that begins inside a table
 _OPENING = 2  # chunks at the beginning of a paper: its abstract
-_Placed = tuple[int, PassageSentence]  # with where it begins in the paper
+_Placed = tuple[int, PassageSentence]  # its start in the paper, and the sentence
 
 
 def near_chunks(name: str) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def source_of(item: Evidence, paper: Paper, chunk: Chunk, chunks: Mapping[str, C
 
 
 def with_columns(source: Source, head: TableHead | None) -> Source:
-    """The source, with the column names of the table in whose middle its chunk begins before its first rows."""
+    """The source; if its chunk begins inside a table, with the table's column names before its first rows."""
     first = source.passage[0] if source.passage else None
     if head is None or first is None or first.start > _FIRST_ROWS:
         return source
@@ -74,7 +74,7 @@ def _window_of(
 ) -> tuple[PassageSentence, ...]:
     """The passage with the other sentences of its chunks and of their neighbours in its section, in order.
 
-    The sentences of the paper's opening come last: they are no surroundings of the passage.
+    The sentences of the paper's opening come last: they are not part of its surroundings.
     """
     known = {**chunks, chunk.id: chunk}
     holders = dict.fromkeys([chunk.id, *(item.chunk_id for item in passage)])
@@ -89,7 +89,7 @@ def _window_of(
 
 
 def _not_shown(paper: Paper, chunks: Sequence[Chunk], shown: Sequence[_Placed]) -> list[_Placed]:
-    """The readable units of chunks of a paper, in order; a sentence that two chunks share comes whole."""
+    """The readable units of chunks of a paper, in order; a sentence shared by two chunks is given whole."""
     ordered = sorted(chunks, key=lambda chunk: chunk.index)
     units = Window(paper, tuple(ordered), hits=(), cosines=()).sentences()
     placed = [

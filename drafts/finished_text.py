@@ -38,9 +38,10 @@ _ALL_LEFT_OUT = "Every sentence of the answer failed a check and was left out, a
 class FinishedText:
     """A draft that is safe to show, still with its markers.
 
-    `replaced` are findings whose words were replaced, `left` those that remain in the text, and `out` the sentences
-    that a strict run leaves out; the spans `unmarked` get no marks, and the citations of the sentences `typed` stay
-    where the user typed them. `lost` are warnings about what the text lacks.
+    `text` ends with the `tables`, which are not checked again. `replaced` are findings whose words were replaced,
+    `left` those that remain in the text, and `out` the sentences that a strict run leaves out; the spans `unmarked` get
+    no marks, and the citations of the sentences `typed` stay where the user typed them. `lost` are warnings about what
+    the text lacks.
     """
 
     written: WrittenDraft
@@ -51,6 +52,12 @@ class FinishedText:
     out: Sequence[MarkedSentence] = ()
     unmarked: Sequence[tuple[int, int]] = ()
     typed: frozenset[str] = frozenset()
+    tables: str = ""
+
+    @property
+    def prose(self) -> str:
+        """The text without the tables at its end."""
+        return self.text.removesuffix(self.tables)
 
     @property
     def title(self) -> str:
@@ -83,8 +90,9 @@ def finish_text(
     cited = {*marker_ids(normalise_markers(draft.text))} & {source.evidence.id for source in sources}
     if isinstance(brief, AnswerBrief) and written.search and not cited:
         return replace(final, text=_nothing_found(written, written.search, len(known_keys), judged=not extractive))
+    tables = "".join(f"\n\n{table}" for table in written.tables)
     if extractive:
-        return final
+        return replace(final, text=final.text + tables, tables=tables)
     lead = f"{_NO_ANSWER}.\n\n" if draft.declined and isinstance(brief, AnswerBrief) else ""
     text, replaced = replace_invalid_citations(
         lead + draft.text, sources, brief.experiment.words(), known_keys=known_keys, word_for_word=brief.word_for_word
@@ -108,7 +116,7 @@ def finish_text(
     text, left, out = _check_text(text, check, strict=strict, kind=brief.kind)
     if not text and isinstance(brief, AnswerBrief):
         text = _ALL_LEFT_OUT
-    return replace(final, text=text, lost=lost, replaced=replaced, left=left, out=out)
+    return replace(final, text=text + tables, tables=tables, lost=lost, replaced=replaced, left=left, out=out)
 
 
 def _check_text(
@@ -132,7 +140,7 @@ def _check_text(
 
 
 def _nothing_found(written: WrittenDraft, search: QuestionSearch, papers: int, *, judged: bool) -> str:
-    """The message for a question without a relevant passage, which says where was looked.
+    """The message for a question without a relevant passage; it names what was searched.
 
     Only if a reader `judged` passages can it say that the library has no answer.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,7 +15,7 @@ from ..citations.csl_styles import style_file
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.export.plot_figures import figures_in, find_mentions
 from ..citations.export.section_files import bibliography, file_stem, markdown_document
-from ..citations.marking import CITES_NOTHING, MARKS, marks_of
+from ..citations.marking import CITES_NOTHING, MARKS, missing_marks
 from ..citations.references import Reference, References, build_references, cited_places
 from ..citations.user_citations import UserCitation, find_user_citations
 from ..documents import Paper
@@ -72,7 +72,7 @@ def render_page(
     brief, sources, text, style = final.written.brief, final.written.sources, final.text, options.style
     marks = [
         mark
-        for mark in marks_of(text, final.left)
+        for mark in missing_marks(text, final.left)
         if not any(start <= mark.position <= end for start, end in final.unmarked)
     ]
     flags = flag_sources(sources, load_read_chunks(library, read), library.described.by_chunk())
@@ -82,7 +82,7 @@ def render_page(
     ending = screening_lines(final.written.search, papers, shown.keys)
     shown = replace(shown, text=shown.text + ending)
     own = [] if isinstance(brief, AnswerBrief) else find_user_citations(text, brief.experiment, list(papers.values()))
-    shown = shown.citing_too([key for citation in own for key in citation.keys])
+    shown = shown.with_cited_keys([key for citation in own for key in citation.keys])
     papers |= {source.paper.key: source.paper for source in sources}
     if style == "pandoc":
         for_pandoc = shown
@@ -94,7 +94,7 @@ def render_page(
         options,
         shown,
         complete_papers(library.metadata, [papers[key] for key in shown.keys]),
-        trace_numbers(blank_details(text), sources, brief.experiment),
+        trace_numbers(blank_details(final.prose), sources, brief.experiment),
         own,
         flags,
         manuscript(for_pandoc.text + ending, places, title=final.title, sections=style in ("pandoc", "key-page")),
@@ -102,9 +102,9 @@ def render_page(
 
 
 def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], cited: Sequence[str]) -> str:
-    """The paragraph that ends an inventory: how many papers were screened, and why near cases are not in it.
+    """The paragraph that ends an inventory: how many papers were screened, and why borderline ones are not in it.
 
-    Empty for any other question. It rests on no source, so it is neither checked nor cited.
+    Empty for any other question. It has no source, so it is neither checked nor cited.
     """
     route = search.route if search else None
     if route is None or route["kind"] != "inventory" or not (screened := route.get("screened")):
@@ -114,9 +114,11 @@ def screening_lines(search: QuestionSearch | None, papers: Mapping[str, Paper], 
     left = [key for key in opened if key not in cited]
     cards = counted(screened["cards"], "paper")
     said = f"Screened by their cards: {cards}; {len(opened)} opened, {len(opened) - len(left)} of them cited."
+    if "counts" in screened:  # a table names all that it holds
+        said, left = screened["counts"], []
     shown = "; ".join(titles[key] for key in left[:_MOST_LEFT])
     more = f"; and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
-    unused = [f"- Opened, and nothing of them is cited: {shown}{more}."] if left else []
+    unused = [f"- Opened but not cited: {shown}{more}."] if left else []
     beside = {key: why for key, why in screened["near"].items() if key in papers and key not in opened}
     near = [f"- {titles[key]}: {why.rstrip('.')}." for key, why in beside.items()]
     lines = [*near, *unused]
@@ -140,13 +142,13 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
     evidence = {source.evidence.id: source.evidence for source in written.sources}
 
     def reword(findings: Sequence[Finding]) -> list[Finding]:
-        """Papers by name in place of the markers in messages, which are meant for the writer."""
+        """Name papers instead of markers in messages: markers are meant for the writer."""
         return [replace(finding, message=for_reader(finding.message, evidence)) for finding in findings]
 
     out = [replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in page.final.out]
     final = replace(page.final, replaced=reword(page.final.replaced), left=reword(page.final.left), out=out)
     page = replace(page, final=final)
-    coverage = measure_coverage(written.queries, final.text, written.sources, written.verdicts)
+    coverage = measure_coverage(written.queries, final.prose, written.sources, written.verdicts)
     if search := written.search:  # of a question
         screened = search.route.get("screened", {"cards": 0})["cards"]
         coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}
@@ -172,7 +174,7 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
     return {
         **record,
         "coverage": coverage,
-        "suspicious": [flag.as_dict() for flag in page.flags],
+        "suspicious": [asdict(flag) for flag in page.flags],
         "cite_style": options.style,
         "csl": options.csl,
         "strict": options.strict,
@@ -200,12 +202,14 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
     style: CitationStyle = "key" if page.options.style == "numeric" else page.options.style
 
     def moved(finding: Finding) -> Finding:
-        """The finding with its span in the rendered text: a sentence with its mark, or words without."""
+        """The finding with its span in the rendered text: a whole sentence includes its mark, words do not."""
         if finding.span is None:
             return finding
         start, end = finding.span
         whole = RULES[finding.rule].of_sentence
-        return replace(finding, span=(shown.moved(start), shown.moved(end)) if whole else shown.span(start, end))
+        return replace(
+            finding, span=(shown.map_position(start), shown.map_position(end)) if whole else shown.span(start, end)
+        )
 
     def lead(finding: Finding) -> str:
         if finding.severity == "note":
@@ -242,7 +246,7 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
         "thread_id": "",
         "section": brief.kind,
         "text": shown.text,
-        "citations": [citation.as_dict() for citation in shown.citations],
+        "citations": [asdict(citation) for citation in shown.citations],
         "evidence": [dict(record) for record in written.evidence],
         "references": [reference.as_dict() for reference in references],
         "findings": [finding.as_dict() for finding in findings],
@@ -256,7 +260,7 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
             for item in final.out
         ],
         "own_citations": [citation.as_dict() for citation in _move_spans(page.own, shown)],
-        "figures": [figure.as_dict() for figure in figures],
+        "figures": [asdict(figure) for figure in figures],
         "usage": {},
         "warnings": list(dict.fromkeys(warnings)),
         "files": {},

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, cast
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
-from ..citations.checks.support_findings import BY_SEARCHES, PairKey, cited_claims, pairs_of_absence
+from ..citations.checks.support_findings import BY_SEARCHES, PairKey, absence_pairs, cited_claims
 from ..citations.markers import marker_ids
 from ..documents import text_hash
 from ..roles.protocols import DecidingSpan, Source, SupportJudge, Verdict, VerdictLabel
@@ -64,7 +64,7 @@ async def judge_text(
         ),
         *(
             verdict_record(key, BY_SEARCHES)
-            for key in pairs_of_absence(text, sources)
+            for key in absence_pairs(text, sources)
             if key not in known and (only is None or key[0] in only)
         ),
     ]

@@ -19,19 +19,22 @@ from ..roles.protocols import Brief, Draft, QuestionKind, QuoteSpan, Source, Ver
 from ..stores.library import Library
 from .finding_windows import near_chunks, source_of, with_columns
 
+QueryOrigin = Literal["default", "need", "custom", "table"]
+
 
 class QueryRecord(TypedDict):
     """An answered search and its evidence, best first; `section` is the section that made it.
 
     `origin` is `default` for the experiment's fields, from which the needs are planned, `need` for the first search of
-    a need, and `custom` for a search of the agent; `needs` are the ids of the needs it was made for. `proposed`,
-    `shown` and `unreadable` count passages (see `tools.found_evidence.Searched`).
+    a need, `custom` for a search of the agent, and `table` for the cells of an evidence table; `needs` are
+    the ids of the needs it was made for. `proposed`, `shown` and `unreadable` count passages (see
+    `tools.found_evidence.SearchResult`).
     """
 
     section: NotRequired[SectionKind]
     needs: NotRequired[list[str]]
     query: str
-    origin: Literal["default", "need", "custom"]
+    origin: QueryOrigin
     scope: dict[str, Any]
     evidence_ids: list[str]
     proposed: NotRequired[int]
@@ -39,9 +42,7 @@ class QueryRecord(TypedDict):
     unreadable: NotRequired[int]
 
 
-def new_query(
-    query: str, origin: Literal["default", "need", "custom"], needs: Sequence[str], scope: dict[str, Any]
-) -> QueryRecord:
+def new_query(query: str, origin: QueryOrigin, needs: Sequence[str], scope: dict[str, Any]) -> QueryRecord:
     """The record of a search that has no evidence yet."""
     return {"query": query, "origin": origin, "needs": list(needs), "scope": scope, "evidence_ids": []}
 
@@ -52,11 +53,13 @@ def searches_of(queries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 class ScreeningRecord(TypedDict):
-    """The cards read for a broad question, the papers opened for it, and those left out as near cases, with why."""
+    """The cards read for a broad question, the papers opened for it, and the near cases left out, with reasons."""
 
     cards: int
     opened: list[str]
     near: dict[str, str]
+    table_id: NotRequired[str]  # of the table that answers, which was screened for
+    counts: NotRequired[str]  # the line on how many papers it holds
 
 
 class RouteRecord(TypedDict):
@@ -86,7 +89,7 @@ class DraftRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
-    """Where an answer was searched: in the `shortlist` papers; `limited` if the user named papers.
+    """Where an answer was searched for: in the `shortlist` papers; `limited` if the user named papers.
 
     `read` counts the papers of which a reader was shown passages.
     """
@@ -103,7 +106,7 @@ class WrittenDraft:
 
     `evidence` are the records of all that was found, `queries` the searches, `unmet` the needs that were searched for
     in vain (None if none were planned), `warnings` those of the run, `lost` those about evidence that is gone, and
-    `search` that of a question.
+    `search` that of a question, and `tables` the evidence tables that stand in the text, in Markdown with markers.
     """
 
     brief: Brief
@@ -116,6 +119,7 @@ class WrittenDraft:
     warnings: Sequence[str] = ()
     lost: Sequence[str] = ()
     search: QuestionSearch | None = None
+    tables: Sequence[str] = ()
 
 
 def draft_from(record: DraftRecord) -> Draft:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ..citations.checks.number_parsing import Number, given_numbers
 from ..documents import Chunk
+from ..documents.blocks import is_table_rule
 from ..documents.evidence import EvidenceSpan
 from ..roles.cell_protocols import CellReading, TableColumn
 
@@ -33,7 +34,6 @@ _MOST_CHARACTERS: Final = 200  # of a formula
 _FACTORS: Final = frozenset(map(Decimal, (1, 2, 100)))  # numbers that a formula may use though no paper prints them
 _WRITTEN_AS: Final = str.maketrans("×−÷·", "*-/.")
 _LINE: Final = re.compile(r"[^\n]+")
-_RULE_ROW: Final = re.compile(r"[ \t|:]*+-[ \t|:-]*+")
 _OPERATORS: Final[dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -67,7 +67,7 @@ class TableCell:
         return " ... ".join(" ".join(span.quote.split()) for span in self.spans)
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON of a table, which `from_dict` reads again."""
+        """The plain form of the JSON of a table."""
         spans = [asdict(span) for span in self.spans]
         nowhere = {"page": None, "chunk_id": "", "start": None, "end": None}
         return {
@@ -77,16 +77,6 @@ class TableCell:
             "alternatives": [cell.as_dict() for cell in self.alternatives],
             "searched": list(self.searched),
         }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> TableCell:
-        """The cell of a stored record."""
-        return cls(
-            **{name: record[name] for name in _PLAIN},
-            spans=tuple(EvidenceSpan(**span) for span in record["spans"]),
-            alternatives=tuple(cls.from_dict(item) for item in record["alternatives"]),
-            searched=tuple(record["searched"]),
-        )
 
 
 def cell_text(cell: Mapping[str, Any]) -> str:
@@ -124,10 +114,10 @@ def _accept(reading: CellReading, column: TableColumn) -> TableCell | None:
     unit = reading.unit
     converted = convert_value(reading.value, unit, column.unit)
     cell = TableCell(reading.value, unit, reading.condition, "", converted, "reported", spans)
-    if column.kind in ("choice", "yes/no") or _stand_in(reading.value, printed):
+    if column.kind in ("choice", "yes/no") or stands_in(reading.value, printed):
         return cell
     wanted = outermost(given_numbers(reading.value))
-    by_formula = len(wanted) == 1 and _stand_in(reading.formula, printed | _FACTORS)
+    by_formula = len(wanted) == 1 and stands_in(reading.formula, printed | _FACTORS)
     result = evaluate_formula(reading.formula) if by_formula else None
     # It has to yield the number, rounded as it is printed.
     if result is not None and abs(result - wanted[0].value) <= wanted[0].unit / 2:
@@ -138,7 +128,7 @@ def _accept(reading: CellReading, column: TableColumn) -> TableCell | None:
 def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chunk, int, int]]:
     """Of a table, its caption and header, and the row that holds the numbers of the value; anything else is whole."""
     lines = list(_LINE.finditer(chunk.text, start, end))
-    rule = next((place for place, line in enumerate(lines) if place and _RULE_ROW.fullmatch(line[0])), None)
+    rule = next((place for place, line in enumerate(lines) if place and is_table_rule(line[0])), None)
     wanted = {number.value for number in outermost(given_numbers(value))}
     if rule is None or not wanted:
         return [(chunk, start, end)]
@@ -148,7 +138,7 @@ def _narrowed(chunk: Chunk, start: int, end: int, value: str) -> list[tuple[Chun
     return [(chunk, start, lines[rule - 1].end()), (chunk, rows[0].start(), rows[0].end())]
 
 
-def _stand_in(text: str, printed: Collection[Decimal]) -> bool:
+def stands_in(text: str, printed: Collection[Decimal]) -> bool:
     """Whether all numbers of a text are printed; "12 of 48" and "10 000" also count by their parts."""
     numbers = given_numbers(text)
     parts = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.resources import files
 from typing import Final
 
 from ..errors import InputError
@@ -14,55 +15,6 @@ _MOST_COLUMNS: Final = 20
 _LONGEST: Final = 60  # characters of a name
 _WORDS_OF_A_NAME: Final = 3  # in a question
 _UNIT: Final = re.compile(r"\[([^\[\]]{1,30})\]\s*$")
-# What common names mean, worded as a paper would state it, for tables made without a chat model.
-# Names; what is asked; two searches.
-_KNOWN: Final = (
-    (
-        "n, sample size, participants, patients, subjects, number of subjects, number of participants",
-        "how many participants, patients, samples or items were studied",
-        "a total of n participants were included; the sample consisted of patients",
-    ),
-    (
-        "design, study design, type of study, method, methods",
-        "how the study was designed",
-        "we conducted a randomized controlled trial; this was a cohort, case-control or cross-sectional study",
-    ),
-    (
-        "outcome, outcomes, main outcome, primary outcome, endpoint",
-        "what was measured as the main outcome",
-        "the primary outcome was; we measured",
-    ),
-    (
-        "effect, effect size, result, results, main result, finding, findings",
-        "the main result, with its size",
-        "we found that; was significantly higher than in the control group",
-    ),
-    (
-        "population, sample, data set, dataset, data",
-        "who or what was studied",
-        "patients with the disease were recruited; the data set consists of",
-    ),
-    (
-        "intervention, treatment, exposure, dose",
-        "what the treated group received",
-        "patients were randomly assigned to receive; the treatment group received",
-    ),
-    (
-        "comparator, comparison, control, baseline",
-        "what the study compared with",
-        "the control group received placebo; compared with the baseline",
-    ),
-    (
-        "country, countries, setting, place, location",
-        "where the study was done",
-        "the study was conducted at the university hospital in; participants were recruited in the country",
-    ),
-    (
-        "limitations, limitation",
-        "the limitations that the authors name",
-        "a limitation of this study is; our study has several limitations",
-    ),
-)
 
 
 class ColumnError(InputError):
@@ -95,9 +47,13 @@ def split_columns(question: str) -> tuple[str, tuple[str, ...]]:
 
 
 def describe_column(column: TableColumn) -> TableColumn:
-    """The column with what its name usually means; unchanged if the name is not a common one."""
+    """The column with what its name usually means, worded as a paper would state it, for tables without a chat model.
+
+    Unchanged if the name is not a common one.
+    """
     name = column.name.casefold()
-    for names, asks, queries in _KNOWN:
+    known = files("citeloom.evidence_tables").joinpath("templates", "known_columns.tsv").read_text(encoding="utf-8")
+    for names, asks, queries in (line.split("\t") for line in known.splitlines()):
         if name in names.split(", "):
             kind = "number" if column.kind == "text" and names.startswith("n,") else column.kind
             return replace(column, asks=asks, kind=kind, queries=tuple(queries.split("; ")))

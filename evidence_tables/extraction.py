@@ -11,8 +11,8 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import asdict, dataclass, replace
+from typing import Final
 
 from ..citations.checks.number_parsing import given_numbers
 from ..documents import Category, Chunk, Paper, chunk_id
@@ -49,16 +49,7 @@ class Decision:
 
     status: str
     reason: str = ""
-    studies: tuple[str, ...] = ("",)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plain form in the register."""
-        return {"status": self.status, "reason": self.reason, "studies": list(self.studies)}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Decision:
-        """The decision of a stored record."""
-        return cls(record["status"], record["reason"], tuple(record["studies"]))
+    studies: Sequence[str] = ("",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +142,13 @@ class TableFiller:
         return max([item.score for item in await self.reader.read(purpose, windows)], default=0.0)
 
     def _stored(self, paper: Paper, decision: Decision) -> StoredPaper:
-        return StoredPaper(paper.key, self._marked(paper_version(paper)), decision.as_dict())
+        return StoredPaper(paper.key, self._marked(paper_version(paper)), asdict(decision))
 
     async def _fill_row(
         self, paper: Paper, known: StoredPaper | None, stored: Sequence[StoredCell], limit: asyncio.Semaphore
     ) -> None:
         """Read the columns that a paper lacks, and store them; a paper read before keeps its place and its studies."""
-        before = Decision.from_dict(known.decision) if known else None
+        before = Decision(**known.decision) if known else None
         if before is not None and before.status != "included":
             return
         # The names of studies last: a person's cells refer to them.

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from ..citations.export.section_files import ExportError
 from ..documents.pandoc import PandocError, pandoc
 from ..documents.plain_text import plain_text
-from ..plurals import counted
 from .cells import STATUS_LABELS, cell_text, study_name
 from .column_values import sum_lines
+from .stored_tables import count_line
 from .table_plots import draw_table
 
 if TYPE_CHECKING:
@@ -52,18 +52,6 @@ def render_table(table: Mapping[str, Any], target: TableFormat) -> bytes:
     if target == "docx" and picture is not None:  # pandoc's sandbox opens no file
         shown = f'<img src="data:image/png;base64,{base64.b64encode(picture.png()).decode()}" alt="The table, drawn.">'
     return _by_pandoc(_html(table, shown, styled=False), target)
-
-
-def count_line(table: Mapping[str, Any]) -> str:
-    """How many papers were screened, included and left out, and how many were not screened or are gone."""
-    screened, included, near = table["screened"], table["included"], len(table["left_out"])
-    line = f"{counted(screened, 'paper')} screened, {included} included, {screened - included} excluded"
-    line += f" ({near} of them near the question)." if near else "."
-    if unscreened := table["papers"] - screened:
-        line += f" {counted(unscreened, 'paper')} not screened: others are nearer to the question, or they are new."
-    if table["removed"]:
-        line += f" No longer in the library: {', '.join(table['removed'])}."
-    return line
 
 
 def _word_rows(table: Mapping[str, Any]) -> Iterator[list[str]]:

@@ -1,7 +1,7 @@
-"""Draws what a table holds: papers from against to for, a forest plot of effects, the values of a column.
+"""Draws a table: papers from "against" to "for", a forest plot of effects, the values of a column.
 
-All plots have one shape, a row for each study with a point and perhaps an interval, on a common axis; they stand below
-each other in one picture, written as SVG or, for Word, as PNG.
+All plots have one shape, a row for each study with a point and perhaps an interval, on a common axis; they are stacked
+in one picture, written as SVG or, for Word, as PNG.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Axis:
 
 @dataclass(frozen=True, slots=True)
 class TablePicture:
-    """The plots of a table, below each other."""
+    """The plots of a table, one below the other."""
 
     shapes: Sequence[_Shape]
     height: int
@@ -124,7 +124,7 @@ def _plots(table: Mapping[str, Any]) -> Iterator[tuple[str, list[CellValue], _Ax
 
 
 def _axis(values: Sequence[CellValue], about: str) -> _Axis:
-    """An axis that holds all values; of ratios with a line at 1, else at 0 if that lies on it."""
+    """An axis that covers all values; for ratios, with a line at 1, else at 0 if the axis includes it."""
     ends = [end for value in values for end in (value.at, value.low, value.high) if end is not None]
     low, high = min(ends), max(ends)
     if _RATIO.search(about) and low > 0:

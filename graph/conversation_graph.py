@@ -57,7 +57,7 @@ class PastTurn(TypedDict):
 class ConversationInput(TypedDict):
     """The input of the conversation graph: the next question, or the messages of a chat, whose last is the question.
 
-    Messages before the last count as earlier turns while the thread has none of its own.
+    Messages before the last count as earlier turns while the thread has none yet.
     """
 
     messages: NotRequired[
@@ -85,7 +85,7 @@ class ConversationOutput(TypedDict):
 class ConversationState(TypedDict, total=False):
     """The state of a conversation: what persists, and for the current turn its question and result.
 
-    `messages` are those of a caller that gives them, with the answers; others have none.
+    `messages` are those of a caller that gives them, with the answers; empty for other callers.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
@@ -100,7 +100,7 @@ class ConversationState(TypedDict, total=False):
 
 
 def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
-    """The latest turn that was answered, to which feedback applies; every answer cites something."""
+    """The latest answered turn, to which feedback applies: one that cites something, as every answer does."""
     return next((turn for turn in reversed(past) if turn["cited"]), None)
 
 
@@ -257,7 +257,7 @@ async def remember(state: ConversationState, runtime: Runtime[Any], session: Ses
     }
     ids = {evidence_key(record): record["id"] for record in result["evidence"]}
     before = [] if state.get("past") else _past(state)
-    # For a caller that gives messages, the answer is one, and so is a question that did not come as one.
+    # For a caller that gives messages, add the answer as a message, and a question not given as one.
     messages: list[AnyMessage] = []
     if given := state.get("messages", []):
         messages = [] if isinstance(given[-1], HumanMessage) else [HumanMessage(state["asked"])]

@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from .input_check import CheckedStateGraph
-from .nodes import agent, finish, route_question, search, write
+from .nodes import agent, finish, route_question, search, tabulate, write
 from .shared_sessions import SectionContext, SessionProvider, bound, shared_session
 from .state import (
     PaperInput,
@@ -31,10 +31,9 @@ from .state import (
 
 Edges = Mapping[str, str | Callable[..., str] | tuple[Callable[..., str], dict[Hashable, str]]]
 
-# Each node has one way out: a node, a function that chooses one, or such a function with the nodes of its answers.
+# Each node has one exit: a node, a function that chooses one, or such a function with the nodes it can choose.
 _FROM_AGENT_TO_CHECK: Final[Edges] = {
-    "agent": "guard",
-    "guard": agent.after_guard,
+    "agent": "tools",
     "tools": search.to_agent_or_generate,
     "generate": "check",
     "repair": "check",
@@ -47,7 +46,7 @@ _SECTION_STEPS: Final[Edges] = {
 }
 _SECTION_NODES: Final = (
     *(search.default_queries, search.plan_needs, search.gather),
-    *(agent.agent, agent.guard, agent.tools),
+    *(agent.agent, agent.tools),
     *(write.generate, write.check, write.repair),
 )
 
@@ -109,16 +108,15 @@ _RESEARCH: Final = GraphShape(
     "research",
     (ResearchState, ResearchInput, ResearchOutput),
     (
-        *(route_question.route, search.plan_needs, route_question.one_paper, route_question.survey),
-        *(route_question.read, agent.agent, agent.guard, agent.tools),
+        *(route_question.route, search.plan_needs, tabulate.tabulate, route_question.read),
+        *(agent.agent, agent.tools),
         *(write.generate, write.check, write.repair, finish.render),
     ),
     {
         START: "route",
         "route": route_question.to_needs_or_render,
-        "plan_needs": route_question.to_track,
-        "one_paper": "read",
-        "survey": "read",
+        "plan_needs": route_question.to_table_or_read,
+        "tabulate": tabulate.to_generate_or_read,
         "read": search.to_agent_or_generate,
         **_FROM_AGENT_TO_CHECK,
         "check": write.to_repair_or_render,

@@ -49,7 +49,7 @@ async def search_limits(session: Session, runtime: Runtime[Any], *, section: boo
     """The search limits of a run, with windows no larger than the reader's server holds.
 
     A section reads twice as much as a question, since it covers several questions. Without a chat model the writer
-    chooses among twice as many passages, each of which stands once.
+    chooses among twice as many passages, each listed once.
     """
     limits = session.limits
     if "reader" in session.extractive:

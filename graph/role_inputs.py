@@ -15,7 +15,7 @@ from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
 from ..settings.config import Depth
 from ..stores.library import Library
-from ..text.statement_words import measured
+from ..text.statement_words import count_measures
 from ..tools.found_evidence import MEASURED_WEIGHT, STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
@@ -43,7 +43,7 @@ async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]
 
 
 def _make_brief(state: RunState, sources: Sequence[Source], session: Session) -> Brief:
-    """The brief for a section or a question; for one, evidence that comes only from earlier turns is kept separate."""
+    """The brief for a section or a question; for a question, evidence only from earlier turns is kept separate."""
     settings = session.settings
     papers = session.library.papers()
     years = sorted(paper.year for paper in papers if paper.year)
@@ -73,6 +73,7 @@ def _make_brief(state: RunState, sources: Sequence[Source], session: Session) ->
         sources=tuple(source for source in sources if source.evidence.id in fresh),
         words=asked.get("words") or settings.answer_words or 0,
         inventory=asked["route"]["kind"] == "inventory",
+        tabled=bool(asked.get("tables")),
         answerable=is_answerable(state, session),
         most_papers=asked.get("sources") or settings.answer_sources,
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),
@@ -131,9 +132,9 @@ def visible_evidence(state: RunState) -> list[dict[str, Any]]:
 def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: Session) -> list[dict[str, Any]]:
     """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
-    Weak findings are shown only for a need with few strong ones, and those that only come near if there are no others.
-    Evidence that a conversation recalls or that earlier sections of a paper offer is always kept. Without a chat model
-    as reader all evidence is shown.
+    Weak findings are shown only for a need with few strong ones, and near misses only if there are no others.
+    Cells of tables, and evidence that a conversation recalls or earlier sections of a paper offer, are always kept.
+    Without a chat model as reader all evidence is shown.
     """
     if "reader" in session.extractive:
         return list(records)
@@ -143,10 +144,11 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     recalled = {record["id"] for record in cast(ResearchState, state).get("recalled", [])}
 
     def worth(record: Mapping[str, Any]) -> float:
-        """The reader's score, and a little more for an effect, the size of a group and a test."""
-        return float(record["llm_score"]) + MEASURED_WEIGHT * measured(record["summary"])
+        """The reader's score, plus a little for an effect, a group size and a test."""
+        return float(record["llm_score"]) + MEASURED_WEIGHT * count_measures(record["summary"])
 
     shown = {*recalled, *cast(SectionState, state).get("offered", ())}
+    shown.update(name for query in own_queries(state) if query["origin"] == "table" for name in query["evidence_ids"])
     for need in dict.fromkeys(record["need"] for record in useful):
         serving = sorted((item for item in useful if item["need"] == need), key=worth, reverse=True)
         strong = sum(item["llm_score"] >= STRONG for item in serving)
@@ -174,7 +176,7 @@ def chunks_of(messages: Sequence[BaseMessage]) -> list[str]:
 
 
 def chunks_shown(state: RunState, session: Session) -> list[str]:
-    """Ids of the chunks that a chat model was shown, by tools or as reader, each once; also without evidence."""
+    """Ids of the chunks that a chat model was shown, by tools or as reader, each once, with or without evidence."""
     wanted = chunks_of(state.get("messages", []))
     read = [] if "reader" in session.extractive else state.get("read_chunks", [])
     return list(dict.fromkeys([*wanted, *read]))

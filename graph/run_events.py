@@ -31,7 +31,7 @@ Stage = Literal[
 
 
 class ProgressEvent(TypedDict):
-    """One step of a run; `text` is a line for a person, the counts are for a progress bar.
+    """One step of a run; `text` is a line for people, the counts are for a progress bar.
 
     `section` names the section of a paper that was started, with its place among the six.
     """
@@ -47,7 +47,7 @@ class ProgressEvent(TypedDict):
 
 
 class EvidenceEvent(TypedDict):
-    """A passage was found that is relevant to a query; `id` is what a draft cites it by."""
+    """A passage was found that is relevant to a query; drafts cite it by its `id`."""
 
     source: Literal["citeloom"]
     kind: Literal["evidence"]

@@ -246,18 +246,13 @@ class Session:
         self._roles.pop(run_id, None)
 
 
-# The fields of `Roles` and `AnswerRoles` that belong to the model of a role.
+# The fields of `Roles` that belong to the model of a role.
 _OF_ROLE: Final[Mapping[RoleName, tuple[str, ...]]] = {
-    "agent": ("needs", "planner"),
-    "reader": ("reader", "screener", "cells"),
-    "writer": ("writer",),
+    "agent": ("needs", "planner", "rewriter"),
+    "reader": ("reader", "answer_reader", "screener", "cells"),
+    "writer": ("writer", "answer_writer"),
     "judge": ("judge", "stances", "claims"),
     "summarizer": ("summarizer",),
-}
-_OF_ANSWERS: Final[Mapping[RoleName, tuple[str, ...]]] = {
-    "agent": ("planner", "rewriter"),
-    "reader": ("reader",),
-    "writer": ("writer",),
 }
 
 
@@ -296,8 +291,7 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
         small_judge=settings.judge_protocol == "minicheck",
     )
     taken = {name: getattr(bare, name) for role in missing for name in _OF_ROLE[role]}
-    answers = {name: getattr(bare.answering, name) for role in missing for name in _OF_ANSWERS.get(role, ())}
-    return replace(chat, **taken, answering=replace(chat.answering, **answers), notice=session.notice)
+    return replace(chat, **taken, notice=session.notice)
 
 
 def open_session(

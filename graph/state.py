@@ -1,4 +1,4 @@
-"""The state of a run between steps, in plain values, and its conversion to needs, windows, searches and evidence.
+"""The state of a run between steps, in plain values, and its conversion to needs, searches and evidence.
 
 Checkpoints contain the whole state, so a chunk's text would be written again at every step: texts stay in the library.
 """
@@ -17,16 +17,16 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..citations.checks.findings import FindingRecord
-from ..documents.chunking import Window
 from ..drafts.sentence_edits import Attempt
 from ..drafts.verdicts import VerdictRecord
 from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_query
+from ..evidence_tables.given_tables import GivenTable, cell_findings
 from ..experiment import SectionKind, parse_experiment
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
 from ..roles.protocols import Need, NeedCoverage, Purpose
+from ..section_kinds import SECTIONS
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
-from ..tools.window_search import with_columns
 from .run_events import EvidenceEvent
 
 
@@ -37,15 +37,6 @@ class NeedRecord(TypedDict):
     text: str
     queries: list[str]
     asks: str
-
-
-class WindowRecord(TypedDict):
-    """Chunks of one section that are read together; `hits` are those that searches found, each with its cosine."""
-
-    chunks: list[str]
-    hits: list[str]
-    cosines: list[float]
-    needs: list[str]
 
 
 class WrittenSection(TypedDict):
@@ -63,7 +54,7 @@ class WrittenSection(TypedDict):
 
 
 def merge_evidence(known: list[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Append evidence with new ids; a record with a known id, such as a recalled one found again, replaces that."""
+    """Append evidence with new ids; a record with a known id, such as a recalled one found again, replaces the old."""
     again = {record["id"]: record for record in new}
     kept = [again.pop(record["id"], record) for record in known]
     return kept + list(again.values())
@@ -74,6 +65,7 @@ class SectionInput(TypedDict):
 
     section: Annotated[SectionKind, Field(description="The section to write.")]
     experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
+    tables: NotRequired[Annotated[list[GivenTable], Field(description="Evidence tables that it may cite.")]]
 
 
 class SectionOutput(TypedDict):
@@ -88,6 +80,7 @@ class PaperInput(TypedDict):
     """The input of the paper graph: the experiment as plain JSON data."""
 
     experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
+    tables: NotRequired[Annotated[list[GivenTable], Field(description="Evidence tables that sections may cite.")]]
 
 
 class PaperOutput(TypedDict):
@@ -107,7 +100,6 @@ class RunState(TypedDict, total=False):
     evidence: Annotated[list[dict[str, Any]], merge_evidence]
     searches_used: Annotated[int, operator.add]
     agent_turns: Annotated[int, operator.add]
-    pending_calls: list[dict[str, Any]]
     searching: bool
     draft: DraftRecord
     findings: list[FindingRecord]
@@ -116,6 +108,7 @@ class RunState(TypedDict, total=False):
     repairing: bool
     verdicts: Annotated[list[VerdictRecord], operator.add]
     warnings: Annotated[list[str], operator.add]
+    tables: list[GivenTable]
     text: str
     result: dict[str, Any]
 
@@ -151,9 +144,9 @@ class ResearchInput(TypedDict):
     papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers to look into.")]]
     single_shot: NotRequired[Annotated[bool, Field(description="Search once, without the agent.")]]
     turns: NotRequired[Annotated[list[TurnRecord], Field(description="Earlier turns of the conversation.")]]
-    follow_up: NotRequired[Annotated[bool, Field(description="It may refer to earlier turns, and is then rewritten.")]]
+    follow_up: NotRequired[Annotated[bool, Field(description="It may refer to earlier turns; if so, it is rewritten.")]]
     recalled: NotRequired[Annotated[list[dict[str, Any]], Field(description="The evidence that earlier turns cited.")]]
-    evidence_ids: NotRequired[Annotated[dict[str, str], Field(description="Ids of all chunks that were evidence.")]]
+    evidence_ids: NotRequired[Annotated[dict[str, str], Field(description="Ids of chunks that served as evidence.")]]
     numbering: NotRequired[Annotated[list[str], Field(description="The keys that were cited; the first has number 1.")]]
     feedback: NotRequired[Annotated[str, Field(description="The user's, when the last answer is to be revised.")]]
 
@@ -170,11 +163,11 @@ class ResearchOutput(TypedDict):
 
 
 class ResearchState(RunState, ResearchInput, total=False):
-    """The state of a question's run; `found` are the windows of the first search, best first."""
+    """The state of a question's run; `found` are the ids of the chunks that the first search proposed."""
 
     route: RouteRecord
     shortlist: list[str]
-    found: list[WindowRecord]
+    found: list[str]
     answered: bool | None
 
 
@@ -249,7 +242,7 @@ def needs_of(state: RunState) -> tuple[Need, ...]:
 
 
 def purpose_of(state: RunState) -> Purpose:
-    """What is read for: the question with the user's feedback, or the section and its subject without own results."""
+    """What reading is for: the question with feedback, or the section and its subject, without the user's results."""
     needs = needs_of(state)
     if "question" in state:
         given = cast(ResearchState, state)
@@ -269,30 +262,32 @@ def own_queries(state: RunState) -> list[QueryRecord]:
     return [record for record in state.get("queries", []) if record.get("section") == section]
 
 
+def given_tables(state: RunState) -> list[GivenTable]:
+    """The evidence tables of the current question or section; in a paper only sections that weigh studies have any."""
+    section = cast(SectionState, state).get("section")
+    return state.get("tables", []) if section is None or SECTIONS[section].weighs_studies else []
+
+
+def table_needs(state: RunState) -> list[Need]:
+    """What the tables given to a section say; the columns of a question's table are its needs."""
+    tables = [] if "question" in state else given_tables(state)
+    return [
+        Need(f"T{number}", f"what the table “{table['question']}” says of each study", (table["question"],))
+        for number, table in enumerate(tables, 1)
+    ]
+
+
 def own_coverage(state: RunState) -> list[NeedCoverage]:
     """The coverage of each need of the current question or section."""
     queries = own_queries(state)
     ids = {identifier for record in queries for identifier in record["evidence_ids"]}
     evidence = [record for record in state.get("evidence", []) if record["id"] in ids]
-    return coverage(needs_of(state), evidence, queries)
+    return coverage([*needs_of(state), *table_needs(state)], evidence, queries)
 
 
 def searched_in_vain(state: RunState) -> list[str] | None:
     """The needs for which searches found nothing; None if no needs were planned."""
     return [item.need.text for item in own_coverage(state) if item.in_vain] if state.get("needs") else None
-
-
-def windows_from(records: Sequence[WindowRecord], library: Library) -> list[Window]:
-    """The windows of state records, without chunks that have left the library; blocks."""
-    chunks = {chunk.id: chunk for chunk in library.chunks([name for record in records for name in record["chunks"]])}
-    windows: list[Window] = []
-    for record in records:
-        run = tuple(chunks[name] for name in record["chunks"] if name in chunks)
-        hits = [pair for pair in zip(record["hits"], record["cosines"], strict=True) if pair[0] in chunks]
-        if run and hits:
-            names, cosines = zip(*hits, strict=True)
-            windows.append(Window(library.paper(run[0].key), run, names, cosines, tuple(record["needs"])))
-    return with_columns(library, windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +309,20 @@ def first_searches(needs: Sequence[Need], searched: SearchResult, scope: dict[st
         # Passages are counted once, in the first record.
         own = SearchResult(mine, ()) if place else replace(searched, found=mine)
         searches.append(PlannedSearch(new_query(need.search, "need", [need.id], scope), own))
+    return searches
+
+
+def table_searches(state: RunState, library: Library) -> list[PlannedSearch]:
+    """The cells of the tables as results of a search for each need that they serve; blocks."""
+    tables, searches = given_tables(state), list[PlannedSearch]()
+    of_table = [[need] * len(table["columns"]) for need, table in zip(table_needs(state), tables, strict=False)]
+    for table, of_columns in zip(tables, of_table or [list(needs_of(state))], strict=False):
+        found = cell_findings(table, [need.id for need in of_columns], library)
+        for need in dict.fromkeys(of_columns):
+            mine = tuple(item for item in found if item.finding.need == need.id)
+            read = tuple(dict.fromkeys(chunk.id for item in mine for chunk, _, _ in item.finding.spans))
+            query = new_query(need.search, "table", [need.id], {})
+            searches.append(PlannedSearch(query, SearchResult(mine, read, len(read), len(read))))
     return searches
 
 
@@ -363,7 +372,6 @@ def nothing_done() -> dict[str, Any]:
         "searches_used": Overwrite(0),
         "agent_turns": Overwrite(0),
         "warnings": Overwrite([]),
-        "pending_calls": [],
         "searching": False,
         "before_repair": None,
         "repairs": 0,

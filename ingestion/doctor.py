@@ -275,7 +275,7 @@ def _library_sources(
             continue
         raise_if_stopped()
         try:
-            # A note from Zotero has no file beside the paper.
+            # A note from Zotero has no file next to the paper.
             note = library.note(paper.key) if zotero_link(paper.bibtex) else ""
             found.append(replace(read_again(paper, kept, ocr), note=note))
         except FileRefusedError as error:

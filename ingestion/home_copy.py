@@ -120,7 +120,7 @@ def _is_there(source: Library, target: Library, key: str) -> bool:
 
 
 _BYTES_PER_COMMIT: Final = 4_000_000
-_LEAST_ROW: Final = 8_000  # bytes that a row counts at least: at most 500 rows are in a commit
+_LEAST_ROW: Final = 8_000  # minimum bytes counted for a row: at most 500 rows per commit
 Fingerprints = Mapping[tuple[Any, ...], bytes]
 
 

@@ -10,7 +10,7 @@ from ..documents.bibliography import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Another process is writing the library; `pid` is None as long as it is unknown."""
+    """Another process is writing the library; `pid` is None while unknown."""
 
     pid: int | None
 

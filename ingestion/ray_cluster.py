@@ -77,7 +77,7 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
     ray = _import_ray()
     own = not ray.is_initialized()
     if not own and request.address not in (LOCAL, AUTO):
-        message = f"{request.address}: this program is connected to a Ray cluster already."
+        message = f"{request.address}: this program is already connected to a Ray cluster."
         raise InputError(message, help="Pass ray=True to use that one, or call ray.shutdown() first.")
     # Short, since paths of sockets are limited, and readable by this user only.
     folder = Path(tempfile.mkdtemp(prefix="citeloom-ray-", dir=_TEMPORARY if _TEMPORARY.is_dir() else None))
@@ -94,7 +94,7 @@ async def ray_jobs(request: RayRequest) -> AsyncIterator[RayJobs]:
         over.wait()
         try:
             if own:
-                ray.shutdown()  # which also ends the tasks that were sent
+                ray.shutdown()  # also ends the tasks that were sent
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             left.set_result(None)

@@ -94,6 +94,8 @@ def read_pdf_apart(
 
     A refused PDF is read again the next time; one that was read is cached until it changes.
     """
+    from pydantic import TypeAdapter
+
     read = kept.get(path) if kept is not None else None
     # OCR adds to the cached text if pages were not yet read by it, or not in these languages.
     adds = read and ocr and (read["unread"] or (read["ocr_pages"] and read["ocr"] != ocr.languages))
@@ -106,7 +108,7 @@ def read_pdf_apart(
             raise PdfRefusedError(read["refused"], read["unread"])
         if kept is not None:
             kept.put(path, read)
-    return parsed_pdf(PdfText.from_dict(read))
+    return parsed_pdf(TypeAdapter(PdfText).validate_python(read))
 
 
 def _read_record(path: Path, ocr: Ocr | None, seconds: float) -> dict[str, Any]:

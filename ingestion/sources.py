@@ -122,9 +122,10 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def align_pages(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
-    """Align a paper's text with the pages of its PDF; None if the PDF has a different text.
+    """Align a paper's text with the pages of its PDF, whose first page fills in missing authors, year and DOI.
 
-    A page whose words are not in the text, such as a page of figures, begins where the next one does.
+    None if the PDF has a different text. A page whose words are not in the text, such as a page of figures, begins
+    where the next one does.
     """
     words = [(match.group().casefold(), match.start()) for match in _WORD.finditer(paper.text)]
     places: dict[tuple[str, ...], int] = {}  # of runs of words; -1 for one that occurs several times
@@ -147,7 +148,9 @@ def align_pages(paper: ParsedPaper, pdf: ParsedPaper) -> ParsedPaper | None:
     for start in reversed(starts):
         following = following if start is None else min(start, following)
         filled.append(following)
-    return replace(paper, page_starts=(0, *reversed(filled[:-1])))
+    own, other = paper.front_matter, pdf.front_matter
+    front = replace(own, authors=own.authors or other.authors, year=own.year or other.year, doi=own.doi or other.doi)
+    return replace(paper, page_starts=(0, *reversed(filled[:-1])), front_matter=front)
 
 
 def _first_place(page: Sequence[str], places: dict[tuple[str, ...], int], last: int) -> int | None:

@@ -43,7 +43,7 @@ class KeyFields:
 
 
 def _authors(fields: KeyFields, count: int, letters: int, start: int = 0) -> str:
-    return "".join(_joined(family)[: letters or None] for family in fields.families[start : start + count])
+    return "".join(_join_words(family)[: letters or None] for family in fields.families[start : start + count])
 
 
 def _title_words(fields: KeyFields, count: int, capitals: int) -> str:
@@ -56,7 +56,7 @@ FUNCTIONS: Final[Mapping[str, tuple[tuple[int, ...], Callable[..., str]]]] = {
     # name: (defaults of its numeric arguments, its result)
     "auth": ((0, 1), lambda fields, letters, which: _authors(fields, 1, letters, max(which, 1) - 1)),
     "authors": ((0,), lambda fields, count: _authors(fields, count or len(fields.families), 0)),
-    "authorLast": ((), lambda fields: _joined(fields.families[-1]) if fields.families else ""),
+    "authorLast": ((), lambda fields: _join_words(fields.families[-1]) if fields.families else ""),
     "authEtAl": (
         (),
         lambda fields: _authors(fields, 1, 0) + "EtAl" if len(fields.families) > 2 else _authors(fields, 2, 0),
@@ -83,7 +83,6 @@ FILTERS: Final[Mapping[str, Callable[..., str]]] = {
     "prefix": lambda text, lead="": lead + text if text else "",
     "postfix": lambda text, end="": text + end if text else "",
 }
-
 
 _SAMPLE: Final = KeyFields(["Family"], "Title", 2000, "Venue", "kind")
 
@@ -156,7 +155,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", re.sub(r"(?<=\w)['’-](?=\w)", "", text))
 
 
-def _joined(family: str) -> str:
+def _join_words(family: str) -> str:
     return "".join(_words(family))
 
 

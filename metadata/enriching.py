@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -61,16 +61,11 @@ class StoredMetadata:
         return {"doi": self.doi, "filled": filled, "differences": differences, **self.status.as_dict()}
 
 
-async def enrich(services: Services, papers: Sequence[Paper]) -> AsyncIterator[dict[str, Any]]:
-    """Look papers up one after the other; all is committed before a record (`papers enrich --json`) is yielded.
+async def enrich_paper(services: Services, paper: Paper) -> dict[str, Any]:
+    """Look a paper up, commit the answers, and return its record (`papers enrich --json`).
 
-    A paper without a `doi` was not identified, and nothing of it changed.
+    A record without a `doi` means that the paper was not identified and nothing was stored.
     """
-    for paper in papers:
-        yield await _enrich_paper(services, paper)
-
-
-async def _enrich_paper(services: Services, paper: Paper) -> dict[str, Any]:
     store, known = services.store, StoredMetadata()
     doi = (await asyncio.to_thread(store.dois, [paper])).get(paper.key, "")
     outcome: Outcome = "known"
@@ -163,7 +158,6 @@ def _by_field(statements: Sequence[ServiceStatement]) -> dict[str, dict[str, Ser
 
 
 def _own_fields(paper: Paper) -> dict[str, Any]:
-    """The fields of the paper's own entry, under the services' names."""
     own: dict[str, Any] = {
         "title": paper.title,
         "authors": list(paper.authors),

@@ -100,7 +100,6 @@ def match_paper(paper: Paper, works: Iterable[Work]) -> Match:
 
 
 def compare(paper: Paper, work: Work) -> WorkCandidate:
-    """The similarity of a paper and a work."""
     against: list[str] = []
     title = title_similarity(paper.title, work.title)
     if title < 1 and title < SURE:
@@ -154,7 +153,7 @@ def _content(plain: str) -> list[str]:
 
 
 def _word_similarity(first: Sequence[str], second: Sequence[str]) -> float:
-    """Exact words count fully and misspelt ones nearly so; each other word of either title takes a fifth."""
+    """Exact words count fully and misspelt ones nearly so; each other word of either title takes off a fifth."""
     left = dict(enumerate(second))
     score, places = 1.0, []
     for word in first:

@@ -28,8 +28,8 @@ _HELP: Final = "Download it again from Retraction Watch, or correct CITELOOM_RET
 def import_retraction_watch(store: MetadataStore, file: Path, on_notice: Callable[[str], None] | None = None) -> bool:
     """Replace Retraction Watch's notices with the file's, unless this version was already imported; blocks.
 
-    `on_notice` is called before the import, which takes seconds. Returns whether it imported. Raises `InputError` if
-    the file is missing, too large or not Retraction Watch's; the previous import then stays.
+    `on_notice` is called before the import, which takes seconds. Returns whether the file was imported. Raises
+    `InputError` if the file is missing, too large or not Retraction Watch's; the previous import then stays.
     """
     try:
         require_regular(file, _MOST_BYTES)

@@ -111,7 +111,6 @@ class ServiceClient:
         return answer.body
 
     async def _send(self, request: str) -> tuple[int, Any]:
-        """Status and JSON of the answer; None for an unknown item."""
         private = urlencode(self.address.private)
         headers = {"Accept": "application/json", **self.address.headers}
         async with self._turn:

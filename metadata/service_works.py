@@ -143,7 +143,6 @@ _LONGEST_QUERY: Final = 400
 _LONGEST_TITLE: Final = 300
 _MOST_WORDS: Final = 5000  # of an abstract
 
-
 _FIELDS: Final = (
     "title,authors,year,venue,journal,publicationTypes,externalIds,abstract,citationCount,isOpenAccess,openAccessPdf"
 )

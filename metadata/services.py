@@ -42,7 +42,7 @@ SERVICE_NAMES: Final[dict[MetadataService, str]] = {
     "openalex": OPENALEX,
     "semantic_scholar": SEMANTIC_SCHOLAR,
 }
-# Least seconds between two requests; for Crossref by its published limits for lists, in the polite pool and outside it.
+# Minimum seconds between requests; for Crossref, its published limits for lists, in the polite pool and outside.
 _INTERVALS: Final[dict[MetadataService, float]] = {"datacite": 0.1, "openalex": 0.1, "semantic_scholar": 1.1}
 _POLITE, _IMPOLITE = 0.34, 1.05
 _SECONDS_OF_A_DAY: Final = 86_400
@@ -101,7 +101,6 @@ class Services:
     async def _ask(
         self, service: MetadataService, responses: Responses, request: Callable[[ServiceClient], Awaitable[T]]
     ) -> T | None:
-        """The response of a service; None if it is not configured, or fails."""
         if service not in self.clients:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Through what roles call a chat model: behind journal, budget, limiter and dialect detection."""
+"""Calls chat models for the roles, with journal, budget, limiter and dialect detection."""
 
 from __future__ import annotations
 

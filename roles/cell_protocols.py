@@ -83,7 +83,7 @@ class CellReader(Protocol):
     async def propose_columns(
         self, question: str, names: Sequence[str], titles: Sequence[str]
     ) -> tuple[TableColumn, ...]:
-        """The named columns described, or if none is named, those that answer the question.
+        """Describe the named columns, or if none is named, propose those that answer the question.
 
         `titles` are papers that the table is about. A column without a valid answer is described by its name alone.
         """
@@ -96,5 +96,5 @@ class CellReader(Protocol):
     ) -> RowReading | None:
         """Read the windows of one paper; None if the model gave no valid answer in two attempts.
 
-        With `studies`, the names of the paper's studies are those and no others.
+        If `studies` are given, only these names are used for the paper's studies.
         """

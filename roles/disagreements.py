@@ -1,6 +1,6 @@
 """Finds pairs of findings that may disagree, inside one paper and between papers, by the words of their statements.
 
-The pairs are hints: a writer is shown them beside the words of both, and says both sides where they do disagree. A
+The pairs are hints: a writer is shown them beside the words of both, and reports both sides if they do disagree. A
 pair has to be about one outcome (the words around what rose, fell or did not differ) of one comparison: neither names a
 treatment, group or time that the other lacks.
 """
@@ -37,7 +37,7 @@ _OF_MEASURE: Final = frozenset(
 class Disagreement:
     """Two findings of which one may say what the other denies.
 
-    `inside` if both are from one paper, `of_none` if one finds no effect. `outcome` are words that both have of it.
+    `inside` if both are from one paper, `of_none` if one finds no effect. `outcome` are the words for it in both.
     """
 
     first: Source
@@ -57,7 +57,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class _DirectedResult:
-    """What a finding says: which way its outcome went, and the words that tell of what."""
+    """What a finding says: which way its outcome went, and the words that say what the outcome is."""
 
     source: Source
     way: Direction
@@ -83,7 +83,7 @@ class _DirectedResult:
         return {word for word, weight in self.words.items() if weight >= NAMED}
 
     def compares_as(self, other: _DirectedResult) -> bool:
-        """Whether both may concern one comparison: not each with a name that the other lacks, equal times and doses."""
+        """Whether both may concern one comparison: at most one names what the other lacks; times and doses agree."""
         if self.named - other.words.keys() and other.named - self.words.keys():
             return False
         return not (self.conditions and other.conditions) or self.conditions == other.conditions

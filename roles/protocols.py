@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar
 
 from ..documents import Category, Chunk, Evidence, Paper
 from ..models.journal.streaming import TextListener
@@ -39,8 +39,8 @@ class Source:
     """Evidence with the data that a writer or judge needs; `text` and `category` describe the whole first chunk.
 
     `passage` holds the sentences that every role is shown, in the order of the paper: sentences that carry the finding,
-    and one sentence of context before each run of them. `window` holds these and all others near them in their section,
-    whose enclosing section is `parent`: a judge and a repair are shown more of it where a sentence takes more from it.
+    and one sentence of context before each run of them. `window` holds these and all others near them in their section
+    (within `parent`): a judge and a repair are shown more of it if a sentence relies on more of it.
     """
 
     evidence: Evidence
@@ -53,7 +53,7 @@ class Source:
 
     @property
     def shown_sentences(self) -> tuple[PassageSentence, ...]:
-        """The sentences that every role is shown; the quoted words where no sentence of them was found."""
+        """The sentences that every role is shown; the quoted words if their sentences were not found."""
         item = self.evidence
         return self.passage or (PassageSentence(item.chunk_id, item.start, item.end, item.quote),)
 
@@ -69,7 +69,7 @@ class Source:
 
     @property
     def beyond(self) -> tuple[PassageSentence, ...]:
-        """The sentences that any role may be shown from other chunks than the finding's own."""
+        """The sentences that any role may be shown from chunks other than the finding's own."""
         return tuple(item for item in self.window or self.passage if item.chunk_id != self.evidence.chunk_id)
 
 
@@ -128,7 +128,8 @@ class AnswerBrief:
 
     `sources` are the evidence for this question, `recalled` what earlier answers of the conversation cited and this one
     may cite again. `needs` and `library` are as for a section; with 0 `words` the length follows from the findings.
-    `inventory` says whether the question asks for the papers of a kind, `most_papers` how many an answer may cite,
+    `inventory` says whether the question asks for the papers of a kind, `tabled` whether a table stands below the
+    answer, `most_papers` how many an answer may cite,
     `answerable` whether some source is relevant enough to base an answer on. With `feedback`, the last answer is to be
     revised.
     """
@@ -140,6 +141,7 @@ class AnswerBrief:
     words: int
     depth: Depth = "standard"
     inventory: bool = False
+    tabled: bool = False
     most_papers: int = 8
     answerable: bool = True
     needs: tuple[NeedCoverage, ...] = ()
@@ -178,7 +180,6 @@ Brief = SectionBrief | AnswerBrief
 
 
 Asks = Literal["finding", "number", "method", "contrary", "limit"]
-ASKS: tuple[Asks, ...] = get_args(Asks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +256,7 @@ QuestionKind = Literal["paper", "focused", "survey", "inventory", "remark"]
 
 @dataclass(frozen=True, slots=True)
 class NeedsPlan:
-    """What has to be known, and for a question, its kind if the planner said one."""
+    """What has to be known, and for a question, its kind if the planner named one."""
 
     needs: tuple[Need, ...]
     kind: QuestionKind | None = None
@@ -267,15 +268,6 @@ BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
 VerdictLabel = Literal[
     "supported", "partly", "unsupported", "contradicted", "indirect", "on-topic", "off-topic", "unjudged"
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk that retrieval proposes for a query, with its true cosine similarity (0-1)."""
-
-    chunk: Chunk
-    paper: Paper
-    vector_score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +301,7 @@ class Draft:
 
     `truncated` if the model was cut off at its output limit, `declined` if the text only names the evidence nearest to
     a question that the sources do not answer. `quotes` are spans of a source's chunk that a citation
-    rests on, where the writer chose other words than the reader. `notes` are for the user.
+    rests on, where the writer chose words other than the reader's. `notes` are for the user.
     """
 
     text: str
@@ -439,13 +431,13 @@ class EvidenceReader(Protocol):
         """The relevant findings, best first; empty if there are none. `Findings` if some chunks were unreadable."""
 
 
-class Planner(Protocol[BriefT]):
+class Planner(Protocol):
     """Decides what to search for next, for a section or for a question with thin evidence."""
 
-    def open(self, brief: BriefT) -> list[BaseMessage]:
+    def open(self, brief: Brief) -> list[BaseMessage]:
         """The messages that every later turn starts with, verbatim."""
 
-    async def plan(self, messages: Sequence[BaseMessage], brief: BriefT) -> AIMessage:
+    async def plan(self, messages: Sequence[BaseMessage]) -> AIMessage:
         """The next turn: a message with tool calls, or one without when the evidence is sufficient."""
 
 
@@ -455,20 +447,13 @@ class Writer(Protocol[BriefT]):
     async def write(self, brief: BriefT, listener: TextListener | None = None) -> Draft:
         """The draft; `listener` receives it while it is written, if the writer streams."""
 
-    async def repair(
-        self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
-    ) -> Draft:
-        """Rewrite the draft to fix problems that concern it as a whole.
-
-        `problems` are one line each; `failing` are the spans of sentences that fail as well.
-        """
+    async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
+        """Rewrite the draft to fix problems that concern it as a whole, one line each."""
 
     async def repair_sentences(self, brief: BriefT, failing: Sequence[FailingSentence]) -> list[str | None]:
         """The replacement of each sentence: new text, "" to remove it, None to leave it unchanged."""
 
 
-SearchPlanner = Planner[SectionBrief]
-AnswerPlanner = Planner[AnswerBrief]
 SectionWriter = Writer[SectionBrief]
 AnswerWriter = Writer[AnswerBrief]
 
@@ -480,12 +465,12 @@ class SupportJudge(Protocol):
         """For each claim, in order, one verdict per source, in the order of its sources."""
 
 
-# How a sentence without a citation stands: it needs one, or is the text's own, commonly known, a view, or no statement.
+# What an uncited sentence is: in need of a citation, the text's own, common knowledge, an opinion, or not a statement.
 UncitedKind = Literal["needs", "own", "common", "opinion", "other"]
 
 
 class ClaimJudge(SupportJudge, Protocol):
-    """Judges sentences of a user's text: those with citations by their passages, those without by what they are."""
+    """Judges sentences of a user's text: those with citations by their passages, those without by kind."""
 
     async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
         """For each sentence without a citation, in order, its kind; None where there was no valid answer."""
@@ -502,4 +487,4 @@ class QuestionRewriter(Protocol):
     """Rewrites a follow-up question so that it stands alone; one that already does is returned unchanged."""
 
     async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
-        """The question after `earlier`, whose questions stand alone, the latest last."""
+        """The question, rewritten; those in `earlier` stand alone, the latest last."""

@@ -7,7 +7,6 @@ from typing import Final, TypeVar, cast
 
 from .cell_protocols import CellReader
 from .protocols import (
-    AnswerPlanner,
     AnswerWriter,
     Brief,
     ClaimJudge,
@@ -17,7 +16,6 @@ from .protocols import (
     PaperSummarizer,
     Planner,
     QuestionRewriter,
-    SearchPlanner,
     SectionWriter,
     SupportJudge,
     Writer,
@@ -27,48 +25,31 @@ AnyBrief = TypeVar("AnyBrief", bound=Brief)
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRoles:
-    """The roles that answer questions; they use the models of the section roles of the same name.
-
-    `rewriter` uses the planner's model.
-    """
-
-    reader: EvidenceReader
-    planner: AnswerPlanner
-    writer: AnswerWriter
-    rewriter: QuestionRewriter
-
-
-@dataclass(frozen=True, slots=True)
 class Roles:
     """The roles of one run; `notice` is one line for the user about the mode.
 
-    `answering` are the roles for questions. `screener` reads cards, `claims` judges users' texts, `cells` fills
-    evidence tables, `stances` (the judge's model) those on claims; all four are None without a chat model.
+    `planner` searches further, `screener` reads cards, `claims` judges users' texts, `cells` fills evidence tables,
+    `stances` (the judge's model) those on claims; these are None without a chat model.
     """
 
     needs: NeedsPlanner
     reader: EvidenceReader
-    planner: SearchPlanner
+    answer_reader: EvidenceReader
     writer: SectionWriter
+    answer_writer: AnswerWriter
+    rewriter: QuestionRewriter
     judge: SupportJudge
     summarizer: PaperSummarizer
-    answering: AnswerRoles
     notice: str = ""
+    planner: Planner | None = None
     screener: PaperScreener | None = None
     cells: CellReader | None = None
     stances: CellReader | None = None
     claims: ClaimJudge | None = None
 
-    def planner_for(self, brief: AnyBrief) -> Planner[AnyBrief]:
-        """The planner for a section or a question."""
-        planner = self.answering.planner if brief.kind == "answer" else self.planner
-        return cast("Planner[AnyBrief]", planner)
-
     def writer_for(self, brief: AnyBrief) -> Writer[AnyBrief]:
         """The writer of a section or an answer."""
-        writer = self.answering.writer if brief.kind == "answer" else self.writer
-        return cast("Writer[AnyBrief]", writer)
+        return cast("Writer[AnyBrief]", self.answer_writer if brief.kind == "answer" else self.writer)
 
 
 NOTICE: Final = (

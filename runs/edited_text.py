@@ -55,7 +55,7 @@ class NotEditableError(InputError):
 @dataclass(frozen=True, slots=True)
 class EditedSection:
     """A section's text with edits: the span of each edited sentence by its position, and the sentences with markers
-    whose citation the user `typed`, which stays there."""
+    whose citation the user `typed` and must therefore stay in place."""
 
     text: str
     spans: Mapping[int, tuple[int, int]]
@@ -97,7 +97,10 @@ class EditableSection:
         covered = inside and self.rendered.sentences[place].covered
         known = original if sure or covered else MARKER.sub("", self.record["with_markers"])
         citable = CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
-        marked, typed = citable.marked(words, known, covered=covered), citable.types_citation(words, original, shown)
+        marked, typed = (
+            citable.with_markers(words, known, covered=covered),
+            citable.adds_citation(words, original, shown),
+        )
         return marked, [item.text for item in sentences(marked)] if typed else []
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
@@ -252,10 +255,9 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         experiment=text.experiment,
         known_keys=[paper.key for paper in library.papers()],
     )
+    settled = {"one-sided"}  # which papers are cited how often was chosen in the run, and is reported there
     if section.record["with_markers"].rstrip().endswith(edited.text.rstrip().rpartition("\n")[2]):
-        found = tuple(
-            item for item in found if item.rule != "truncated"
-        )  # the run's own end, such as a list of passages
+        settled.add("truncated")  # the run's own end, such as a list of passages
     searches = stored(text.run.result or {})["report"]["searches"]
     written = WrittenDraft(
         SectionBrief(section.kind, text.experiment, tuple(sources), (), 0, 0),
@@ -265,7 +267,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         evidence=section.record["evidence"],
         queries=[item for item in searches if item["section"] == section.kind],
     )
-    left = [*found, *support_findings(edited.text, verdicts)]
+    left = [item for item in (*found, *support_findings(edited.text, verdicts)) if item.rule not in settled]
     unmarked = list(edited.spans.values())
     return FinishedText(written, edited.text, lost, left=left, unmarked=unmarked, typed=edited.typed)
 
@@ -307,7 +309,7 @@ async def export_edited(
 ) -> tuple[list[Path], list[str]]:
     """Export an edited markdown file to formats in `out`, or beside it; returns paths, and warnings on kept files.
 
-    Another folder gets the record, with which files are verified, and for LaTeX bibliography and figures. `run` is the
+    Another folder also gets the record (needed to verify files) and, for LaTeX, bibliography and figures. `run` is the
     run that wrote the file. Raises `InputError`, and `ExportError` if a conversion fails.
     """
     markdown = await in_thread(_read, file)
@@ -339,7 +341,7 @@ async def export_edited(
 async def with_edited_sections(
     record: StoredRecord, folder: Path, session: Session
 ) -> tuple[StoredRecord, dict[str, Path]]:
-    """The paper with the texts of files edited in `folder`, and these by section; raises `InputError`."""
+    """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
     if not files:
         return record, files
@@ -361,7 +363,7 @@ def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> 
     found = {}
     for section in record["sections"]:
         path = folder / f"{section['section']}.md"
-        with suppress(OSError, ValueError, KeyError, TypeError):  # without the record of its run beside it
+        with suppress(OSError, ValueError, KeyError, TypeError):  # if the record of its run is not beside it
             run = json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"]
             if path.is_file() and not written.has(path) and run == record["thread_id"]:
                 found[str(section["section"])] = path

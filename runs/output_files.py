@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +14,7 @@ from ..citations.csl_styles import style_file
 from ..citations.export.evidence_report import ReportImages, evidence_report
 from ..citations.export.latex_output import find_engine, make_pdf
 from ..citations.export.pandoc_formats import FORMATS, PANDOC_FORMATS, Format, PandocFormat, convert
-from ..citations.export.plot_figures import as_references, images_of, unshown_figures, with_figures
+from ..citations.export.plot_figures import as_references, read_images, unshown_figures, with_figures
 from ..citations.export.section_files import (
     ExportError,
     FreeName,
@@ -22,7 +23,6 @@ from ..citations.export.section_files import (
     free_name,
     prepare_folder,
     slug,
-    there,
     write_atomically,
     write_texts,
     zip_files,
@@ -60,11 +60,11 @@ class ResultFiles:
     def of(
         cls, record: StoredRecord, home: Home | None, stem: str = "", shown: ReportImages | None = None
     ) -> ResultFiles:
-        """Create from a record; blocks to read its figures' images, of a library in a database from its `home`."""
+        """Create from a record; blocks to read its figures' images, which `home` provides if it is a database."""
         name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
         find = Path if home is None else backend_of(home).plots().file
-        return cls(named, stem or name, images_of(named["figures"], find), shown or ReportImages())
+        return cls(named, stem or name, read_images(named["figures"], find), shown or ReportImages())
 
     @property
     def figures(self) -> list[dict[str, Any]]:
@@ -158,8 +158,8 @@ async def save(
 ) -> ResultRecord:
     """Write the files of a section, or of a paper and all its sections; returns the JSON.
 
-    Of a paper, only the whole is exported to `formats`. `edited` are section files that the user edited and
-    that stay. Raises as `save_section` does.
+    For a paper, only the whole is exported to `formats`. `edited` are section files that the user edited; they are
+    kept. Raises as `save_section` does.
     """
     if "sections" not in record:
         return await save_section(record, out, formats, home=home, force=force, images=images)
@@ -213,7 +213,7 @@ async def save_section(
         while True:
             free = find_name()
             files = ResultFiles.of(record, home, free.stem, images)
-            beside = [kind for kind in FORMATS if kind not in wanted and there(out / f"{free.stem}.{kind}")]
+            beside = [kind for kind in FORMATS if kind not in wanted and os.path.lexists(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
             made: dict[str, bytes] = {}
             failed: dict[str, ExportError] = {}
@@ -225,7 +225,7 @@ async def save_section(
             if free == find_name():  # unless edited meanwhile
                 break
         formats_left = [f"{free.stem}.{kind}" for kind in (*wanted, *beside) if kind not in made]
-        old = [file for file in formats_left if there(out / file)]
+        old = [file for file in formats_left if os.path.lexists(out / file)]
         are_old = "is not of this run" if len(old) == 1 else "are not of this run"
         notices = [
             *free.notices(),
@@ -255,7 +255,7 @@ def free_file_name(
 def write_own_file(
     path: Path, content: str, *, home: Home | None = None, force: bool = False
 ) -> tuple[Path, list[str]]:
-    """Write one file, numbered if the existing one was edited, which a warning says; blocks. Raises `InputError`."""
+    """Write one file, numbered and with a warning if the existing one was edited; blocks. Raises `InputError`."""
     written = written_files(home)
     free = free_file_name(path.parent, path.stem, [path.suffix[1:]], written, force=force)
     target = path.with_name(f"{free.stem}{path.suffix}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, cast
 
 from ..errors import ConfigurationError, InputError
+from ..evidence_tables.given_tables import GivenTable
 from ..experiment import SECTION_KINDS, Experiment, SectionKind, parse_experiment, require_fields
 from ..graph.session import Session
 from ..graph.state import TurnRecord
@@ -92,6 +93,7 @@ class SectionRequest:
     source: str = "experiment"  # names it in errors
     fresh: bool = False  # ignore answers of earlier runs
     thread_id: str | None = None  # resume this run instead of the latest one for the same request
+    tables: tuple[GivenTable, ...] = ()  # evidence tables that it may cite
 
     @property
     def title(self) -> str:
@@ -104,24 +106,24 @@ class SectionRequest:
 
     def subject_key(self) -> str:
         """Identifies the request regardless of library and settings."""
-        return _digest(self.kind, {"experiment": self.experiment.model_dump(mode="json")})
+        return _digest(self.kind, self._asked)
 
     def fingerprint(self, session: Session) -> str:
         """Identifies the run by everything that can change its text; blocks."""
-        return _fingerprint(self.kind, {"experiment": self.experiment.model_dump(mode="json")}, session)
+        return _fingerprint(self.kind, self._asked, session)
 
     def to_record(self, session: Session) -> dict[str, Any]:
         """The stored form, from which the run can be resumed by id."""
-        return {
-            "source": self.source,
-            "experiment": self.experiment.model_dump(mode="json"),
-            "settings": settings_record(session.settings),
-        }
+        return {"source": self.source, **self._asked, "settings": settings_record(session.settings)}
 
     def graph_input(self) -> dict[str, Any]:
         """The graph's input."""
-        experiment = {"experiment": self.experiment.model_dump(mode="json")}
-        return experiment if self.kind == "paper" else {"section": self.kind, **experiment}
+        return self._asked if self.kind == "paper" else {"section": self.kind, **self._asked}
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        tables = {"tables": list(self.tables)} if self.tables else {}
+        return {"experiment": self.experiment.model_dump(mode="json"), **tables}
 
 
 _TITLE: int = 80
@@ -212,7 +214,8 @@ def request_to_resume(run: RunRecord) -> RunRequest:
         return ResearchRequest(**asked, **listed, fresh=run.fresh, thread_id=run.thread_id)
     source = run.request["source"]
     experiment = parse_experiment(run.request["experiment"], source=source)
-    return SectionRequest(cast(RunKind, run.section), experiment, source, run.fresh, run.thread_id)
+    tables = tuple(run.request.get("tables", ()))
+    return SectionRequest(cast(RunKind, run.section), experiment, source, run.fresh, run.thread_id, tables)
 
 
 def require_same_run(run: RunRecord, request: RunRequest, session: Session) -> None:

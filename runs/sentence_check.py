@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Final
 
@@ -197,7 +197,7 @@ def _checked(
     ]
     style, numbering = section.record["cite_style"], section.record["numbering"]
     shown = render_text(text, sources, style, verdicts=known, before=numbering, typed=whole.typed)
-    start, end = shown.moved(first), shown.moved(last)
+    start, end = shown.map_position(first), shown.map_position(last)
     numbers = [
         {**trace.as_dict(text), "start": begin - start, "end": stop - start}
         for trace in trace_numbers(blank_details(text), sources, experiment)
@@ -229,7 +229,7 @@ def _checked(
         "text": inert(shown.text[start:end]),
         "verdict": _worst([citation.verdict for citation in citations]),
         "ok": not any(finding.severity != "note" for finding in found),
-        "citations": [citation.as_dict() for citation in citations],
+        "citations": [asdict(citation) for citation in citations],
         "findings": findings,
         "numbers": numbers,
     }

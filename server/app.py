@@ -87,7 +87,6 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
 
 
 def uvicorn_config(app: FastAPI) -> uvicorn.Config:
-    """Configure uvicorn for an already bound socket."""
     return uvicorn.Config(
         app,
         log_level="warning",

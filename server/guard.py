@@ -6,6 +6,7 @@ pointed at this machine: DNS rebinding) or their `Origin` (a form or script of a
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
@@ -15,6 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -46,8 +48,6 @@ _HEADERS: Final[Mapping[str, str]] = {
 
 
 class Guard:
-    """ASGI middleware around the whole server."""
-
     def __init__(self, app: ASGIApp, options: ServerOptions, tokens: Tokens) -> None:
         self._app = app
         self._options = options
@@ -55,7 +55,6 @@ class Guard:
         self._seen: OrderedDict[str, deque[float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it with a problem."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -77,7 +76,7 @@ class Guard:
             path, cookies = scope["path"], headers.get("cookie")
             admitted = by_token or not self._tokens.needed or path in _OPEN_PATHS or path.startswith("/static/")
             if not admitted and session_cookie(cookies):  # raises while the register is closed
-                admitted = await get_state(scope["app"]).sessions.is_active(cookies)
+                admitted = await asyncio.to_thread(get_state(Request(scope)).sessions.is_active, cookies)
             if admitted:
                 await self._app(scope, self._limit_body(scope, headers, receive), answer)
             else:
@@ -110,7 +109,6 @@ class Guard:
         return problem_response(to_problem(error), {"WWW-Authenticate": "Bearer"})
 
     def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
-        """Wrap `receive` to refuse bodies over the limit, whatever length they declare."""
         upload = scope["method"] == "POST" and scope["path"] in _UPLOADS
         most = self._options.max_upload if upload else self._options.max_body
         stated = headers.getlist("content-length")
@@ -134,8 +132,6 @@ class Guard:
 
 
 class _SecureSend:
-    """`send` that adds security headers and records whether the response started."""
-
     def __init__(self, send: Send, path: str) -> None:
         self._send = send
         self._fixed = path.startswith("/static/")

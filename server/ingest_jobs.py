@@ -21,7 +21,7 @@ from .job import Emit, Job
 from .job_sharing import lost_connection
 from .jobs import Jobs
 from .problems import ServerError
-from .uploaded_files import file_name, refusal, require_space, strip_folder
+from .uploaded_files import RefusedFile, file_name, require_space, strip_folder
 
 _ADDED: Final = frozenset({"added", "abstract"})
 _REFUSED: Final = frozenset({"refused", "similar", "entry"})
@@ -31,15 +31,13 @@ _log = logging.getLogger("citeloom.server")
 
 @dataclass(frozen=True, slots=True)
 class IngestJobs:
-    """Creates jobs of uploads, additions and lookups."""
-
     session: Session
     jobs: Jobs
     uploads: Uploads
     _received: dict[str, int] = field(default_factory=dict)  # bytes
 
     async def start(self, order: JobOrder) -> Job:
-        """Ingest the files of an upload, add papers by `identifiers`, or look papers up by `keys`, or check a text.
+        """Ingest the files of an upload, add papers by `identifiers`, look papers up by `keys`, or check a text.
 
         For an upload, `order.request` holds `files`, `refused` and `replace`.
         """
@@ -91,10 +89,7 @@ class IngestJobs:
             raise
 
     async def tidy(self, *, ended: Iterable[str] = (), changed: Iterable[str] = ()) -> None:
-        """Delete files that belong to no paper, in idle and `changed` uploads and those whose job has `ended`.
-
-        Uploads that a job works on or will resume keep all their files.
-        """
+        """Delete files of no paper, in idle and `changed` uploads and those `ended`, but of no unfinished job."""
         # In this order, so that uploads received or registered meanwhile are in one of these sets.
         idle = {*await asyncio.to_thread(self.uploads.idle), *changed}
         received = set(self._received)
@@ -125,12 +120,15 @@ class IngestJobs:
             raise
         replaced = [self.uploads.place_of(sources[key]) for key in report.updated if key in sources]
         await self.tidy(ended=[upload_id], changed=[place[0] for place in replaced if place is not None])
-        later = [(strip_folder(item.path, folder), strip_folder(item.reason, folder)) for item in report.refused]
+        later = [
+            RefusedFile(name=strip_folder(item.path, folder), reason=strip_folder(item.reason, folder))
+            for item in report.refused
+        ]
         return {
             "added": list(report.added),
             "updated": list(report.updated),
             "unchanged": list(report.unchanged),
-            "refused": [*request["refused"], *(refusal(*item) for item in later)],
+            "refused": [*request["refused"], *later],
             "warnings": [strip_folder(line, folder) for line in report.warnings],
             "chunks_embedded": report.chunks_embedded,
             "seconds": round(report.seconds, 3),
@@ -155,7 +153,9 @@ class IngestJobs:
             "updated": [],
             "unchanged": [record["key"] for record in records if record["outcome"] == "duplicate"],
             "refused": [
-                refusal(item["identifier"], (item["why"] or _NOTHING).replace("--anyway adds", "'anyway' adds"))
+                RefusedFile(
+                    name=item["identifier"], reason=(item["why"] or _NOTHING).replace("--anyway adds", "'anyway' adds")
+                )
                 for item in records
                 if item["outcome"] in _REFUSED
             ],
@@ -165,7 +165,6 @@ class IngestJobs:
         }
 
     async def _enrich(self, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
-        """Look up papers by `keys`; returns the JSON of `papers enrich --json`."""
         return await aenrich(
             self.session,
             request["keys"],
@@ -174,19 +173,17 @@ class IngestJobs:
         )
 
     async def _check(self, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
-        """Check a text; returns the JSON of `check --json`."""
         given = await check_arguments(request)
         return await acheck_prose(self.session, **given, on_notice=lambda text: emit("notice", {"text": text}))
 
 
 async def check_arguments(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `acheck_prose` by a request; raises `InputError` for an experiment that is none."""
+    """The arguments of `acheck_prose` from a request; raises `InputError` for an invalid experiment."""
     experiment = request["experiment"]
     return {**request, "experiment": experiment and await asyncio.to_thread(parse_experiment, experiment)}
 
 
 def require_services(session: Session) -> None:
-    """Raise `ServerError` if no metadata service is configured."""
     if not session.settings.metadata_services:
         raise ServerError(
             409,

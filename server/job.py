@@ -1,7 +1,4 @@
-"""A server job: its state, outcome and events.
-
-Events are written once and read by any number of streams at their own pace.
-"""
+"""A server job: its state, its outcome, and its events, which any number of streams read at their own pace."""
 
 from __future__ import annotations
 
@@ -27,8 +24,6 @@ Work = Callable[[Emit], Awaitable[Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """One event as it is sent: its id, its name, and its data as JSON."""
-
     id: str
     name: str
     data: str
@@ -54,25 +49,20 @@ class EventLog:
 
     @property
     def closed(self) -> bool:
-        """True when no more events will come."""
         return self._closed.is_set()
 
     def append(self, name: str, data: Mapping[str, Any]) -> None:
-        """Add an event and wake the readers."""
         self.extend([(name, as_text(data))])
 
     def extend(self, events: Sequence[tuple[str, str]]) -> None:
-        """Add events with data already in JSON."""
         self._events += events
         self.size += sum(len(data) for _, data in events)
         self._wake()
 
     def since(self, place: int) -> list[tuple[str, str]]:
-        """The events from a position on, without their ids."""
         return self._events[place:]
 
     def restart(self, epoch: str) -> None:
-        """Clear the log for another attempt at the same job."""
         if epoch != self.epoch:
             self.epoch = epoch
             self._events = []
@@ -80,12 +70,10 @@ class EventLog:
             self._wake()
 
     def close(self) -> None:
-        """End all streams after the last event."""
         self._closed.set()
         self._wake()
 
     async def wait_closed(self) -> None:
-        """Wait until no more events will come."""
         await self._closed.wait()
 
     def exhausted_after(self, last_id: str | None) -> bool:
@@ -139,13 +127,11 @@ class JobRecord(TypedDict):
 
 
 def job_record(entry: JobEntry, problem: Problem | None = None) -> JobRecord:
-    """The state of a job of any server."""
     order = entry.order
     return {"id": order.id, "kind": order.kind, "state": entry.state, "events": entry.events, "problem": problem}
 
 
 def active_record(jobs: Mapping[str, JobEntry], job_id: str) -> JobRecord | None:
-    """The state of a job while it waits or works."""
     job = jobs.get(job_id)
     return job_record(job) if job is not None and job.active else None
 
@@ -166,16 +152,13 @@ class Job:
 
     @property
     def id(self) -> str:
-        """The id of the job's run or conversation; an ingest has its own."""
         return self.order.id
 
     @property
     def active(self) -> bool:
-        """True while it waits or works."""
         return self.state in ACTIVE
 
     def entry(self) -> JobEntry:
-        """Its register entry."""
         return JobEntry(self.order, self.log.epoch, self.state, len(self.log))
 
     def record(self) -> JobRecord:

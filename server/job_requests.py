@@ -44,8 +44,6 @@ Place = Literal["runs", "conversations", "tables", "ingests"]
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A request for a run, a turn or an ingest."""
-
     request: Request
     state: ServerState
     key: str | None
@@ -88,10 +86,6 @@ class JobRequest:
         return job
 
 
-def _wants_events(request: Request) -> bool:
-    return "text/event-stream" in request.headers.get("accept", "")
-
-
 def _job_request(request: Request, state: StateOf, idempotency_key: IdempotencyKey = None) -> JobRequest:
     return JobRequest(request, state, idempotency_key)
 
@@ -100,8 +94,6 @@ JobCall = Annotated[JobRequest, Depends(_job_request)]
 
 
 class EventResponse(EventSourceResponse):
-    """An event stream with pings that ends if the client stops reading."""
-
     def __init__(self, events: AsyncGenerator[ServerSentEvent, None], headers: Mapping[str, str] | None = None) -> None:
         kept = {"Cache-Control": "no-store", **(headers or {})}
         super().__init__(events, ping=_PING, send_timeout=_SEND_TIMEOUT, headers=kept)
@@ -114,9 +106,9 @@ class EventResponse(EventSourceResponse):
 async def job_response(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
     """A job as events (`Accept: text/event-stream`), as 202 (`Prefer: respond-async`), or as its result at the end.
 
-    An ingest is always sent as 202. The job goes on if the client disconnects.
+    An ingest is always sent as 202. The job continues if the client disconnects.
     """
-    if _wants_events(request):
+    if "text/event-stream" in request.headers.get("accept", ""):
         return event_stream(job, request, streams, {"Content-Location": location})
     preferred = "respond-async" in request.headers.get("prefer", "")
     if preferred or job.order.kind == "ingest":

@@ -1,8 +1,4 @@
-"""Lets servers of one library share jobs: publish and follow events, and resume orphaned jobs.
-
-`EventPublisher` stores the events of this server's jobs. `follow` copies events of other servers' jobs to a log here,
-so any server can stream and await any job.
-"""
+"""Lets any server of a library stream and await any job: publishes events of its own jobs, follows those of others."""
 
 from __future__ import annotations
 
@@ -37,13 +33,11 @@ class EventPublisher:
         self._task: asyncio.Task[None] | None = None
 
     def open(self, job_id: str, log: EventLog) -> None:
-        """Start storing a job's events."""
         self._logs[job_id], self._stored[job_id] = log, 0
         if self._task is None:
             self._task = asyncio.create_task(self._write(), name="event publisher")
 
     def notify(self) -> None:
-        """Wake the writer."""
         self._filled.set()
 
     async def last(self, job_id: str) -> Callable[[], serving.EventBatch]:
@@ -53,7 +47,6 @@ class EventPublisher:
         return lambda: serving.EventBatch(job_id, log.epoch, place, log.since(place))
 
     async def close(self) -> None:
-        """Stop storing."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -91,7 +84,6 @@ class JobChanges:
         self._next: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
 
     def announce(self, job_id: str) -> None:
-        """Wake all who wait for this job."""
         if (event := self._next.pop(job_id, None)) is not None:
             event.set()
 
@@ -134,14 +126,12 @@ async def _catch_up(job: Job, register: serving.ServerJobs) -> bool:
 
 
 def lost_connection(error: BaseException) -> bool:
-    """Whether a lost connection caused the error without an eviction."""
     causes = list(_causes(error))
     lost = any(isinstance(each, serving.ConnectionLostError) for each in causes)
     return lost and not any(isinstance(each, serving.LeaseLostError) for each in causes)
 
 
 def lost_lease(error: BaseException) -> bool:
-    """Whether this server's eviction caused the error."""
     return any(isinstance(each, serving.LeaseLostError) for each in _causes(error))
 
 

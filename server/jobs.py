@@ -39,11 +39,9 @@ class Jobs:
         self._closing = False
 
     def here(self, job_id: str) -> Job | None:
-        """The latest job with this id that is in memory."""
         return self._jobs.get(job_id)
 
     def active(self) -> list[Job]:
-        """This server's active jobs."""
         return [job for job in list(self._jobs.values()) if job.active and not job.followed]
 
     def busy(self) -> list[str]:
@@ -52,11 +50,9 @@ class Jobs:
 
     @property
     def free(self) -> int:
-        """How many more jobs this server accepts."""
         return max(0, self._max_jobs - len(self.active()))
 
     def counts(self) -> Mapping[tuple[str, str], int]:
-        """Count this server's active jobs by kind and state."""
         return Counter((job.order.kind, job.state) for job in self.active())
 
     async def find(self, job_id: str) -> Job | None:
@@ -83,7 +79,6 @@ class Jobs:
         return found
 
     async def active_entry(self, job_id: str) -> JobEntry | None:
-        """The active job with this id, on any server."""
         if self._works_on(job_id):
             return self._jobs[job_id].entry()
         entry = await asyncio.to_thread(self._register.entry, job_id)
@@ -158,7 +153,6 @@ class Jobs:
             raise ServerError(409, f"{job_id} is active.", help="Stop it first.")
 
     def forget(self, job_id: str) -> None:
-        """Drop an ended job whose run or conversation was deleted."""
         job = self._jobs.get(job_id)
         if job is not None and not job.active:
             del self._jobs[job_id]
@@ -279,16 +273,7 @@ class Jobs:
 
 
 class JobRecovery:
-    """Resumes jobs of servers that are gone, and stops jobs at the request of other servers.
-
-    Works in the server's event loop; its listener may be called from any thread.
-
-    Args:
-        jobs: the jobs of this server.
-        register: the jobs of all servers.
-        resume: starts an orphaned job again.
-        lost: set when this server was evicted.
-    """
+    """Starts jobs of servers that are gone by `resume`, stops jobs for others, and sets `lost` on an eviction."""
 
     def __init__(
         self,
@@ -333,7 +318,6 @@ class JobRecovery:
                 await self._resume(order)
 
     async def close(self) -> None:
-        """Cancel ongoing work."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

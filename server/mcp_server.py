@@ -192,7 +192,6 @@ async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
 
 
 def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
-    """Create the MCP server on an open library, for any transport."""
     # The package would otherwise print the log messages of all modules in its own format.
     logging.basicConfig(format="%(message)s")
     tools = LibraryTools(session, runs)
@@ -217,7 +216,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
         title="Paper",
         description="The text of a paper by its citation key.",
         mime_type=_MARKDOWN,
-        security=ResourceSecurity(exempt_params={"key"}),  # keys are no files
+        security=ResourceSecurity(exempt_params={"key"}),  # keys are not files
     )
     async def paper(key: str) -> str:
         try:

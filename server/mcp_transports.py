@@ -39,7 +39,7 @@ class _McpSession:
 
 
 class McpSessions:
-    """MCP sessions, limited per client and in total; a new one replaces the longest idle.
+    """MCP sessions, limited per client and in total; a new one replaces the one idle longest.
 
     Clients are told apart by address, since all send the same token. If its session has ended, a client gets 404 and
     opens another.
@@ -128,10 +128,7 @@ class McpSessions:
 async def mcp_over_http(
     session: Session, runs: RunJobs, options: ServerOptions, *, stateless: bool = False
 ) -> AsyncIterator[McpSessions]:
-    """Serve MCP sessions for the block; the guard has already checked host and origin.
-
-    `stateless` keeps no sessions: each request may reach another server.
-    """
+    """Serve MCP sessions for the block; a `stateless` server keeps none: the next request may reach another."""
     server = mcp_server(session, runs)
     server.streamable_http_app(  # creates the manager; its app is unused, since ours has guard and routes
         stateless_http=stateless,
@@ -144,10 +141,7 @@ async def mcp_over_http(
 
 
 class McpEndpoint:
-    """The ASGI app at `PATH`."""
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request to the sessions, available once the server has started."""
         sessions = scope["app"].state.mcp
         if sessions is None:
             raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)

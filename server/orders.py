@@ -49,23 +49,20 @@ class Orders:
 
     @asynccontextmanager
     async def on(self, ending: str) -> AsyncIterator[None]:
-        """Lock the target of an `ending` while changing it; if it is gone, raises that the `ending` came first."""
+        """Lock the target of an `ending` while changing it; an error says if the `ending` came first."""
         async with self._lock(ending):
             with conflicts(ending):
                 yield
 
     async def end(self, ending: str) -> None:
-        """Record an ending caused by this request."""
         if self._endings is not None:
             await asyncio.to_thread(self._endings.add, ending, connection.get())
 
     async def ended_by_another(self, ending: str) -> bool:
-        """Whether another request has just caused this ending."""
         endings = self._endings
         return endings is not None and await asyncio.to_thread(endings.by_another, ending, connection.get())
 
     def close(self) -> None:
-        """Close the connection of the locks."""
         if self._locks is not None:
             self._locks.close()
 
@@ -96,22 +93,18 @@ def conflicts(ending: str) -> Iterator[None]:
 
 
 def run_deleted(run_id: str) -> str:
-    """The ending of a run."""
     return f"Run {run_id:.200} was deleted"
 
 
 def conversation_deleted(thread_id: str) -> str:
-    """The ending of a conversation."""
     return f"Conversation {thread_id:.200} was deleted"
 
 
 def paper_removed(key: str) -> str:
-    """The ending of a paper."""
     return f"Paper {key:.200} was removed"
 
 
 def edit_withdrawn(run_id: str, position: int | None = None) -> str:
-    """The ending of one edit of a run, or any."""
     return f"The edit of {'a sentence' if position is None else f'sentence {position}'} of run {run_id} was withdrawn"
 
 

@@ -108,7 +108,6 @@ class ServerError(CiteloomError):
 
 
 def http_status(error: BaseException) -> int:
-    """The HTTP status of an error."""
     if isinstance(error, ServerError):
         return error.status
     for kind, status in _STATUS:
@@ -122,7 +121,6 @@ def http_status(error: BaseException) -> int:
 
 
 def client_help(error: CiteloomError) -> str:
-    """The help line of an error, without pointers to commands."""
     return _COMMAND_HINT.sub("", error.help).strip()
 
 
@@ -141,7 +139,6 @@ def to_problem(error: BaseException) -> Problem:
 
 
 def problem(status: int, detail: str, *, help: str = "", errors: list[FieldProblem] | None = None) -> Problem:
-    """A problem's body."""
     title = STATUSES.get(status, ("Error",))[0]
     record: Problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     if help:
@@ -185,7 +182,6 @@ class _ProblemResponse(JSONResponse):
         self._given = record, headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the problem, to chat programs in OpenAI's format."""
         if scope["path"].startswith(CHAT_PATHS):
             await openai_error_response(*self._given)(scope, receive, send)
         else:
@@ -197,12 +193,10 @@ class _ProblemResponse(JSONResponse):
 
 
 def problem_response(record: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """A response with a problem."""
     return _ProblemResponse(record, headers)
 
 
 def error_response(error: BaseException) -> Response:
-    """The response to an error."""
     if isinstance(error, HTTPException):
         return problem_response(problem(error.status_code, str(error.detail)), error.headers)
     after = error.retry_after if isinstance(error, ServerError) else None

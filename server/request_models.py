@@ -15,6 +15,7 @@ from ..api.run_options import (
     QuestionOptions,
     RunLimits,
     TableOptions,
+    TableSources,
     TextOptions,
     option,
     part_of,
@@ -41,7 +42,6 @@ class LimitedBody(RunLimits):
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def limits(self) -> RunLimits:
-        """The limits that were given."""
         return part_of(self, RunLimits)
 
 
@@ -50,7 +50,6 @@ class TextBody(TextOptions, LimitedBody):
     """What every request for a text may set."""
 
     def limits(self) -> TextOptions:
-        """The limits that were given."""
         return part_of(self, TextOptions)
 
 
@@ -78,7 +77,7 @@ class ImproveBody(TextBody):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WritingBody(TextBody):
+class WritingBody(TableSources, TextBody):
     """A section or a paper to write from an experiment."""
 
     experiment: dict[str, Any] = required("The experiment, as in exp.json.")  # noqa: RUF009 - it makes a field
@@ -94,7 +93,6 @@ class AgreementBody(AgreementOptions, BudgetOptions):
     claim: Annotated[str, Field(min_length=1, max_length=2000, description="One sentence.")]
 
     def order(self) -> dict[str, Any]:
-        """What a job is started with."""
         limits = part_of(self, BudgetOptions).changes()
         return {"question": self.claim, "columns": [], "papers": list(self.papers), "agree": True, "limits": limits}
 
@@ -107,7 +105,6 @@ class TableBody(TableOptions, BudgetOptions):
     question: Annotated[str, Field(min_length=1, max_length=2000, description="What the rows are.")]
 
     def order(self) -> dict[str, Any]:
-        """What a job is started with."""
         limits = part_of(self, BudgetOptions).changes()
         columns, papers = list(self.columns), list(self.papers)
         return {"question": self.question, "columns": columns, "papers": papers, "agree": False, "limits": limits}

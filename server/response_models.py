@@ -164,7 +164,6 @@ METRICS: Final = {"description": "Prometheus text.", "content": {"text/plain": {
 
 
 def attached(name: str) -> dict[str, str]:
-    """The header that makes a browser save a response under this name."""
     return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
 
 
@@ -177,7 +176,6 @@ def problems(*statuses: int) -> Responses:
 
 
 def job_answers(*statuses: int) -> Responses:
-    """A job as result, events or reference, and its problems."""
     result = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": _EVENTS}
     reference = {"application/json": {"schema": {"$ref": "#/components/schemas/JobRecord"}}}
     return {
@@ -188,13 +186,11 @@ def job_answers(*statuses: int) -> Responses:
 
 
 def reference_answers(*statuses: int) -> Responses:
-    """A background job, and the problems of starting it."""
     answers = job_answers(*statuses)
     return {**answers, 200: {"description": "Its events as they come.", "content": {"text/event-stream": _EVENTS}}}
 
 
 def event_answers() -> Responses:
-    """An event stream, 204 for a client that has seen it all, and problems."""
     return {
         200: {"description": "The events.", "content": {"text/event-stream": _EVENTS}},
         204: {"description": "The client has seen all events, and no more will come."},

@@ -17,7 +17,7 @@ from ..api.homes import Home
 from ..api.run_options import RunLimits, TextOptions
 from ..api.run_texts import public_record, stored
 from ..api.running import EventRecorder, RunRequest, begin_run, plain_question, run_and_save
-from ..api.serving import JobKind, JobOrder, RunUnderWayError, Session
+from ..api.serving import JobKind, JobOrder, JobState, RunUnderWayError, Session
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
 from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
@@ -30,8 +30,6 @@ _STORED_EPOCH: Final = "stored"
 
 @dataclass(frozen=True, slots=True)
 class RunJobs:
-    """Creates jobs from requests; the session is shared by all, limits are per job."""
-
     session: Session
     jobs: Jobs
     orders: Orders
@@ -41,12 +39,11 @@ class RunJobs:
         return await self.orders.find(lambda: find_run(self.session.home, run_id), run_deleted(run_id))
 
     async def find_conversation(self, thread_id: str) -> stored_conversations.ConversationEntry:
-        """Find a conversation; raises as `find_run` does."""
         home, deleted = self.session.home, conversation_deleted(thread_id)
         return await self.orders.find(lambda: stored_conversations.find_conversation(home, thread_id), deleted)
 
     async def find_turn(self, thread_id: str, number: int) -> tuple[str, stored_conversations.KeptTurn]:
-        """A finished turn and the id of its conversation; raises `ServerError` if there is none of this number."""
+        """A finished turn and the id of its conversation; raises `ServerError` if there is none with this number."""
         entry = await asyncio.to_thread(stored_conversations.find_conversation, self.session.home, thread_id)
         turn = await asyncio.to_thread(stored_conversations.find_turn, self.session.home, entry.thread_id, number)
         if turn is None:
@@ -84,10 +81,7 @@ class RunJobs:
             self.jobs.forget(thread_id)
 
     async def start_run(self, request: RunRequest, limits: RunLimits) -> Job:
-        """Start a run, or join it if active; a finished one returns its result at once.
-
-        Raises `InputError` before storing anything, and `ServerError` if the server is busy.
-        """
+        """Start a run or join it; a finished one answers at once. Raises `InputError`, or `ServerError` if too busy."""
         session = self.session.with_settings(**limits.changes())
         while True:
             run = await begin_run(request, session)
@@ -99,10 +93,7 @@ class RunJobs:
                     )
 
     async def resume_run(self, run_id: str, limits: RunLimits) -> Job:
-        """Resume a paused or killed run by its id, with its original settings.
-
-        Raises `UnknownRunError`, or `InputError` when library, prompts or endpoint have changed.
-        """
+        """Resume a run with its settings; raises `UnknownRunError`, or `InputError` if library or prompts changed."""
         run = await self.find_run(run_id)
         current, given = self.session, limits.changes()
         resumed = await asyncio.to_thread(ResumableRun.load, run.thread_id, current.home, current.settings, given)
@@ -115,10 +106,7 @@ class RunJobs:
             )
 
     async def ask(self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits) -> Job:
-        """Start a conversation's next turn, or join it if already active.
-
-        Raises `QuestionError`, and `ServerError` with status 409 while another turn is active.
-        """
+        """Start a conversation's next turn, or join it; raises `QuestionError`, or `ServerError` during another."""
         thread_id = (await self.find_conversation(thread_id)).thread_id
         request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": limits.changes()}
         await self.session.require_papers()
@@ -129,20 +117,14 @@ class RunJobs:
             )
 
     async def make_table(self, asked: TableBody | AgreementBody) -> Job:
-        """Start to make or complete a table, or that of a claim, or join the job that does.
-
-        Raises `ServerError` with status 409 while it is being made with other columns.
-        """
+        """Make or complete a table, or join that job; raises `ServerError` while it is made with other columns."""
         await self.session.require_papers()
         request = asked.order()
         name = id_of_agreement if request["agree"] else id_of_table
         return await self.resume_order(JobOrder(name(request["question"], request["papers"]), "table", request))
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
-        """The job of an earlier request, or its registered outcome; resumes a paused run.
-
-        None if nothing is known about it, or if the question has to be asked again.
-        """
+        """The job of an earlier request or its stored outcome, resumed if paused; None if it is to be asked again."""
         job = await self.jobs.find(order["id"])
         if job is not None and job.order.request == order["request"] and job.state != "paused":
             return job
@@ -154,7 +136,7 @@ class RunJobs:
             turn = await asyncio.to_thread(stored_conversations.find_turn, home, order["id"], number)
             if turn is None or turn.asked != given["asked"]:
                 return None
-            return _finished_job(order["id"], "turn", stored_conversations.turn_record(turn))
+            return _ended_job(order["id"], "turn", stored_conversations.turn_record(turn))
         try:
             return await self.resume_run(order["id"], TextOptions(**order["request"]["limits"]))
         except UnknownRunError:
@@ -175,7 +157,6 @@ class RunJobs:
         return entry.turns + 1
 
     def _is_registered(self, run_id: str) -> bool:
-        """Whether there is a run with exactly this id."""
         with suppress(UnknownRunError):
             return find_run(self.session.home, run_id).thread_id == run_id
         return False
@@ -223,17 +204,14 @@ def _notices(emit: Emit) -> Any:
 
 
 async def load_ended_run(run_id: str, home: Home) -> Job:
-    """The outcome of a run that another server or the command line executed.
-
-    Raises `UnknownRunError`, and `RunUnderWayError` while another process runs it.
-    """
+    """The outcome of a run of another process; raises `UnknownRunError`, or `RunUnderWayError` before its end."""
     run = await asyncio.to_thread(find_run, home, run_id)
     if run.status == "finished" and run.result is not None:
-        return _finished_job(run.thread_id, "run", public_record(stored(run.result)))
+        return _ended_job(run.thread_id, "run", public_record(stored(run.result)))
     if await asyncio.to_thread(is_under_way, home, run.thread_id):
         raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.", help="Wait for it to end.")
     if run.status == "failed":
-        return _ended_job(run.thread_id, "run", problem(502, run.detail or "The run failed."))
+        return _ended_job(run.thread_id, "run", problem=problem(502, run.detail or "The run failed."))
     return _ended_job(run.thread_id, "run")
 
 
@@ -245,26 +223,24 @@ async def load_ended_turn(thread_id: str, home: Home) -> Job:
     last = await asyncio.to_thread(stored_conversations.last_turn, home, entry.thread_id)
     if last is None:
         raise ServerError(404, f"Conversation {entry.thread_id}: nothing was asked yet.")
-    return _finished_job(entry.thread_id, "turn", stored_conversations.turn_record(last))
+    return _ended_job(entry.thread_id, "turn", stored_conversations.turn_record(last))
 
 
 async def load_ended_table(table_id: str, session: Session) -> Job:
     """The outcome of a job that no server knows any more: the table; raises `UnknownTableError`."""
     table = await aload_table(session, table_id)
-    return _finished_job(table["table_id"], "table", agreement_of(table) or table)
+    return _ended_job(table["table_id"], "table", agreement_of(table) or table)
 
 
-def _finished_job(job_id: str, kind: JobKind, result: Mapping[str, Any]) -> Job:
-    """A finished job whose only event is its result."""
+def _ended_job(
+    job_id: str, kind: JobKind, result: Mapping[str, Any] | None = None, problem: Problem | None = None
+) -> Job:
+    """A job that ended earlier, with a result or a problem, or else was stopped; its only event says so."""
     log = EventLog(_STORED_EPOCH)
-    EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
+    if result is not None:
+        EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
+    else:
+        log.append("error" if problem else "stopped", problem or STOPPED)
     log.close()
-    return Job(JobOrder(job_id, kind, {}), log, "finished", result)
-
-
-def _ended_job(job_id: str, kind: JobKind, problem: Problem | None = None) -> Job:
-    """A job that failed with a problem, or was stopped."""
-    log = EventLog(_STORED_EPOCH)
-    log.append("error" if problem else "stopped", problem or STOPPED)
-    log.close()
-    return Job(JobOrder(job_id, kind, {}), log, "failed" if problem else "paused", problem=problem)
+    state: JobState = "finished" if result is not None else "failed" if problem else "paused"
+    return Job(JobOrder(job_id, kind, {}), log, state, result, problem)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import ipaddress
 import re
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -26,35 +25,20 @@ _MIN_TOKEN = 16  # characters
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Address, token and limits of a server.
+    """Address, token and limits of a server."""
 
-    Args:
-        host: the address to bind; anything but loopback needs a `token`.
-        port: the port; 0 takes a free one.
-        token: what a client sends as `Authorization: Bearer`, and a browser once on its sign-in page.
-        names: further host names of the server, for example behind a proxy.
-        max_body: bytes per request, except uploads.
-        max_upload: bytes per upload.
-        max_active: runs, turns and ingests working at once; others wait.
-        max_waiting: how many may wait; others are refused.
-        max_streams: event streams open at once.
-        per_minute: requests per client and minute.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-    token: SecretStr | None = None
-    names: tuple[str, ...] = ()
-    max_body: int = 4 * _MEBIBYTE
+    host: str = "127.0.0.1"  # to bind; anything but loopback needs a token
+    port: int = DEFAULT_PORT  # 0 takes a free one
+    token: SecretStr | None = None  # sent as `Authorization: Bearer`, and by a browser once on its sign-in page
+    names: tuple[str, ...] = ()  # further host names of the server, for example behind a proxy
+    max_body: int = 4 * _MEBIBYTE  # per request, except uploads
     max_upload: int = 200 * _MEBIBYTE
-    max_active: int = 64
-    max_waiting: int = 200
-    max_streams: int = 200
-    per_minute: int = 1200
-    loopback: bool = field(init=False)
+    max_active: int = 64  # runs, turns and ingests working at once; others wait
+    max_waiting: int = 200  # others are refused
+    max_streams: int = 200  # open at once
+    per_minute: int = 1200  # requests of a client
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loopback", is_loopback(self.host))
         given = self.token.get_secret_value() if self.token is not None else None
         if given is None and not self.loopback:
             raise ConfigurationError(
@@ -83,15 +67,21 @@ class ServerOptions:
         )
 
     @property
+    def loopback(self) -> bool:
+        """True if only this machine reaches it."""
+        address = _address(self.host)
+        return self.host.lower() == "localhost" if address is None else address.is_loopback
+
+    @property
+    def address(self) -> str:
+        """Where a browser on this machine finds the server."""
+        host = "127.0.0.1" if self._wildcard else self.host.strip("[]")
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
     def _wildcard(self) -> bool:
         address = _address(self.host)
         return address is not None and address.is_unspecified
-
-
-def is_loopback(host: str) -> bool:
-    """True for addresses that only this machine reaches."""
-    address = _address(host)
-    return host.lower() == "localhost" if address is None else address.is_loopback
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -105,22 +95,17 @@ COOKIE: Final = "citeloom_session"
 
 
 class Tokens:
-    """Compares tokens in constant time."""
-
     def __init__(self, token: SecretStr | None) -> None:
         self._token = token.get_secret_value().encode() if token is not None else None
 
     @property
     def needed(self) -> bool:
-        """True when requests need the token."""
         return self._token is not None
 
     def valid(self, given: str) -> bool:
-        """True for the server's token."""
         return self._token is not None and hmac.compare_digest(given.encode(errors="replace"), self._token)
 
     def valid_header(self, authorization: str | None) -> bool:
-        """True for an `Authorization` header with the token."""
         kind, _, given = (authorization or "").partition(" ")
         return kind.lower() == "bearer" and self.valid(given.strip())
 
@@ -131,37 +116,32 @@ class Tokens:
 
 
 class BrowserSessions:
-    """Browser sessions tied to the server's token."""
+    """Browser sessions tied to the server's token; each call blocks."""
 
     def __init__(self, tokens: Tokens, register: SignInSessions) -> None:
         self._tokens = tokens
         self._register = register
+        self.end_all = register.end_all
 
-    async def end_outdated(self) -> None:
+    def end_outdated(self) -> None:
         """End the sessions of an earlier token."""
         if self._tokens.needed:
-            token = await asyncio.to_thread(lambda: self._tokens.fingerprint)
-            await asyncio.to_thread(self._register.end_all, token)
+            self._register.end_all(self._tokens.fingerprint)
 
-    async def begin(self) -> str:
+    def begin(self) -> str:
         """Start a session for a browser; returns the cookie's value."""
         session = secrets.token_urlsafe(32)
-        await asyncio.to_thread(self._register.begin, session, self._tokens.fingerprint)
+        self._register.begin(session, self._tokens.fingerprint)
         return session
 
-    async def is_active(self, cookies: str | None) -> bool:
+    def is_active(self, cookies: str | None) -> bool:
         """True if the `Cookie` header names a session that has not ended or expired."""
         session = session_cookie(cookies)
-        return bool(session) and await asyncio.to_thread(self._register.is_active, session, self._tokens.fingerprint)
+        return bool(session) and self._register.is_active(session, self._tokens.fingerprint)
 
-    async def end(self, cookies: str | None) -> None:
-        """End the session of a `Cookie` header."""
+    def end(self, cookies: str | None) -> None:
         if session := session_cookie(cookies):
-            await asyncio.to_thread(self._register.end, session)
-
-    async def end_all(self) -> None:
-        """End all sessions."""
-        await asyncio.to_thread(self._register.end_all)
+            self._register.end(session)
 
 
 def session_cookie(cookies: str | None) -> str:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, Request
 
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
@@ -31,20 +31,16 @@ _log = logging.getLogger("citeloom.server")
 
 
 class StreamCount:
-    """Counts open event streams, up to a maximum."""
-
     def __init__(self, most: int) -> None:
         self._most = most
         self.open_now = 0
 
     def require_free(self) -> None:
-        """Raise `ServerError` with status 429 at the maximum."""
         if self.open_now >= self._most:
             raise ServerError(429, "Too many event streams are open.", help="Close one first.", retry_after=5)
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Count a stream for as long as the block runs."""
         self.open_now += 1
         try:
             yield
@@ -78,7 +74,7 @@ async def open_state(settings: Settings, home: Home, options: ServerOptions) -> 
 
     Raises `InputError` for an unusable home or settings, or a folder used by another server.
     """
-    member = await asyncio.to_thread(join_servers, home)
+    member = await asyncio.to_thread(join_servers, home, options.address)
     try:
         session = await asyncio.to_thread(open_session, settings, member.home)
         try:
@@ -108,7 +104,7 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         uploads=member.uploads,
         shared=member.jobs.shared,
     )
-    await state.sessions.end_outdated()
+    await asyncio.to_thread(state.sessions.end_outdated)
 
     async def resume(order: JobOrder) -> Job:
         return await (state.ingests.start if order.kind == "ingest" else state.runs.resume_order)(order)
@@ -136,7 +132,6 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
 
 
 async def _tidy(state: ServerState) -> None:
-    """Delete unreferenced uploads and expired conversations."""
     await state.ingests.tidy()
     await asyncio.to_thread(tidy_plots, state.session.home)
     if (days := state.session.settings.conversation_days) is None:
@@ -148,16 +143,12 @@ async def _tidy(state: ServerState) -> None:
             _log.warning("An expired conversation is not deleted yet: %s", error)
 
 
-def get_state(app: FastAPI) -> ServerState:
-    """An app's server state; raises `ServerError` while rejoining the other servers."""
-    state: ServerState | None = app.state.server
+def get_state(request: Request) -> ServerState:
+    """The state of the server that got a request; raises `ServerError` while it rejoins the other servers."""
+    state: ServerState | None = request.app.state.server
     if state is None:
         raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)
     return state
 
 
-def _state_of(request: Request) -> ServerState:
-    return get_state(request.app)
-
-
-StateOf = Annotated[ServerState, Depends(_state_of)]
+StateOf = Annotated[ServerState, Depends(get_state)]

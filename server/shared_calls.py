@@ -36,8 +36,6 @@ SessionOf = Annotated[Session, Depends(_session_of)]
 
 
 def shared_tool(title: str, *, read_only: bool = True) -> Callable[[T], T]:
-    """Also offer a route as an MCP tool."""
-
     def add(call: T) -> T:
         SHARED_TOOLS.append((call, title, read_only))
         return call

@@ -59,10 +59,7 @@ def refusal_reason(name: str, taken: Collection[str]) -> str:
 
 
 def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
-    """Write a file to its upload's folder; returns whether it is non-empty. Blocks.
-
-    Raises `ServerError` with status 507 when it cannot be written.
-    """
+    """Write a file to its upload's folder; returns whether it is non-empty. Blocks; raises `ServerError`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / name).open("xb") as target:
@@ -73,7 +70,6 @@ def store_file(source: BinaryIO, folder: Path, name: str) -> bool:
 
 
 def require_space(session: Session, receiving: Mapping[str, int]) -> None:
-    """Raise `ServerError` with status 507 if incoming uploads would exceed the library's limit; blocks."""
     limit = session.settings.max_library_size
     if limit is None:
         return
@@ -87,7 +83,6 @@ def require_space(session: Session, receiving: Mapping[str, int]) -> None:
 
 
 def file_name(source: str) -> str:
-    """The name of a file without its path on the server, of any system."""
     return source.replace("\\", "/").rpartition("/")[2]
 
 
@@ -103,13 +98,7 @@ class RefusedFile(TypedDict):
     reason: str
 
 
-def refusal(name: str, reason: str) -> RefusedFile:
-    """A refused file."""
-    return {"name": name, "reason": reason}
-
-
 def refuse_all(what: str, refused: Sequence[RefusedFile]) -> ServerError:
-    """The error for an upload of which no file can be used."""
     errors: list[writing.FieldProblem] = [{"field": item["name"], "message": item["reason"]} for item in refused]
     return ServerError(422, f"None of the {what}.", errors=errors)
 
@@ -146,7 +135,7 @@ def store_plots(
         else:
             reason = writing.image_problem(name, data)
         if reason:
-            refused.append(refusal(name or "file", reason))
+            refused.append(RefusedFile(name=name or "file", reason=reason))
         else:
             taken[name] = data
     again = {name.casefold() for name in taken}

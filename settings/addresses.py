@@ -121,7 +121,7 @@ HomeAddress = Path | DatabaseUrl
 
 
 def absolute_path(path: Path) -> Path:
-    """The absolute path without `..`; links are followed before one, since it leads to the parent of their target."""
+    """The absolute path without `..`; links before a `..` are resolved first: it means the parent of their target."""
     parts = path.absolute().parts
     last = max((place for place, part in enumerate(parts, 1) if part == ".."), default=0)
     return Path(*parts[:last]).resolve().joinpath(*parts[last:])

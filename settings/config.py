@@ -151,14 +151,14 @@ class Settings(BaseModel):
         0.5, ge=0, le=1, description="Reader's score that one passage must reach for a question to be answered."
     )
     enough_findings: int = Field(
-        4, ge=1, le=1000, description="Findings for each need of a question about several papers that end the search."
+        4, ge=1, le=1000, description="Findings per need that end the search for a question about several papers."
     )
     max_search_iterations: int = Field(5, ge=0, le=50, description="Additional searches that the agent may make.")
     max_repairs: int = Field(2, ge=0, le=5, description="Maximum number of repairs of a draft that fails a check.")
     summary_words: int = Field(60, ge=10, le=300, description="Length of an evidence summary, in words.")
     depth: Depth = Field(
         "standard",
-        description="How much a text says: brief (what decides), standard (what matters) or thorough (all that bears).",
+        description="How much a text says: brief (only what decides), standard (what matters) or thorough (all of it).",
     )
     section_words: int | None = Field(
         None, ge=80, le=5000, description="Target length of a section, in words; not set: depends on the depth."
@@ -211,7 +211,7 @@ class Settings(BaseModel):
         "http://localhost:23119, else the folder ~/Zotero.",
     )
     zotero_linked: Path | None = Field(
-        None, description="Folder of Zotero's linked files; attachments that are linked are only read inside it."
+        None, description="Folder of Zotero's linked files; linked attachments are read only inside it."
     )
     zotero_seconds: float = Field(30, ge=1, le=86_400, description="Seconds between polls of 'sync zotero --watch'.")
 
@@ -250,7 +250,7 @@ class Settings(BaseModel):
     _vouched: frozenset[str] = PrivateAttr(default=frozenset())
 
     def __init__(self, *, origins: Mapping[str, str] | None = None, **given: Any) -> None:
-        """Read the sources; `origins` are those of given values that do not come from the user."""
+        """Read the sources; `origins` are the origins of given values that do not come from the user."""
         found = _find_values(given, origins or {})
         super().__init__(**found.values)
         self._set, self._own = found.origins, found.own
@@ -375,7 +375,7 @@ class _FoundValues:
     own: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, value: Any, origin: str) -> None:
-        """Add a value from the next source; earlier ones take precedence, also for single entries of an object."""
+        """Add a value from the next source; earlier ones take precedence, even for single entries of an object."""
         if name.endswith("_base_url") and is_own(origin) and isinstance(value, str):
             self.own.setdefault(name, value)
         known = self.values.setdefault(name, value)

@@ -142,8 +142,11 @@ class Backend(Protocol):
     def created_at(self) -> float:
         """When the library was created, in seconds since 1970."""
 
-    def join_servers(self) -> ServerRegistry:
-        """Register as a server of the home; raises `ConfigurationError` if only one is allowed and already runs."""
+    def join_servers(self, address: str = "") -> ServerRegistry:
+        """Register as a server of the home.
+
+        Raises `ConfigurationError` with the address of the first if only one is allowed and already runs.
+        """
 
 
 @dataclass(frozen=True, slots=True)

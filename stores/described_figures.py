@@ -18,7 +18,8 @@ from typing import Final
 import numpy as np
 
 from ..documents import Chunk, chunk_id, split_chunk_id
-from ..documents.figures import PaperFigure, Span
+from ..documents.figures import PaperFigure
+from ..documents.types import Span
 from ..models.embeddings.protocol import Vector, Vectors
 from .paper_catalog import CurrentRecords, Figures, PaperCatalog, ReadOnce
 from .search_records import Scored, TextScope, ordered

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PathBelow:
-    """A path below the root of a home, or below the folder of what each computer keeps for itself."""
+    """A path below the root of a home, or below its folder of machine-local files."""
 
     def __init__(self, name: str, *, own: bool = False) -> None:
         self._name = name
@@ -56,12 +56,12 @@ class Home(ABC):
         return self.name
 
     def place_of(self, file: str) -> HomeAddress:
-        """What holds the tables of this file of a folder, as messages name it: the file, or the database."""
+        """The file with this name, or the database that holds its tables instead, as messages name it."""
         return self.name
 
     @property
     def data(self) -> Path:
-        """The folder of what each computer keeps for itself."""
+        """The folder of machine-local files."""
         return self.root
 
     @abstractmethod

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..documents.passages import TableHead
     from .described_figures import DescribedFigures, TableChunks
 
-_LONGEST_TABLE = 12  # chunks before one inside a table that are looked through for its column names
+_LONGEST_TABLE = 12  # preceding chunks searched for the column names of a table
 
 
 class UnknownPaperError(InputError):
@@ -223,7 +223,7 @@ class Library:
         return [found[identifier].chunk for identifier in ids if identifier in found]
 
     def table_head(self, chunk: Chunk) -> TableHead | None:
-        """The column names of the table in whose middle a chunk begins; None if it does not, or none is near."""
+        """The column names of the table inside which a chunk begins; None if there is none, or none is near."""
         from ..documents.passages import continues_table, open_table_head  # loads a markdown parser: lists need none
 
         if not continues_table(chunk.text):
@@ -282,7 +282,7 @@ class Library:
         """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
 
         A chunk's cosine is the higher of its text's and that of the description of a figure it captions. `years` are
-        the first and last year, inclusive; `venue` is a part of its name; None sets no limit.
+        the first and last year, inclusive; `venue` is a part of the venue's name; None sets no limit.
         """
         if years is not None or venue:
             keys = keys_within(self.records(), keys, years, venue)
@@ -332,7 +332,7 @@ class Library:
         return unchanged(self.records, search)
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        """The `k` papers whose summary, or a passage of whose note, is nearest; best first."""
+        """The `k` papers with the nearest summary or passage of a note; best first."""
         return self._nearest.papers(vector, k)
 
 

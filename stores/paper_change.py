@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, get_args
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id
-from ..documents.figures import PaperFigure, figure_records
+from ..documents.figures import PaperFigure
 from ..documents.notes import Note
 from ..models.embeddings.protocol import Vector, Vectors
 from ..plurals import counted
@@ -114,7 +114,7 @@ def serialize_change(change: Change) -> tuple[str, str, bytes]:
         "sections": [asdict(section) for section in change.sections],
         # Not `asdict`: it copies every value, which would double the time of this function.
         "chunks": [{name: getattr(chunk, name) for name in _CHUNK_FIELDS} for chunk in change.chunks],
-        "figures": figure_records(change.figures),
+        "figures": [asdict(figure) for figure in change.figures],
     }
     rows = [change.vectors, change.summary_vector[None, :], *([change.note_vectors] if change.passages else [])]
     matrix = np.vstack(rows) if change.record else change.vectors
@@ -162,7 +162,7 @@ def build_record(row: Sequence[Any]) -> PaperRecord:
     return PaperRecord(paper, *rest)
 
 
-# The columns of a catalog that its tables in a file and in a database share; decoded as the records that they are.
+# The columns that a catalog has both in a file and in a database; values are decoded to typed records.
 _KEY: Final = {"key": TEXT}
 NOTE: Final = shaped("a note", Note)
 FIGURE: Final = shaped("a figure", PaperFigure)

@@ -161,7 +161,7 @@ class ScopedSearch(ABC):
         return unchanged(self._records, search)
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
-        """The `k` papers whose summary, or a passage of whose note, is nearest; ties by key."""
+        """The `k` papers with the nearest summary or passage of a note; ties by key."""
 
         def search(records: Mapping[str, PaperRecord]) -> list[NearPaper]:
             most = min(k, len(records))

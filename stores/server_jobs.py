@@ -282,7 +282,7 @@ class RegisteredJobs(Register, ServerJobs):
     def forget(self, job_id: str, *, shared: bool) -> None:
         """Delete a job with its events and the keys of the requests that began it.
 
-        Where servers share jobs, one on which a server works is kept.
+        Where servers share jobs, a job that a server is working on is kept.
         """
         if not self._tables.exist():
             return

@@ -105,7 +105,7 @@ class LibraryStores(ABC):
     def last_seen_revision(self) -> tuple[int, int] | None:
         """The newest revision that a search has seen, as `PaperCatalog.revision` gives it.
 
-        None if a search does not by itself see a single state of the library, the newest.
+        None if a search alone is not sure to see one state of the library, the newest.
         """
         return None
 

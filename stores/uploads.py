@@ -25,7 +25,7 @@ class Uploads:
     """The files of papers or plots that were uploaded to a server of a folder; blocking and thread-safe.
 
     They are below `root`, by uploads whose names match `ids`. Uploads not stored again for `idle_after` seconds are
-    idle, except the `unfinished` ones, on which a job is working or which it will resume.
+    idle, except the `unfinished` ones, which a job is working on or will resume.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .words import STOP_WORDS, is_generic, is_stop, split_words
+from .words import STOP_WORDS, is_generic, is_stop, read_words, split_words
 
 BE = frozenset("is are was were be been being".split())
 AUXILIARIES = BE | frozenset("do does did has have had can could may might will would shall should must".split())
@@ -24,23 +24,7 @@ _IRREGULAR = frozenset(
     "built made known used seen found shown drawn grown written chosen taken given held kept".split()
 )
 # Base forms; their forms in -s, -ed and -ing count as well.
-_VERBS = frozenset(
-    """
-    account affect aggregate agree aid allow apply approach arise ask assume avoid base become begin behave bring
-    build calculate capture cause change choose classify cluster combine come compare compute consider contain
-    contribute control correct correlate cover create deal decide depend describe detect determine develop differ
-    discover discuss distinguish drive emerge encode enable ensure estimate evaluate evolve exceed exist explain
-    exploit express extend extract fail fall find fit follow form gain generate give go grow guide handle happen
-    have help hold identify illustrate improve include increase infer influence inform integrate interact interpret
-    introduce involve keep know lead learn leave let limit link look make manage map matter mean measure mention
-    model move need observe obtain occur offer operate overcome overfit oversmooth pass perform play predict
-    preserve prevent produce prefer promote propose protect prove provide publish put reach react read recommend
-    reduce reflect regulate relate rely remain remove report represent require rest result reveal review say scale
-    see select separate serve shape share show solve sort speed spread stand start state stay store study succeed
-    suffer suggest support take tell test think train transfer translate treat try turn understand use vary work
-    write yield
-    """.split()
-)
+_VERBS = read_words("common_verbs")
 _WORD = re.compile(r"[^\s,;:()?!]+")
 _END = " ?!.,;:"
 # Words of feedback about the form of an answer, and politeness.

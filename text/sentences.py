@@ -60,7 +60,6 @@ _UNIT_ENDS = re.compile(r"\d\s?(?:[mnpk\u00b5\u03bc]M|[hgms]|[mk]V|[mk]W)\.\s+(?
 _LOWERCASE_WORD = re.compile(r"[(\[\"'\u201c]*[a-z]+(?=[\s,;:.)]|$)")
 _CLOSING = re.compile(r"[)\]\"'\u201d\u2019*_]+(?=\s|$)")
 
-
 # Characters examined around a cut; a line of megabytes would otherwise take minutes.
 _AHEAD = 400
 _BEHIND = 64
@@ -93,12 +92,10 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def sentences_between(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Spans in `text` of the sentences of `text[start:end]`."""
     return [(start + left, start + right) for left, right in sentence_spans(text[start:end])]
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The spans of sentences in one passage, with surrounding whitespace."""
     # Imported lazily: sentencex loads the rules of all its languages.
     from sentencex import get_sentence_boundaries
 
@@ -163,7 +160,6 @@ def _after_citations(passage: str, cut: int) -> int:
 
 
 def _ends_sentence(passage: str, begin: int, cut: int) -> bool:
-    """Whether a boundary proposed by sentencex is valid in a paper."""
     _, end = trim_span(passage, begin, cut)
     start = max(begin, end - _BEHIND)
     left = passage[start:end] if start == begin else f" {passage[start:end]}"  # a blank replaces the rest

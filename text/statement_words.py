@@ -1,6 +1,6 @@
-"""What the words of a statement tell: its subject, the results it measures, their direction, and if it weighs sources.
+"""What the words of a statement tell: its subject, measured results, their direction, and whether it weighs sources.
 
-English patterns of bounded length; a statement that they do not know counts as saying nothing of the kind.
+English patterns of bounded length; a statement that matches none counts as telling nothing of the kind.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MEASURES: Final = tuple(
 )
 
 
-def measured(text: str) -> int:
+def count_measures(text: str) -> int:
     """How much of a result a statement gives: an effect, the size of a group, a test (0-3)."""
     return sum(pattern.search(text[:_EXAMINED]) is not None for pattern in _MEASURES)
 
@@ -64,7 +64,7 @@ _DOWN: Final = re.compile(
 
 
 def direction(text: str) -> Direction:
-    """Whether a statement says that something rose, fell, or showed no effect; empty if it says none or several."""
+    """Whether a statement says that something rose, fell, or showed no effect; empty for none or several of these."""
     text = text[:_EXAMINED]
     if _NONE.search(text):
         return "none"

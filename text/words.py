@@ -8,6 +8,7 @@ import threading
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 _DASHES: Final = re.compile("[\u2010-\u2015]")
@@ -69,9 +70,9 @@ _FUNCTION_WORDS: Final = {
 
 
 def foreign_language(text: str) -> str:
-    """The language of a text that is clearly not in English, told by its most frequent words; empty otherwise."""
+    """The language of a text that is clearly not in English, judged by its most frequent words; empty otherwise."""
     if not is_latin(text):
-        return "another language than English"
+        return "a language other than English"
     words = re.findall(r"[^\W\d_]+", text.lower())
     counts = {name: sum(word in known.split() for word in words) for name, known in _FUNCTION_WORDS.items()}
     name = max(counts, key=lambda name: counts[name])
@@ -79,67 +80,14 @@ def foreign_language(text: str) -> str:
     return name if counts[name] >= enough + sum(word in STOP_WORDS for word in words) else ""
 
 
-STOP_WORDS = frozenset(
-    """
-    a about above across after again against all almost alone along already also although always am among an and
-    another any are around as at away back be became because become been before being below best better between both
-    but by can cannot comparatively could did do does doing done down due during each either else enough especially
-    even ever every few fewer first five for four from further generally get give given gives had half has have
-    having he hence her here high higher highly him his how however i if in indeed instead into is it its itself
-    just keep kept last least less let like likely low lower made main mainly make makes making many may me might
-    mine more moreover most mostly much must my near nearly need neither never new next no none nor not nothing now
-    of off often old on once one only onto or other others otherwise our ours out over own part per perhaps poorly
-    quite rather really reach s same second see seen several shall she should similar since six small so some still
-    such take taken ten than that the their theirs them then there therefore these they thing third this those
-    though three through thus to together too toward towards two under until up upon us use used uses using usually
-    various very via was way we well were what when where whether which while who whole whom whose why will with
-    within without would yet you your systematically alike thousand million hundred
-    """.split()
-)
+def read_words(name: str) -> frozenset[str]:
+    """The words of a list in this folder."""
+    return frozenset(Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8").split())
 
+
+STOP_WORDS = read_words("stop_words")
 # Words common to papers of every field. One of them alone is neither a theme nor a reason to cite.
-GENERIC_WORDS = frozenset(
-    """
-    ability absence account accuracy achieve addition additional adjust advance advantage affect aim algorithm
-    allow alternative amount analysis analyse analyze answer application apply appear approach approximate area
-    arrive article ask aspect assess assessment assign associate assume attempt author available average aware
-    base baseline basis behavior behaviour benchmark benefit bias big bound bring build calculate capture carry
-    case category cause central certain challenge change characteristic check choice choose class clear close
-    collect column combination combine common compare comparison complete complex component compute concept
-    conclude conclusion condition confirm consider consist consistent constant contain content context contrast
-    contribute contribution control correct correlate correlation count cover create criterion current data
-    dataset date decrease default define demonstrate depend derive describe design detail detect determine
-    develop development differ difference different difficult direct discuss discussion distance distinguish
-    distribution document domain driver early easy effect efficient effort element enable end equal error
-    establish estimate evaluate evaluation event evidence exact examine example exist expect experiment explain
-    explore express expression extend extent factor fail failure feature field figure final find finding fit fix
-    focus follow form format formula found frame framework frequency full function future gap general generate
-    goal good great group grow hold human hypothesis idea identify image impact implement implementation
-    implication important improve improvement include increase indicate individual influence inform information
-    input instance integrate interest interpret introduce investigate involve issue item key kind know knowledge
-    known label lack large late law lead learn learning left length level limit limitation line link list
-    literature local long look loss machine manner map match material matter mean meaning measure mechanism
-    member method metric min minimum max maximum mode model modern modify name narrow natural nature need
-    negative normal note novel null number object observation observe obtain occur open operation opinion option
-    order origin original outcome output overall pair paper parameter particular path pattern people perform
-    performance period person perspective phase phenomenon plan play plot point population poor positive
-    possible potential power practice precise predict prediction predictor present prevent previous principle
-    probability problem procedure process produce product project property propose proportion protocol prove
-    provide publication publish purpose quality quantity question random range rank rare rate ratio raw reason
-    receive recent reconstruct record reduce reduction reference reflect region relate relation relationship
-    relative release relevant rely remain remove repeat replace replicate report repository represent
-    representation require requirement research researcher resource response rest result return reveal review
-    reward right role row rule run sample scale schedule scheme science score search section select selection
-    separate sequence series set setting shape share shift short show side sign signal significant simple
-    simulate simulation single situation size software solution solve source space special specific split stable
-    stage standard start state statement statistic step still strategy strength strong structure study subject
-    subset success successful suggest suitable summary support sure system systematic table target task
-    technique technology tend term test text theory think threshold time title token tool top topic total train
-    training transfer trend true try tune type typical understand unit unknown user valid validate validation
-    value variable variant variation variety vary version view want weak weight wide word work world write year
-    yield zero
-    """.split()
-)
+GENERIC_WORDS = read_words("generic_words")
 
 _LONGEST = 60  # letters; anything longer is not an English word
 _WORD = re.compile(r"(?<![\w-])[^\W\d_](?:[\w'’]|[-‐](?=\w))*")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..documents import Chunk, Evidence, EvidenceSpan
 from ..roles.protocols import Need, NeedCoverage, PassageFinding, Status
 from ..settings.config import RetrievalMode
-from ..text.statement_words import Direction, direction, measured, telling_words
+from ..text.statement_words import Direction, count_measures, direction, telling_words
 from .retrieval import Retrieval
 from .window_search import WindowLimits
 
@@ -18,6 +18,8 @@ _BREADTH: Final = 2
 _ENOUGH_OF_A_PAPER: Final = 3  # strong findings for one need of a question about many papers
 MEASURED_WEIGHT: Final = 0.03  # for an effect, the size of a group and a test, each: what answers most questions
 _RESTATED: Final = 0.8  # share of the telling words of the shorter of two statements
+_RESTATED_RESULTS: Final = 0.6  # the same, if that one has so many numbers and the other has all of them
+_RESULTS: Final = 3
 _FEWEST_WORDS: Final = 5  # telling words of a statement that can be restated
 
 
@@ -104,7 +106,9 @@ class FoundEvidence:
 
     def restated(self, other: FoundEvidence) -> FoundEvidence:
         """Merge with `other`, which states the same at another place: keeps the fuller statement and all words."""
-        statement = max(self.finding.statement, other.finding.statement, key=lambda text: (measured(text), len(text)))
+        statement = max(
+            self.finding.statement, other.finding.statement, key=lambda text: (count_measures(text), len(text))
+        )
         spans = list(self.finding.spans)
         for span in other.finding.spans:
             if not any(_words_of(span) in _words_of(kept) for kept in spans):
@@ -166,7 +170,7 @@ def limit_findings(found: Sequence[FoundEvidence], limits: EvidenceLimits) -> li
 
     def order(item: FoundEvidence) -> tuple[float, str, int]:
         chunk, start, _ = item.finding.spans[0]
-        return (-item.combined_score - MEASURED_WEIGHT * measured(item.finding.statement), chunk.id, start)
+        return (-item.combined_score - MEASURED_WEIGHT * count_measures(item.finding.statement), chunk.id, start)
 
     ordered = sorted(found, key=order)
     useful = [item for item in ordered if item.finding.score >= limits.score_threshold]
@@ -215,12 +219,13 @@ class _StatementWords:
         return cls(item.finding.paper.key, numbers, frozenset(telling) - numbers, direction(item.finding.statement))
 
     def restates(self, other: _StatementWords) -> bool:
-        """Whether one of both, of the same paper, has nearly all words and all numbers of the other."""
+        """Whether one of both, of the same paper, has all numbers and nearly all words of the other."""
         less, more = sorted((self, other), key=lambda item: len(item.words))
         if self.key != other.key or self.way != other.way or len(less.words) < _FEWEST_WORDS:
             return False
-        numbers = less.numbers <= more.numbers or more.numbers <= less.numbers
-        return numbers and len(less.words & more.words) >= _RESTATED * len(less.words)
+        fewer = min(len(less.numbers), len(more.numbers))
+        least = _RESTATED_RESULTS if fewer >= _RESULTS else _RESTATED
+        return len(less.numbers & more.numbers) == fewer and len(less.words & more.words) >= least * len(less.words)
 
 
 _FEWEST_SHARED: Final = 40  # characters; shorter words contained in others may be from another place

@@ -142,10 +142,10 @@ def _telling_places(sentences: Sequence[str]) -> list[int]:
 def nearest_findings(
     library: Library, need: Need, windows: Sequence[Window], named: Sequence[str], most: int
 ) -> list[FoundEvidence]:
-    """What the nearest papers say that they studied and found, in their own words; blocks.
+    """What the nearest papers say they studied and found, in their own words; blocks.
 
-    For a question on which no passage helps. The papers are those `named`, then those with the nearest windows; none of
-    these findings helps with the need, so their score is 0.
+    For a question that no passage helps to answer. The papers are those `named`, then those with the nearest windows;
+    none of these findings helps with the need, so their score is 0.
     """
     cosines: dict[str, float] = {}
     for window in windows:

@@ -1,4 +1,4 @@
-"""Retrieves chunks for a query: by meaning (vectors), by words (BM25), or fused, and re-ranks them if wanted.
+"""Retrieves chunks for a query: by meaning (vectors), by words (BM25), or fused, and re-ranks them if requested.
 
 Each hit carries its true cosine, however it was found. Fused scores order the hits of one search but do not measure
 how good they are: they are scaled to that search's candidates.
@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ..documents import Chunk, Paper
 from ..models.embeddings.bundled_models import Reranker
-from ..roles.protocols import Candidate
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
@@ -52,9 +52,11 @@ RERANKER = Reranker()  # loads its model on first use
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk with its score in one search; its candidate holds the true cosine."""
+    """A chunk with its true cosine (0-1) and its score in one search."""
 
-    candidate: Candidate
+    chunk: Chunk
+    paper: Paper
+    vector_score: float
     score: float
 
 
@@ -72,7 +74,7 @@ async def retrieve(
         chunks = [chunk for chunk in library.chunks(list(scores)) if chunk.id in cosines]
         records = library.records()  # without papers that another process is changing
         return [
-            Hit(Candidate(chunk, records[chunk.key].paper, min(1.0, max(0.0, cosines[chunk.id]))), scores[chunk.id])
+            Hit(chunk, records[chunk.key].paper, min(1.0, max(0.0, cosines[chunk.id])), scores[chunk.id])
             for chunk in chunks
             if chunk.key in records
         ]
@@ -159,7 +161,7 @@ def rerank_pool(k: int) -> int:
 
 
 def rerank_ranking(ranking: Ranking, judged: Mapping[str, float], part: float) -> Ranking:
-    """The results that a scorer judged, by both scores, each scaled to 0-1, the scorer's weighted by `part`.
+    """The results that a scorer judged, by the sum of both scores, scaled to 0-1; `part` is the scorer's weight.
 
     With a part of 1 the scorer alone decides. Ties are ordered by name.
     """

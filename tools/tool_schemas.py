@@ -6,6 +6,7 @@ to the model in the answer, never raised to the user. The docstring of a tool is
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -27,6 +28,24 @@ class ToolRequestError(Exception):
 
 class _ToolArguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+SUMMARIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """A line for the model, and the chunks whose texts follow it."""
+
+    lead: str
+    chunk_ids: tuple[str, ...] = ()
+
+
+class Reading(_ToolArguments, ABC):
+    """A tool that reads and makes no evidence; what is unknown is reported to the model."""
+
+    @abstractmethod
+    async def answer(self, library: Library) -> ToolAnswer: ...
 
 
 class SearchEvidence(_ToolArguments):
@@ -58,14 +77,23 @@ class SearchEvidence(_ToolArguments):
         )
 
 
-class ContextWindow(_ToolArguments):
+class ContextWindow(Reading):
     """Read the passages before and after one, to understand it; it adds no evidence."""
 
     chunk_id: str = Field(min_length=1, max_length=500, description="Id of the passage, as search_evidence gave it.")
     window: int = Field(1, ge=1, le=3, description="Passages on either side.")
 
+    async def answer(self, library: Library) -> ToolAnswer:
+        try:
+            chunks = await asyncio.to_thread(library.window, self.chunk_id, self.window)
+        except (InputError, ValueError):
+            chunks = []
+        if not chunks:
+            return ToolAnswer(f"There is no chunk {self.chunk_id!r} in the library.")
+        return ToolAnswer(f"The passages around {self.chunk_id}:", tuple(chunk.id for chunk in chunks))
 
-class SearchSummaries(_ToolArguments):
+
+class SearchSummaries(Reading):
     """Find the papers that are about a query, by their summaries and the user's notes on them; it adds no evidence.
 
     Counts against the search budget.
@@ -73,8 +101,22 @@ class SearchSummaries(_ToolArguments):
 
     query: str = Field(min_length=3, max_length=2000, description="What the papers should be about.")
 
+    async def answer(self, library: Library) -> ToolAnswer:
+        vector = await library.embedding.embed_query(self.query)
+        near = await asyncio.to_thread(library.nearest_papers, vector, SUMMARIES)
+        if not near:
+            return ToolAnswer("The library has no summaries.")
+        statuses = await asyncio.to_thread(publication_statuses, library, [item.paper for item in near])
+        lines: list[str] = []
+        for item in near:
+            named = _name_paper(item.paper, statuses[item.paper.key])
+            lines.append(f"- {named}: {' '.join(item.summary.split())}")
+            if item.note:
+                lines.append(f"  The user's own note on it, not the paper's words: {' '.join(item.note.split())}")
+        return ToolAnswer("\n".join(["Papers whose summaries are nearest to the query:", *lines]))
 
-class SearchPapers(_ToolArguments):
+
+class SearchPapers(Reading):
     """Find the papers whose full text has the words of a query, a page at a time; it adds no evidence.
 
     Counts against the search budget.
@@ -85,14 +127,40 @@ class SearchPapers(_ToolArguments):
     max_year: int | None = Field(None, ge=0, le=9999, description="Last year of publication.")
     page: int = Field(1, ge=1, le=1000, description="Page of the answer; ask for the next one to see more.")
 
+    async def answer(self, library: Library) -> ToolAnswer:
+        asked = (self.query, self.min_year, self.max_year, self.page)
+        try:
+            found = await asyncio.to_thread(search_papers, library, *asked)
+        except InputError as error:
+            return ToolAnswer(error.message)
+        if not found.hits:
+            return ToolAnswer("No paper has these words." if self.page == 1 else f"There is no page {self.page}.")
+        statuses = await asyncio.to_thread(publication_statuses, library, [hit.paper for hit in found.hits])
+        lines = [
+            f"- {_name_paper(hit.paper, statuses[hit.paper.key])}; chunk {hit.chunk.id}: {hit.sentence}"
+            for hit in found.hits
+        ]
+        lines += [f"There are more on page {found.next_page}."] if found.next_page else []
+        total = counted(found.total, "paper")
+        return ToolAnswer("\n".join([f"Page {self.page} of {total} with words of the query:", *lines]))
 
-class PaperIntroduction(_ToolArguments):
+
+class PaperIntroduction(Reading):
     """Read how a paper introduces itself; it adds no evidence."""
 
     key: str = Field(min_length=1, max_length=500, description="Citation key of the paper.")
 
+    async def answer(self, library: Library) -> ToolAnswer:
+        try:
+            paper = await asyncio.to_thread(library.paper, self.key)
+        except InputError:
+            return ToolAnswer(f"There is no paper with the key {self.key!r} in the library.")
+        chunks = await asyncio.to_thread(library.introduction, self.key)
+        if not chunks:
+            return ToolAnswer(f"{self.key} ({paper.title}) has no introduction.")
+        return ToolAnswer(f"The introduction of {self.key} ({paper.title}):", tuple(chunk.id for chunk in chunks))
 
-Reading = ContextWindow | SearchSummaries | SearchPapers | PaperIntroduction
+
 ToolRequest = SearchEvidence | Reading
 
 _REQUESTS: dict[str, type[ToolRequest]] = {
@@ -134,75 +202,6 @@ def parse_request(name: str, arguments: Any) -> ToolRequest:
             f"{field_path(item['loc']) or 'arguments'}: {describe_invalid(item, show=True)}" for item in error.errors()
         )
         raise ToolRequestError(f"{name} was not carried out: {problems}.") from error
-
-
-SUMMARIES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
-    """A line for the model, and the chunks whose texts follow it."""
-
-    lead: str
-    chunk_ids: tuple[str, ...] = ()
-
-
-def read_window(library: Library, chunk_id: str, size: int) -> ToolAnswer:
-    """The chunks around one; an unknown chunk is reported to the model."""
-    try:
-        chunks = library.window(chunk_id, size)
-    except (InputError, ValueError):
-        chunks = []
-    if not chunks:
-        return ToolAnswer(f"There is no chunk {chunk_id!r} in the library.")
-    return ToolAnswer(f"The passages around {chunk_id}:", tuple(chunk.id for chunk in chunks))
-
-
-def read_introduction(library: Library, key: str) -> ToolAnswer:
-    """The first passages of a paper's introduction; an unknown key is reported to the model."""
-    try:
-        paper = library.paper(key)
-    except InputError:
-        return ToolAnswer(f"There is no paper with the key {key!r} in the library.")
-    chunks = library.introduction(key)
-    if not chunks:
-        return ToolAnswer(f"{key} ({paper.title}) has no introduction.")
-    return ToolAnswer(f"The introduction of {key} ({paper.title}):", tuple(chunk.id for chunk in chunks))
-
-
-async def read_summaries(library: Library, query: str) -> ToolAnswer:
-    """The papers nearest to a query by summary and the user's notes, which are part of the answer itself."""
-    vector = await library.embedding.embed_query(query)
-    near = await asyncio.to_thread(library.nearest_papers, vector, SUMMARIES)
-    if not near:
-        return ToolAnswer("The library has no summaries.")
-    statuses = await asyncio.to_thread(publication_statuses, library, [item.paper for item in near])
-    lines: list[str] = []
-    for item in near:
-        named = _name_paper(item.paper, statuses[item.paper.key])
-        lines.append(f"- {named}: {' '.join(item.summary.split())}")
-        if item.note:
-            lines.append(f"  The user's own note on it, not the paper's words: {' '.join(item.note.split())}")
-    return ToolAnswer("\n".join(["Papers whose summaries are nearest to the query:", *lines]))
-
-
-def read_papers(library: Library, query: str, min_year: int | None, max_year: int | None, page: int) -> ToolAnswer:
-    """One page of the papers whose text contains the words of a query; bad arguments are reported to the model."""
-    try:
-        answer = search_papers(library, query, min_year, max_year, page)
-    except InputError as error:
-        return ToolAnswer(error.message)
-    if not answer.hits:
-        return ToolAnswer("No paper has these words." if page == 1 else f"There is no page {page}.")
-    statuses = publication_statuses(library, [hit.paper for hit in answer.hits])
-    lines = [
-        f"- {_name_paper(hit.paper, statuses[hit.paper.key])}; chunk {hit.chunk.id}: {hit.sentence}"
-        for hit in answer.hits
-    ]
-    more = [f"There are more on page {answer.next_page}."] if answer.next_page else []
-    return ToolAnswer(
-        "\n".join([f"Page {page} of {counted(answer.total, 'paper')} with words of the query:", *lines, *more])
-    )
 
 
 def _name_paper(paper: Paper, status: PublicationStatus) -> str:

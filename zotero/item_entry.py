@@ -1,4 +1,4 @@
-"""Makes from an item what its paper needs: BibTeX entry, Better BibTeX's citation key, the user's note, and its file.
+"""Makes what a paper needs from its item: BibTeX entry, Better BibTeX's citation key, the user's note, and its file.
 
 Names and paths of attachments come from a database that others may write to (such as a group's). Stored files are read
 only from their own folder in Zotero's storage, linked files only from the folder that the user configured for them.
@@ -200,7 +200,6 @@ class ItemFile:
 
     @property
     def stamp(self) -> str:
-        """Path, size and time of the file."""
         return f"{self.path}:{self.size}:{self.modified}"
 
     @property
@@ -249,7 +248,7 @@ def _ending(attachment: Attachment) -> str:
 def _locate(attachment: Attachment, places: FilePlaces) -> ItemFile | str:
     """The file of an attachment, or why it is not read."""
     try:
-        found = _stored(attachment, places) if attachment.mode == "stored" else _linked(attachment, places)
+        found = _find_stored(attachment, places) if attachment.mode == "stored" else _find_linked(attachment, places)
         if isinstance(found, str):
             return found
         state = found.stat()
@@ -261,7 +260,7 @@ def _locate(attachment: Attachment, places: FilePlaces) -> ItemFile | str:
     return ItemFile(attachment.key, found, state.st_size, state.st_mtime_ns)
 
 
-def _stored(attachment: Attachment, places: FilePlaces) -> Path | str:
+def _find_stored(attachment: Attachment, places: FilePlaces) -> Path | str:
     """The path of a stored file, without links on the way from the storage folder; raises OSError."""
     if places.storage is not None:
         name, storage = attachment.name, places.storage
@@ -279,7 +278,7 @@ def _stored(attachment: Attachment, places: FilePlaces) -> Path | str:
     return file if file.resolve(strict=True) == file else "is a link out of Zotero's storage"
 
 
-def _linked(attachment: Attachment, places: FilePlaces) -> Path | str:
+def _find_linked(attachment: Attachment, places: FilePlaces) -> Path | str:
     """The path of a linked file inside the folder that the user named; raises OSError."""
     if places.group:
         return "is a linked file in a group's library, which Zotero does not allow"

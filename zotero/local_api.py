@@ -124,7 +124,6 @@ class LocalApi:
         raise ZoteroError(f"{self._base}: the library changes while it is read.", help="Run the same command again.")
 
     async def _list(self, http: httpx.AsyncClient, path: str) -> _Listing:
-        """All records of a list by key, from as many pages as it has."""
         listing = _Listing()
         total, seen = 1, 0
         order = {"sort": "dateAdded", "direction": "asc"} if path.endswith("/items") else {}

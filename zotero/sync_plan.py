@@ -2,7 +2,7 @@
 
 A file of the home records which paper came from which item. It is written before ingestion, so that a killed sync knows
 its own papers, and again afterwards with a stamp of the ingested content, so that nothing is read twice. A sync never
-removes papers that are not in it.
+removes papers that are not recorded there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SyncedPaper:
     """A paper that came from Zotero."""
 
     item: str  # its library and key, such as library/items/ABCD2345
-    scopes: frozenset[str]  # the keys of the collections by which it came; an empty key is the whole library
+    scopes: frozenset[str]  # the keys of the collections through which it came; an empty key is the whole library
     stamp: str = ""  # stands for everything that was ingested; empty until that is complete
     file: str = ""  # path, size and time of its file
     refused: str = ""  # why its file could not be ingested, if it could not
@@ -86,7 +86,7 @@ def read_state(home: Home) -> SyncState:
         for key, value in given["papers"].items():
             texts = [value["item"], value["stamp"], value["file"], value["refused"], *value["scopes"]]
             if not all(isinstance(text, str) for text in texts):
-                raise ValueError("a paper that is not in words")
+                raise ValueError("a paper that is not text")
             papers[str(key)] = SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
         return SyncState(papers)
     except FileNotFoundError:
@@ -111,50 +111,6 @@ _SHOWN_TITLE: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
-class SyncInput:
-    """Zotero's content, the scopes to sync, the papers of the library, and settings."""
-
-    content: ZoteroContent
-    library: ZoteroLibrary
-    scopes: frozenset[str]  # the keys of the collections to sync; an empty one is the whole library
-    members: Mapping[str, frozenset[str]]  # the keys of the items in each scope of this sync and of earlier ones
-    items: Sequence[ZoteroItem]
-    papers: Mapping[str, Paper]
-    foreign: frozenset[str]  # keys of papers that did not come by a sync, or that the user replaced since
-    state: SyncState
-    places: FilePlaces
-    pattern: KeyPattern
-    pages: Path
-    reading: str  # stands for how files are read: with another reader or chunk size they are read again
-    prune: bool = False  # remove papers that only earlier syncs of other collections brought
-
-    def path(self, item: ZoteroItem) -> str:
-        """The path of an item in links and in the state."""
-        return f"{self.library.path}/items/{item.key}"
-
-
-def recognize_papers(
-    papers: Mapping[str, Paper],
-    items: Sequence[ZoteroItem],
-    content: ZoteroContent,
-    library: ZoteroLibrary,
-    pages: Path,
-) -> dict[str, SyncedPaper]:
-    """Papers that came from these items, recognised by entry and file, without relying on the state.
-
-    A copied library has no state. An entry alone proves nothing: it may come from an export.
-    """
-    wanted = {f"{library.path}/items/{item.key}" for item in items}
-    files = {attachment.key: f"{library.path}/items/{attachment.parent}" for attachment in content.attachments}
-    found: dict[str, SyncedPaper] = {}
-    for key, paper in papers.items():
-        item, folder = item_path(paper.bibtex), Path(paper.source).parent
-        if item in wanted and (files.get(folder.name) == item or folder == pages):
-            found[key] = SyncedPaper(item, frozenset())
-    return found
-
-
-@dataclass(frozen=True, slots=True)
 class WantedPaper:
     """An item as a paper: its BibTeX entry, the user's note, its file, and a page with its abstract."""
 
@@ -169,7 +125,6 @@ class WantedPaper:
 
     @property
     def source(self) -> Path:
-        """The file to ingest, if it can be read."""
         return self.file.path if self.file else self.page_path
 
 
@@ -201,43 +156,85 @@ def describe_item(item: ZoteroItem) -> str:
     return f"Zotero item {item.key} ({title or 'without a title'})"
 
 
+def recognize_papers(
+    papers: Mapping[str, Paper],
+    items: Sequence[ZoteroItem],
+    content: ZoteroContent,
+    library: ZoteroLibrary,
+    pages: Path,
+) -> dict[str, SyncedPaper]:
+    """Papers that came from these items, recognised by entry and file, without relying on the state.
+
+    A copied library has no state. An entry alone proves nothing: it may come from an export.
+    """
+    wanted = {f"{library.path}/items/{item.key}" for item in items}
+    files = {attachment.key: f"{library.path}/items/{attachment.parent}" for attachment in content.attachments}
+    found: dict[str, SyncedPaper] = {}
+    for key, paper in papers.items():
+        item, folder = item_path(paper.bibtex), Path(paper.source).parent
+        if item in wanted and (files.get(folder.name) == item or folder == pages):
+            found[key] = SyncedPaper(item, frozenset())
+    return found
+
+
 Child = TypeVar("Child", Attachment, ItemNote, Annotation)
 _BETWEEN: Final = "\x1f"
 
 
-class SyncPlanning:
-    """One comparison of all items with the library."""
+def _group_by_parent(children: Iterable[Child]) -> dict[str, list[Child]]:
+    found: dict[str, list[Child]] = {}
+    for child in children:
+        found.setdefault(child.parent, []).append(child)
+    return found
 
-    def __init__(self, given: SyncInput) -> None:
-        self._given = given
-        self._plan = SyncPlan(warnings=list(given.content.damaged), state=SyncState(dict(given.state.papers)))
-        self._files = _group_by_parent(given.content.attachments)
-        self._notes = _group_by_parent(given.content.notes)
-        self._marks = _group_by_parent(given.content.annotations)
+
+@dataclass
+class SyncPlanning:
+    """A comparison of Zotero's content with the library: the scopes to sync, the library's papers, and settings."""
+
+    content: ZoteroContent
+    library: ZoteroLibrary
+    scopes: frozenset[str]  # the keys of the collections to sync; an empty one is the whole library
+    members: Mapping[str, frozenset[str]]  # the keys of the items in each scope of this sync and of earlier ones
+    items: Sequence[ZoteroItem]
+    papers: Mapping[str, Paper]
+    foreign: frozenset[str]  # keys of papers that did not come by a sync, or that the user replaced since
+    state: SyncState
+    places: FilePlaces
+    pattern: KeyPattern
+    pages: Path
+    reading: str  # stands for how files are read: with another reader or chunk size they are read again
+    prune: bool = False  # remove papers that only earlier syncs of other collections brought
+
+    def __post_init__(self) -> None:
+        self._plan = SyncPlan(warnings=list(self.content.damaged), state=SyncState(dict(self.state.papers)))
+        self._files = _group_by_parent(self.content.attachments)
+        self._notes = _group_by_parent(self.content.notes)
+        self._marks = _group_by_parent(self.content.annotations)
         self._scopes: dict[str, frozenset[str]] = {}
-        for paper in given.state.papers.values():
+        for paper in self.state.papers.values():
             self._scopes[paper.item] = self._scopes.get(paper.item, frozenset()) | paper.scopes
 
     def plan(self) -> SyncPlan:
-        given, plan = self._given, self._plan
-        keys = _assign_keys(given, plan)
+        keys = self._assign_keys()
         kept = {key for item, key in keys if self._plan_item(item, key)}
         if orphans := sum(map(is_paper, self._files.get("", ()))):
-            plan.warnings.append(
+            self._plan.warnings.append(
                 f"{counted(orphans, 'file')} without an item in Zotero left out; 'Create Parent Item' makes one."
             )
-        self._plan_removals({given.path(item): key for item, key in keys}, kept)
-        return plan
+        self._plan_removals({self._path(item): key for item, key in keys}, kept)
+        return self._plan
+
+    def _path(self, item: ZoteroItem) -> str:
+        return f"{self.library.path}/items/{item.key}"
 
     def _plan_item(self, item: ZoteroItem, key: str) -> bool:
         """Plan one item; true if it is a paper of the library after the sync."""
-        given, plan = self._given, self._plan
-        old = given.state.papers.get(key)
-        files = self._files.get(item.key, ())
-        file, problems = choose_file(files, given.places)
+        plan, old, files = self._plan, self.state.papers.get(key), self._files.get(item.key, ())
+        file, problems = choose_file(files, self.places)
         plan.file_missing |= bool(problems)
         if file is None and any(map(is_paper, files)):
-            known = old is not None and old.file and old.item == given.path(item) and key in given.papers
+            known = old is not None and old.file and old.item == self._path(item) and key in self.papers
             left = "; the paper is left as it is" if known else ""
             plan.refused.append(Refusal(describe_item(item), f"{'; '.join(problems)}{left}"))
             if old is not None and known:
@@ -254,23 +251,20 @@ class SyncPlanning:
         return True
 
     def _make_paper(self, item: ZoteroItem, key: str, file: ItemFile | None) -> WantedPaper | None:
-        """The item as a paper; None if there is nothing to index."""
-        given = self._given
         abstract = item.fields.get("abstractNote", "").strip()
         if file is None and not abstract:
             return None
         page = abstract_page(item.title or key, abstract) if abstract else ""
-        page_path = given.pages / f"{given.library.path.replace('/', '-')}-{item.key}.md"
-        entry = item_entry(item, key, given.library, file.pdf if file else "")
+        page_path = self.pages / f"{self.library.path.replace('/', '-')}-{item.key}.md"
+        entry = item_entry(item, key, self.library, file.pdf if file else "")
         marks = [mark for attachment in self._files.get(item.key, ()) for mark in self._marks.get(attachment.key, ())]
         note = item_note(self._notes.get(item.key, ()), marks)
-        stamp = text_hash(_BETWEEN.join((entry, note, file.stamp if file else page, given.reading)))
-        return WantedPaper(given.path(item), key, entry, note, file, page, page_path, stamp)
+        stamp = text_hash(_BETWEEN.join((entry, note, file.stamp if file else page, self.reading)))
+        return WantedPaper(self._path(item), key, entry, note, file, page, page_path, stamp)
 
     def _compare(self, wanted: WantedPaper, old: SyncedPaper | None) -> None:
         """Classify and record a paper; one whose file was refused may be there with its abstract or an earlier file."""
-        plan = self._plan
-        scopes = self._current_scopes(wanted.item)
+        plan, scopes = self._plan, self._current_scopes(wanted.item)
         if old is None or (old.item, old.stamp) != (wanted.item, wanted.stamp):
             plan.changed.append(wanted)
             plan.state.papers[wanted.key] = SyncedPaper(wanted.item, scopes)
@@ -278,82 +272,73 @@ class SyncPlanning:
         plan.state.papers[wanted.key] = replace(old, scopes=scopes)
         if old.refused:
             plan.refused.append(Refusal(str(wanted.source), old.refused))
-        if wanted.key in self._given.papers:
+        if wanted.key in self.papers:
             plan.unchanged.append(wanted)
         elif not old.refused:  # the user removed it from the library, but not from Zotero
             plan.changed.append(wanted)
 
     def _current_scopes(self, item: str) -> frozenset[str]:
         """The scopes of this sync and, unless pruning, of earlier ones that contain an item now."""
-        given, key = self._given, item.rpartition("/")[2]
-        asked = given.scopes if given.prune else given.scopes | self._scopes.get(item, frozenset())
-        return frozenset(scope for scope in asked if key in given.members.get(scope, ()))
+        key = item.rpartition("/")[2]
+        asked = self.scopes if self.prune else self.scopes | self._scopes.get(item, frozenset())
+        return frozenset(scope for scope in asked if key in self.members.get(scope, ()))
 
     def _plan_removals(self, keys: dict[str, str], kept: set[str]) -> None:
         """Plan the removals; papers that the user replaced are dropped from the state but stay in the library."""
-        given, plan = self._given, self._plan
-        there = {given.path(item) for item in given.content.items}
-        for key, paper in given.state.papers.items():
-            if not paper.item.startswith(f"{given.library.path}/items/") or key in kept:
+        plan, there = self._plan, {self._path(item) for item in self.content.items}
+        for key, paper in self.state.papers.items():
+            if not paper.item.startswith(f"{self.library.path}/items/") or key in kept:
                 continue
             now = keys.get(paper.item, "")
             scopes = self._current_scopes(paper.item) if paper.item in there else frozenset()
             if not now and scopes:  # another collection contains it, or it was refused
                 plan.state.papers[key] = replace(paper, scopes=scopes)
                 continue
-            if key in given.foreign or key not in given.papers:
+            if key in self.foreign or key not in self.papers:
                 del plan.state.papers[key]
             elif now and now != key:
                 plan.removed.append(RemovedPaper(key, f"its key is now {now}", now))
             elif now:
                 plan.removed.append(RemovedPaper(key, "its item has neither a file nor an abstract any more"))
             elif paper.item in there:
-                plan.removed.append(RemovedPaper(key, "its item is in none of the collections any more"))
+                plan.removed.append(RemovedPaper(key, "its item is no longer in any of the collections"))
             else:
                 plan.removed.append(RemovedPaper(key, "its item was deleted in Zotero"))
 
-
-def _group_by_parent(children: Iterable[Child]) -> dict[str, list[Child]]:
-    found: dict[str, list[Child]] = {}
-    for child in children:
-        found.setdefault(child.parent, []).append(child)
-    return found
-
-
-def _assign_keys(given: SyncInput, plan: SyncPlan) -> list[tuple[ZoteroItem, str]]:
-    """Assign keys to the items; the plan names items whose key is unavailable or that are already in the library."""
-    better = {item.key: bibtex_key(item, given.content.citation_keys.get(item.key, "")) for item in given.items}
-    dois = {given.papers[key].doi: key for key in given.foreign if given.papers[key].doi}
-    items: list[ZoteroItem] = []
-    for item in given.items:
-        key, doi = better[item.key], item_doi(item)
-        there = key if key in given.foreign else dois.get(doi, "") if doi else ""
-        if not there:
-            items.append(item)
-            continue
-        plan.warnings.append(
-            f"{describe_item(item)}: the library has {there} already, not by a sync; it was left alone. "
-            f"To have it from Zotero, remove it first ('papers remove {there}')."
-        )
-    owners: dict[str, ZoteroItem] = {}
-    chosen: dict[str, str] = {}
-    for item in items:
-        key = better[item.key]
-        if key and key in owners:
-            reason = f"has the same citation key, {key}, as {describe_item(owners[key])}; change one in Zotero"
-            plan.refused.append(Refusal(describe_item(item), reason))
-        elif key:
-            owners[key], chosen[item.key] = item, key
-    plain = [item for item in items if not better[item.key]]
-    earlier = given.state.items
-    for item in plain:
-        key = earlier.get(given.path(item), "")
-        if key and key not in owners and key not in given.foreign:
-            owners[key], chosen[item.key] = item, key
-    taken = {*owners, *given.papers, *given.state.papers}
-    for item in plain:
-        if item.key not in chosen:
-            key = given.pattern.key(key_fields(item), taken)
-            taken.add(key)
-            chosen[item.key] = key
-    return [(item, chosen[item.key]) for item in items if item.key in chosen]
+    def _assign_keys(self) -> list[tuple[ZoteroItem, str]]:
+        """Assign keys to the items; those whose key is taken, or that the library has already, are reported."""
+        better = {item.key: bibtex_key(item, self.content.citation_keys.get(item.key, "")) for item in self.items}
+        dois = {self.papers[key].doi: key for key in self.foreign if self.papers[key].doi}
+        items: list[ZoteroItem] = []
+        for item in self.items:
+            key, doi = better[item.key], item_doi(item)
+            there = key if key in self.foreign else dois.get(doi, "") if doi else ""
+            if not there:
+                items.append(item)
+                continue
+            self._plan.warnings.append(
+                f"{describe_item(item)}: the library has {there} already, not by a sync; it was left alone. "
+                f"To have it from Zotero, remove it first ('papers remove {there}')."
+            )
+        owners: dict[str, ZoteroItem] = {}
+        chosen: dict[str, str] = {}
+        for item in items:
+            key = better[item.key]
+            if key and key in owners:
+                reason = f"has the same citation key, {key}, as {describe_item(owners[key])}; change one in Zotero"
+                self._plan.refused.append(Refusal(describe_item(item), reason))
+            elif key:
+                owners[key], chosen[item.key] = item, key
+        plain = [item for item in items if not better[item.key]]
+        earlier = self.state.items
+        for item in plain:
+            key = earlier.get(self._path(item), "")
+            if key and key not in owners and key not in self.foreign:
+                owners[key], chosen[item.key] = item, key
+        taken = {*owners, *self.papers, *self.state.papers}
+        for item in plain:
+            if item.key not in chosen:
+                key = self.pattern.key(key_fields(item), taken)
+                taken.add(key)
+                chosen[item.key] = key
+        return [(item, chosen[item.key]) for item in items if item.key in chosen]

@@ -35,7 +35,6 @@ from ..stores.home import Home
 from ..stores.library import Library
 from .item_entry import FilePlaces
 from .sync_plan import (
-    SyncInput,
     SyncPlan,
     SyncPlanning,
     SyncState,
@@ -83,7 +82,7 @@ async def sync_reading(
     async with backend_of(library.home).run_lock("sync-zotero", on_wait):
         state = await asyncio.to_thread(read_state, library.home)
         given = await asyncio.to_thread(_make_input, library, settings, reading, request, state, linked)
-        plan = await in_thread(lambda: SyncPlanning(given).plan())
+        plan = await in_thread(given.plan)
         ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
     by_abstract = _by_abstract(library)
     renamed = {one.now for one in plan.removed}
@@ -124,7 +123,7 @@ def _make_input(
     request: ZoteroRequest,
     state: SyncState,
     linked: Path | None,
-) -> SyncInput:
+) -> SyncPlanning:
     scopes = find_scopes(request.collections, reading.content)
     earlier = frozenset().union(*(paper.scopes for paper in state.papers.values()))
     members = scope_members(scopes | earlier, reading.content)
@@ -139,7 +138,7 @@ def _make_input(
     synced = state.items
     versions = f"{READING_VERSION}:{CHUNKING_VERSION}:{FIGURES_VERSION}"
     sizes = f"{settings.chunk_tokens}:{settings.chunk_overlap}"
-    return SyncInput(
+    return SyncPlanning(
         content=reading.content,
         library=reading.library,
         scopes=scopes,
@@ -219,7 +218,6 @@ def _read_papers(library: Library, plan: SyncPlan, settings: Settings) -> Source
 
 
 def _by_abstract(library: Library) -> set[str]:
-    """The papers that were read from an abstract page."""
     pages = library.home.zotero.resolve()
     return {paper.key for paper in library.papers() if Path(paper.source).parent == pages}
 

@@ -25,12 +25,11 @@ _CREATOR: Final = ("creatorType", "firstName", "lastName", "name")
 _MOST_CREATORS: Final = 100_000
 _MOST_TEXT: Final = 2_000_000  # characters of one value
 
-
 Record = Mapping[str, Any]
 
 
 def text_value(value: Any) -> str:
-    """A value as text that can be stored: bounded, without NUL characters and lone surrogates; empty if it is none."""
+    """A value as text that can be stored: bounded, without NUL and lone surrogates; empty for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return str(value)[:_MOST_TEXT].replace("\0", "").encode("utf-8", "replace").decode("utf-8")
@@ -51,7 +50,6 @@ class ZoteroLibrary:
 
     @property
     def path(self) -> str:
-        """The library's path in links to Zotero."""
         return f"groups/{self.group}" if self.group else "library"
 
 
@@ -135,13 +133,13 @@ class ZoteroContent:
     annotations: tuple[Annotation, ...] = ()
     collections: tuple[ZoteroCollection, ...] = ()
     storage: Path | None = None  # the folder of stored files; None if only the API's addresses say where they are
-    citation_keys: Mapping[str, str] = field(default_factory=dict)  # by item, where they are no field of the item
-    damaged: tuple[str, ...] = ()  # what was left out since it could not be read, one line each
-    version: str = ""  # stands for this state of the library; empty if nothing does
+    citation_keys: Mapping[str, str] = field(default_factory=dict)  # by item, if not a field of the item
+    damaged: tuple[str, ...] = ()  # a line for each record that was unreadable and left out
+    version: str = ""  # identifies this state of the library; empty if nothing can
 
 
 def build_content(records: Mapping[str, Record]) -> ZoteroContent:
-    """The content of the items in `records`, by key, which have the form of the API; any field may be missing or wrong.
+    """The content of the items in `records`, by key, in the form of the API; any field may be missing or wrong.
 
     Children of an item that is not among them are left out, since it is in the trash or damaged.
     """

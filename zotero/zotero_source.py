@@ -147,7 +147,6 @@ def scope_members(scopes: Iterable[str], content: ZoteroContent) -> dict[str, fr
 
 
 def _lineages(collections: Sequence[ZoteroCollection]) -> dict[str, list[ZoteroCollection]]:
-    """By key, the collections from the top down to each."""
     by_key = {collection.key: collection for collection in collections}
     lineages: dict[str, list[ZoteroCollection]] = {}
     for collection in collections:

@@ -85,7 +85,7 @@ _ASKED: Final = re.compile(
 def is_lead_in(text: str, sentence: CitedSentence, following: CitedSentence | None) -> bool:
     """Whether a sentence is a few bold words at the start of a line that name what follows without a claim.
 
-    Unless what follows cites, there must be a single word, or none that may be a verb.
+    Unless what follows has a citation, there must be only one word, or no word that could be a verb.
     """
     begin = line_start(text, sentence.start)
     found = _LEAD.fullmatch(sentence.text.strip())
@@ -154,7 +154,7 @@ _OWN = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"[ \t]*(?:#|\||```|~~~)")
-# What kind of study is wanting: "A trial in children would answer this."
+# What kind of study is missing: "A trial in children would answer this."
 _WANTED = re.compile(
     r"\b(?:trial|stud(?:y|ies)|survey|experiment|cohort|review|meta-analysis|comparison|analysis|data)\b[^.;]{0,200}"
     r"\bwould\s(?:be\s(?:needed|required)|answer|settle|decide|show|tell|have\sto)\b",
@@ -237,15 +237,15 @@ def balance_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
     if len(offered) < _FEWEST_PAPERS or total < _FEWEST_CITATIONS:
         return []
     key, most = counted.most_common(1)[0]
-    offer = f"though the evidence is of {len(offered)} papers."
+    offer = f"though the evidence comes from {len(offered)} papers."
     finding = Finding("one-sided", f"{most} of {total} citations are to one paper, {key}, {offer}")
     return [finding] if most > _LARGEST_SHARE * total else []
 
 
 def other_side_findings(text: str, sources: Sequence[Source]) -> list[Finding]:
-    """A note for each sentence with one side of a paper that may contradict itself, where the other is cited nowhere.
+    """A note for each sentence citing one side of a paper that may contradict itself, if the other is cited nowhere.
 
-    Only an effect against none counts, such as an abstract that names one and results that do not find it significant.
+    Only an effect against no effect counts, as when an abstract names one that the results do not find significant.
     """
     cited = sentences(text)
     known = {identifier for sentence in cited for identifier in sentence.ids}

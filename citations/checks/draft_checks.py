@@ -15,6 +15,7 @@ from ...experiment import Experiment, SectionKind
 from ...roles.extractive.passage_details import blank_details
 from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
+from ...text.sentences import replace_spans
 from ..citation_patterns import NamedSource
 from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentence_at
 from ..quotations import verbatim_spans
@@ -93,7 +94,7 @@ def check_draft(
     ]
     placed += copied_findings(text, sources, experiment)
     if earlier is not None:
-        placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by its nature
+        placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by nature
     placed += other_side_findings(text, sources)
     if kind == "answer":
         placed += unsupported_findings(text)
@@ -131,7 +132,7 @@ def replace_invalid_citations(
         if not faults:
             return text, tuple(findings)
         findings += [_finding(text, item) for item in faults]
-        text = _replaced(text, faults, known)
+        text = _replace_faults(text, faults, known)
         for _ in range(_MOST_COLLAPSES):  # adjacent placeholders become one, other brackets around them go
             shorter = _NEEDED_AGAIN.sub(NEEDED, _BRACKETED.sub(NEEDED, text))
             if shorter == text:
@@ -161,7 +162,7 @@ def _faults(
 
     faults = find_fabricated(text, keys, experiment_text, names_at=names_at, word_for_word=word_for_word)
     taken = SpanSet((fault.start, fault.end) for fault in faults)
-    # Markers that name no evidence, also in comments, which are not seen as text, and brackets that start like one.
+    # Markers that name no evidence (also those in comments, which the view omits), and brackets that start like one.
     view = fold(text)
     seen = [view.span(*match.span()) for match in _MARKER_LIKE.finditer(view.text)]
     covered = SpanSet(seen)
@@ -176,21 +177,17 @@ def _faults(
     )
 
 
-def _replaced(text: str, faults: Sequence[FabricatedCitation], known: Collection[str]) -> str:
-    pieces: list[str] = []
-    done = 0
+def _replace_faults(text: str, faults: Sequence[FabricatedCitation], known: Collection[str]) -> str:
+    edits: list[tuple[int, int, str]] = []
     for fault in faults:
-        words = text[fault.start : fault.end]
+        words, after = text[fault.start : fault.end], text[fault.end : fault.end + 1]
         kept = f"{text[slice(*fault.keep)]} " if fault.keep else ""
         # A valid marker inside an invalid citation still supports the sentence.
-        good = [] if fault.keep else [f"[{identifier}]" for identifier in marker_ids(words) if identifier in known]
-        before = text[done : fault.start]
-        blank = " " if before[-1:].isalnum() or before[-1:] in {"]", "."} else ""
-        pieces += [before, blank, kept, NEEDED, "".join(good)]
-        done = fault.end
-        if text[done : done + 1].isalnum():
-            pieces.append(" ")
-    return "".join([*pieces, text[done:]])
+        good = "" if fault.keep else "".join(f"[{found}]" for found in marker_ids(words) if found in known)
+        before = text[edits[-1][1] if edits else 0 : fault.start][-1:]
+        blank = " " if before.isalnum() or before in {"]", "."} else ""
+        edits.append((fault.start, fault.end, f"{blank}{kept}{NEEDED}{good}{' ' * after.isalnum()}"))
+    return replace_spans(text, edits)
 
 
 def _whole_draft_findings(text: str, cut_off: bool) -> Iterator[Finding]:

@@ -62,7 +62,7 @@ def find_fabricated(
     """
     view = fold(text)
     found = [
-        _extended(FabricatedCitation(kind, *view.span(start, end)), text)
+        _extend(FabricatedCitation(kind, *view.span(start, end)), text)
         for kind, start, end in citation_forms(view, known_keys, names_at)
     ]
     found += _links(view, found)
@@ -95,7 +95,7 @@ def _in_hidden(view: Folded, text: str, known_keys: Collection[str]) -> list[Fab
     ]
 
 
-def _extended(item: FabricatedCitation, text: str) -> FabricatedCitation:
+def _extend(item: FabricatedCitation, text: str) -> FabricatedCitation:
     """Extend the span by the brackets, emphasis and link target that belong to it."""
     start, end = item.start, item.end
     while start > 0 and end < len(text) and text[start - 1] == text[end] and text[end] in "*_`":

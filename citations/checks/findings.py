@@ -7,7 +7,7 @@ refer to the text it was given, with normalised markers (`normalise_markers`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -112,11 +112,9 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """The severity, determined by the rule."""
         return RULES[self.rule].severity
 
     def as_dict(self) -> FindingRecord:
-        """The plain form of state and JSON output."""
         return {
             "rule": self.rule,
             "severity": self.severity,
@@ -125,15 +123,6 @@ class Finding:
             "end": self.span[1] if self.span else None,
             "ids": list(self.ids),
         }
-
-
-def sentence_spans_of(findings: Sequence[FindingRecord]) -> list[tuple[int, int]]:
-    """The spans of the sentences that fail as a whole."""
-    return [
-        (start, end)
-        for finding in findings
-        if RULES[finding["rule"]].of_sentence and (start := finding["start"]) is not None and (end := finding["end"])
-    ]
 
 
 def for_writer(finding: FindingRecord) -> str:

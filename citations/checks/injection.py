@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
 
 from ...documents import Chunk, Paper
 from ...documents.figures import PaperFigure
@@ -106,7 +105,7 @@ class Suspicion:
 
 
 @lru_cache(maxsize=1024)
-def suspicious(text: str) -> tuple[Suspicion, ...]:
+def find_suspicions(text: str) -> tuple[Suspicion, ...]:
     """Spans of a source's text that seem to address a model, in order and without overlap.
 
     Cached: a conversation shows its passages in every turn, at 8 ms each.
@@ -126,7 +125,7 @@ def suspicious(text: str) -> tuple[Suspicion, ...]:
 
 
 def _orders(text: str, offset: int, where: str) -> Iterator[Suspicion]:
-    """Instructions in a text without its markup, which starts at `offset`."""
+    """Instructions in a text, ignoring its markup; spans are shifted by `offset`, where the text starts."""
     view = fold(text)
     for why, rules in _RULES:
         for rule in rules:
@@ -152,10 +151,6 @@ class Flag:
     end: int
     text: str
     why: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
-        return asdict(self)
 
 
 def flag_sources(
@@ -191,7 +186,7 @@ def flag_sources(
         names = ("key", "title", "authors", "venue", "abstract")
         fields = (key, paper.title, "; ".join(paper.authors), paper.venue, paper.abstract)
         in_fields = list(_flags(key, None, None, zip(names, fields, strict=True)))
-        # Of the entry, only those parts that no field contains.
+        # Only those parts of the entry that no field contains.
         entry = _flags(key, None, None, [("bibliography entry", paper.bibtex)])
         flags += in_fields + [flag for flag in entry if not any(flag.text in other.text for other in in_fields)]
     return flags
@@ -219,6 +214,6 @@ def flag_findings(flags: Sequence[Flag]) -> list[Finding]:
 
 def _flags(key: str, evidence_id: str | None, chunk_id: str | None, parts: Iterable[tuple[str, str]]) -> Iterator[Flag]:
     for where, text in parts:
-        for item in suspicious(text):
+        for item in find_suspicions(text):
             words = text[item.start : item.end]
             yield Flag(key, evidence_id, chunk_id, where, item.start, item.end, words, item.why)

@@ -8,7 +8,7 @@ such as p53, list numbering. A number's precision (`unit`) and qualifier ("more 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -257,16 +257,13 @@ _COUNTED = re.compile(
 )
 _EQUALS = re.compile(r"[=<>≤≥]\s*$")
 
-_HEDGES: tuple[tuple[Hedge, re.Pattern[str]], ...] = (
-    ("above", re.compile(r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|greater than)|[>≥])\s*$", re.I)),
-    (
-        "below",
-        re.compile(
-            r"(?:\b(?:less than|fewer than|lower than|under|below|at most|up to|nearly|almost|close to)|[<≤])\s*$", re.I
-        ),
+_HEDGES: Mapping[Hedge, re.Pattern[str]] = {
+    "above": re.compile(r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|greater than)|[>≥])\s*$", re.I),
+    "below": re.compile(
+        r"(?:\b(?:less than|fewer than|lower than|under|below|at most|up to|nearly|almost|close to)|[<≤])\s*$", re.I
     ),
-    ("about", re.compile(r"(?:\b(?:about|around|roughly|approximately|approx\.|some|circa|ca\.)|[~≈∼])\s*$", re.I)),
-)
+    "about": re.compile(r"(?:\b(?:about|around|roughly|approximately|approx\.|some|circa|ca\.)|[~≈∼])\s*$", re.I),
+}
 _HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # besides letters, the final characters of such words
 _JOINED = re.compile(rf"{GAP}*(?:(?:,|[{_MINUS}]|to|and|or|vs\.?|versus){GAP}*)+")
 
@@ -327,7 +324,7 @@ def given_numbers(text: str) -> list[Number]:
 
 
 def pointed_thousands(text: str, number: Number) -> Number | None:
-    """The number if its point separates thousands ("40.000 people"); None if it hardly does."""
+    """The number if its point separates thousands ("40.000 people"); None if that is unlikely."""
     pointed = _POINTED_THOUSANDS.fullmatch(text, number.start, number.end)
     return replace(number, value=number.value * 1000, unit=Decimal(1)) if pointed else None
 
@@ -401,7 +398,7 @@ def _hedge(text: str, number: Number) -> Hedge:
     last = before.rstrip()[-1:]
     if not last.isalpha() and last not in _HEDGE_SIGNS:
         return ""
-    return next((hedge for hedge, pattern in _HEDGES if pattern.search(before)), "")
+    return next((hedge for hedge, pattern in _HEDGES.items() if pattern.search(before)), "")
 
 
 _SIGN = re.compile(r"(?<![-=<])([=<>\u2264\u2265\u2a7d\u2a7e])[ \u00a0\u2009\u202f$]{0,3}$")

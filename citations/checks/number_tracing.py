@@ -84,7 +84,7 @@ def trace_numbers(text: str, sources: Sequence[Source], experiment: Experiment) 
     cited = {source.evidence.id: _source_index(source) for source in sources}
     traces: list[NumberTrace] = []
     paragraphs = [match.start() for match in re.finditer("\n\n", text)]
-    # What a paragraph traced before needs no second citation: "That 0.82".
+    # A number already traced in the paragraph needs no second citation: "That 0.82".
     before: dict[tuple[int, Decimal, Scale], NumberTrace] = {}
     for number in claimed_numbers(text):
         sentence = sentence_at(text, number.start)
@@ -129,7 +129,6 @@ class _Given:
 
     @property
     def words(self) -> str:
-        """The words around the number, on one line."""
         if isinstance(self.context, str):
             return shown(self.context)
         text, start, end = self.context
@@ -199,7 +198,6 @@ def _readings(claim: Number) -> list[tuple[Decimal, tuple[Scale, ...]]]:
 
 
 def _match(claim: Number, given: Decimal, unit: Decimal) -> How | None:
-    """How the claim matches a given number, if it does."""
     if claim.value < 0 <= given:
         return None
     claimed, true = abs(claim.value), abs(given)
@@ -234,7 +232,7 @@ def _trace(
 
 
 def _source_with(text: str, number: Number, sources: Sequence[Source]) -> str:
-    """The first source whose shown words contain a number as written in the text, a count with the same noun behind it;
+    """The first source whose shown words contain a number as written in the text, a count followed by the same noun;
     empty if there is none."""
     behind = _noun_after(text, number)
     counts = number.scale == "plain" and number.unit >= 1  # "20 patients" are not 20 networks; 90.9% needs no noun

@@ -90,7 +90,6 @@ def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[Co
 
 
 def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment) -> list[Finding]:
-    """A finding for each copied run."""
     return [
         Finding(
             "copied-run",

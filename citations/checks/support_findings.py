@@ -129,7 +129,6 @@ def _matches_need(subject: frozenset[str], need: frozenset[str]) -> bool:
 
 
 def _subject_stems(text: str) -> frozenset[str]:
-    """The stems of the content words that name a subject."""
     return frozenset(
         form for word in split_words(text) if not is_stop(word) and (form := stem(word.surface)) not in _OF_SAYING
     )
@@ -171,7 +170,7 @@ _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
     """All cited sentences of a normalised text with their sources, in reading order, each once.
 
-    Sentences that only say what sources do not report are skipped: see `absence.py`.
+    Sentences that only say what sources do not report are skipped: `absence_findings` checks them by the searches.
     """
     known = {source.evidence.id: source for source in sources}
     claims: dict[str, CitedClaim] = {}
@@ -190,7 +189,7 @@ def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
     return claims
 
 
-def pairs_of_absence(text: str, sources: Sequence[Source]) -> list[PairKey]:
+def absence_pairs(text: str, sources: Sequence[Source]) -> list[PairKey]:
     """The cited statements of absence, which no passage can support, with each of their sources."""
     known = {source.evidence.id for source in sources}
     return [

@@ -73,7 +73,6 @@ class Folded:
 
 @lru_cache(maxsize=32)
 def fold(text: str) -> Folded:
-    """The folded view of `text`."""
     shown: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -112,7 +111,7 @@ def _code(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _code_in_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Pairs of a run of backticks with the next one of its length in the paragraph; unpaired runs are not code."""
+    """Pairs of backtick runs of equal length, each with the next in the paragraph; unpaired runs are not code."""
     runs = list(_BACKTICKS_OR_BLANK.finditer(text, start, end))
     following: dict[int, int] = {}  # the nearest following run, by length
     closes: list[int | None] = [None] * len(runs)

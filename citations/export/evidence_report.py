@@ -25,7 +25,7 @@ from ...documents.plain_text import format_quote
 from ...plurals import counted
 from ..checks.support_findings import DOUBTFUL
 from ..marking import MARKS
-from .report_html import Link, doi_html, reference_html, section_html, shown_text, standing_apart, zotero_html
+from .report_html import Link, doi_html, non_overlapping, reference_html, section_html, shown_text, zotero_html
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -44,7 +44,7 @@ _WRAPPED = re.compile(r"(?<!\n)\n(?![ \t]*(?:\n|[-*+|#>]|\d+[.)]))")
 
 
 def _excerpt(before: str, quote: str, after: str) -> dict[str, Any]:
-    """A quote in its passage, and what is near it: whole words, few enough that a phone shows the quote."""
+    """A quote and the words around it in its passage, few enough that a phone shows the quote."""
     near_before, near_after = before[-_BEFORE:].partition(" ")[2], after[:_AFTER].rpartition(" ")[0]
     return {
         **{"before": before, "quote": quote, "after": after},
@@ -95,7 +95,6 @@ class Card:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the judge found that one of the passages does not support the sentence."""
         return any(support.citation["verdict"] in DOUBTFUL for support in self.supports)
 
 
@@ -117,15 +116,13 @@ class ReportView:
 
     @property
     def supported(self) -> int:
-        """How many citations the judge found supported."""
         return self.verdicts.get("supported", 0)
 
     @property
     def doubted(self) -> int:
-        """How many it did not."""
         return sum(count for verdict, count in self.verdicts.items() if verdict in DOUBTFUL)
 
-    def cards_of(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
+    def cards_for(self, finding: Mapping[str, Any]) -> tuple[Card, ...]:
         """The citations whose verdict a finding reports."""
         label = next((label for label, rule in DOUBTFUL.items() if rule == finding["rule"]), None)
         return tuple(
@@ -208,7 +205,6 @@ def _cards(record: Mapping[str, Any], found: Mapping[str, SearchHit]) -> tuple[C
 
 
 def deciding_words(citation: Mapping[str, Any], passage: str) -> str:
-    """The deciding words of the passage, in order."""
     spans = [
         (span["start"], span["end"])
         for span in citation["decided_by_spans"]
@@ -248,7 +244,6 @@ class ReportFigure:
 
     @property
     def address(self) -> str:
-        """The image as a data URI; empty if there is no image."""
         return data_uri(self.content, self.media_type) if self.content else ""
 
 
@@ -261,12 +256,10 @@ class ReportImages:
 
     @property
     def any(self) -> bool:
-        """Whether the report has an image at all."""
         return bool(self.pages) or any(figure.content for figure in self.figures.values())
 
 
 def data_uri(image: bytes, media_type: str = "image/png") -> str:
-    """An image encoded as a data URI."""
     return f"data:{media_type};base64,{base64.b64encode(image).decode()}"
 
 
@@ -297,7 +290,7 @@ def evidence_report(record: Mapping[str, Any], images: ReportImages | None = Non
     """Render the report of a finished section from its record, which includes `report`, and embed the `images`."""
     images = images or ReportImages()
     view = report_view(record)
-    placed = standing_apart(record["text"], links_of(view, record))
+    placed = non_overlapping(record["text"], report_links(view, record))
     style = _style(view)
     return report_template("evidence.html").render(
         record=record,
@@ -320,7 +313,7 @@ def evidence_report(record: Mapping[str, Any], images: ReportImages | None = Non
     )
 
 
-def links_of(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
+def report_links(view: ReportView, record: Mapping[str, Any]) -> list[Link]:
     """The links of the text, most important first."""
     text = record["text"]
     cards = [Link("citation", card.number, card.start, card.end, card.doubtful) for card in view.cards]

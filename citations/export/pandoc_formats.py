@@ -20,6 +20,7 @@ from typing import Final, Literal, get_args
 from ...documents.pandoc import PandocError, pandoc
 from ...text.sentences import replace_spans
 from ..citation_styles import CitationPlace, Rendered, pandoc_key
+from ..cited_works import LATEX_CITATION
 from ..csl_styles import read_style
 from ..user_citations import UserCitation
 from .latex_output import with_printable_characters
@@ -48,10 +49,7 @@ _UNSAFE = re.compile(
 )
 _UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
-
-_COMMAND = re.compile(
-    r"\\(?P<name>[A-Za-z]*cite[A-Za-z]*)\*?(?:\[[^\[\]]*\](?=\[))?(?:\[(?P<place>[^\[\]]*)\])?\{(?P<keys>[^{}]+)\}"
-)
+_COMMAND = re.compile(LATEX_CITATION)
 _BY_KEY = re.compile(r"\[[^\[\]]*@[^\[\]]*\]|@\S+")
 _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
 _PLAIN_GROUP = re.compile(r"\[-?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?(?:; -?@[\w:.-]*\w(?:, pp?\. ?[\d, -]++)?)*+\]")
@@ -69,7 +67,7 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sectio
         # Straight quotes around a section's title would be typeset as two closing ones.
         words = text[place.start : place.end] if sections else _SECTION.sub("", text[place.start : place.end])
         citations.append((place.start, place.end, place.instead or re.sub(r'"([^"]*)"', r"“\1”", words)))
-    return f"# {title}\n\n{without_title(replace_spans(text, citations, _escaped), title)}\n"
+    return f"# {title}\n\n{without_title(replace_spans(text, citations, _escape_markup), title)}\n"
 
 
 def pandoc_place(citation: UserCitation, shown: Rendered) -> CitationPlace | None:
@@ -84,7 +82,7 @@ def pandoc_place(citation: UserCitation, shown: Rendered) -> CitationPlace | Non
         return None
     named = [pandoc_key(key) for key in keys]
     place = re.sub(r"[^\w .,-]+", " ", (command["place"] if command else "") or "").strip()
-    within = command is not None and command["name"].lower() in _IN_TEXT
+    within = command is not None and command["command"].lower() in _IN_TEXT
     bare = command is None and citation.citation[0] != "["
     group = "; ".join(named) + (f", {place}" if place else "")
     instead = named[0] if len(named) == 1 and not place and (within or bare) else f"[{group}]"
@@ -170,7 +168,7 @@ _WRITERS: Final[Mapping[PandocFormat, tuple[str, ...]]] = {
 }
 
 
-def _escaped(text: str) -> str:
+def _escape_markup(text: str) -> str:
     """Escape everything that pandoc would read as a citation, link, image or tag, but for code and formulas."""
 
     def plain(words: str) -> str:

@@ -10,7 +10,7 @@ import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,10 +61,6 @@ class Figure:
     caption: str
     path: str
     file: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plain form of the JSON output."""
-        return asdict(self)
 
 
 def with_plot_files(
@@ -191,7 +187,7 @@ def unshown_figures(figures: Sequence[Mapping[str, Any]], name: str, formats: Se
     ]
 
 
-def images_of(figures: Sequence[Mapping[str, Any]], find: Callable[[str], Path] = Path) -> dict[str, bytes]:
+def read_images(figures: Sequence[Mapping[str, Any]], find: Callable[[str], Path] = Path) -> dict[str, bytes]:
     """Read the images, by file name, from where `find` maps their paths; missing or invalid ones are skipped.
 
     Blocks.

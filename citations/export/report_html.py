@@ -37,7 +37,6 @@ _DOI = re.compile(r"10\.\d{4,9}/[^\s<>\"'\\`{}|^\x00-\x1f\x7f-\x9f]{1,200}")
 _RESOLVER = re.compile(r"^(?:https?://(?:dx\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
 _LINKED: Final = "citeloom_linked"
 
-
 LinkKind = Literal["citation", "finding", "number"]
 # The id prefixes of a link in the text and of its target.
 ANCHORS: Final[Mapping[LinkKind, tuple[str, str]]] = {
@@ -59,16 +58,14 @@ class Link:
 
     @property
     def anchor(self) -> str:
-        """The id of the words, for links back to them."""
         return f"{ANCHORS[self.kind][0]}{self.number}"
 
     @property
     def opens(self) -> str:
-        """The id of the link's target."""
         return f"{ANCHORS[self.kind][1]}{self.number}"
 
 
-def standing_apart(text: str, links: Sequence[Link]) -> list[Link]:
+def non_overlapping(text: str, links: Sequence[Link]) -> list[Link]:
     """The links in text order: if some overlap, only the first in `links` is kept; links across lines are dropped."""
     placed: list[Link] = []  # in the order of the text
     for link in links:
@@ -81,12 +78,12 @@ def standing_apart(text: str, links: Sequence[Link]) -> list[Link]:
     return placed
 
 
-def anchored(link: Link) -> Markup:
+def anchor_attributes(link: Link) -> Markup:
     """The attributes of a link to its details in the same document."""
     return Markup('id="{}" href="#{}"').format(link.anchor, link.opens)
 
 
-def section_html(text: str, placed: Sequence[Link], attributes: Callable[[Link], Markup] = anchored) -> Markup:
+def section_html(text: str, placed: Sequence[Link], attributes: Callable[[Link], Markup] = anchor_attributes) -> Markup:
     """The text as HTML with these disjoint links in text order; `attributes` gives the attributes of each link."""
     text = shown_text(text)
     shown = {index: (link, text[link.start : link.end]) for index, link in enumerate(placed)}
@@ -147,7 +144,7 @@ def _reader() -> MarkdownIt:
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     reader.disable(["link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "fence"])
     reader.core.ruler.push("links", _place)
-    reader.add_render_rule(_LINKED, _linked)
+    reader.add_render_rule(_LINKED, _render_link)
     return reader
 
 
@@ -177,7 +174,7 @@ def _place(state: StateCore) -> None:
         token.children = children
 
 
-def _linked(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:
+def _render_link(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:
     content = tokens[index].content
     placed = _PLACED.fullmatch(content)
     if placed is None:

@@ -58,7 +58,6 @@ def comment(lines: Sequence[str]) -> str:
 
 
 def section_title(kind: str) -> str:
-    """The heading of a section of this kind."""
     return kind.replace("_", " ").strip().capitalize()
 
 
@@ -161,9 +160,6 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     replace_file(path, as_bytes(content))
 
 
-IsOwn = Callable[[Path], bool]
-
-
 @dataclass(frozen=True, slots=True)
 class FreeName:
     """The chosen name for the files of a result, and the existing files kept under the requested name."""
@@ -183,18 +179,13 @@ class FreeName:
         ]
 
 
-def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: IsOwn) -> FreeName:
+def free_name(folder: Path, stem: str, suffixes: Sequence[str], is_own: Callable[[Path], bool]) -> FreeName:
     """The first of `stem`, `stem.2`, `stem.3` ... that would replace only our own files."""
 
     def foreign(name: str) -> tuple[Path, ...]:
         paths = (folder / (f"{name}.{suffix}" if suffix else name) for suffix in suffixes)
-        return tuple(path for path in paths if there(path) and not is_own(path))
+        return tuple(path for path in paths if os.path.lexists(path) and not is_own(path))
 
     kept = foreign(stem)
     numbered = (f"{stem}.{number}" for number in count(2))
     return FreeName(next(name for name in numbered if not foreign(name)), kept) if kept else FreeName(stem)
-
-
-def there(path: Path) -> bool:
-    """Whether any kind of file exists at a path."""
-    return os.path.lexists(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from ..output import notice, result
 from ..run_report import show_markdown
@@ -19,18 +20,10 @@ def sign(emoji: str) -> str:
 
 
 def stage(emoji: str, text: str) -> None:
-    """Print a starting stage."""
     notice(f"{sign(emoji)}{text}")
 
 
-def failure(text: str) -> None:
-    """Print an error in one line."""
-    notice(f"{sign('❌')}{text}")
-
-
-def warning(text: str) -> None:
-    """Print a warning about a result."""
-    notice(f"{sign('⚠️ ')}{text}")
+failure, warning = partial(stage, "❌"), partial(stage, "⚠️ ")
 
 
 def panel(title: str, markdown: str) -> None:
@@ -39,6 +32,5 @@ def panel(title: str, markdown: str) -> None:
 
 
 def next_steps(steps: Sequence[str]) -> None:
-    """Print suggested next steps; on a terminal only."""
     if sys.stdout.isatty():
         result("\n".join([f"{sign('💡')}Next steps:", *(f"• {step}" for step in steps)]))

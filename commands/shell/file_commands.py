@@ -62,7 +62,6 @@ def _target(argument: str, name: str) -> Path:
 
 
 async def section(shell: Shell, argument: str) -> ShellState:
-    """Write a section of the paper on an experiment."""
     from ...api.running import run_request
     from ...api.writing import load_section_request
 
@@ -97,7 +96,6 @@ async def section(shell: Shell, argument: str) -> ShellState:
 
 
 async def rebuild_index(shell: Shell, _: str) -> ShellState:
-    """Rebuild the index from the files of the papers."""
     from ...api.library_upkeep import arebuild_index
 
     session = await shell.session()

@@ -20,14 +20,13 @@ PROMPT = "You: "
 
 
 def on_terminal() -> bool:
-    """Whether stdin and stdout are terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 class PipedLines:
     """Lines of a pipe or file, echoed on stderr so that a transcript reads well.
 
-    A daemon thread reads ahead: one of the event loop's would block exit while the pipe is open.
+    A daemon thread reads ahead: a thread of the event loop would block exit while the pipe is open.
     """
 
     def __init__(self) -> None:
@@ -51,10 +50,7 @@ class PipedLines:
 
 
 class TerminalLines:
-    """Lines typed at a prompt; stored in the file `history`, or in memory only if None.
-
-    `listed` and `keys` return the current completions for a paper.
-    """
+    """Lines typed at a prompt, with the history of a file or in memory; `listed` and `keys` complete papers."""
 
     def __init__(
         self, history: Path | None, listed: Callable[[], Mapping[int, str]], keys: Callable[[], Sequence[str]]
@@ -79,8 +75,6 @@ def _completer(listed: Callable[[], Mapping[int, str]], keys: Callable[[], Seque
     from prompt_toolkit.completion import Completer, Completion
 
     class ShellCompleter(Completer):
-        """Complete commands first, then their arguments."""
-
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             typed = document.text_before_cursor.lstrip()
             last = typed.rpartition(" ")[2]
@@ -116,7 +110,6 @@ def suggestions(typed: str, listed: Mapping[int, str], keys: Sequence[str]) -> l
 
 
 def _files(begun: str) -> list[tuple[str, str]]:
-    """Files and folders with this prefix."""
     given = Path(begun)
     folder = given if begun.endswith("/") else given.parent
     try:

@@ -25,7 +25,6 @@ _NEXT = ("`summary <number>` shows what a paper is about (e.g. `summary 1`)", "`
 
 
 async def list_papers(shell: Shell, _: str) -> ShellState:
-    """All papers by key."""
     from ...api.library_papers import alist_papers
 
     papers = await alist_papers(await shell.session())
@@ -69,7 +68,6 @@ async def sem_search(shell: Shell, query: str) -> ShellState:
 
 
 async def summary(shell: Shell, argument: str) -> ShellState:
-    """What a paper is about, like `papers show` on the command line."""
     from ...api.library_papers import apaper_details
 
     for line in paper_lines(await apaper_details(await shell.session(), await _chosen_key(shell, argument))):
@@ -83,7 +81,6 @@ def _numbers(records: Iterable[Mapping[str, Any]]) -> dict[int, str]:
 
 
 async def open_paper(shell: Shell, argument: str) -> ShellState:
-    """Open a paper's file in the system's default program."""
     from ...api.library_papers import apaper
 
     key = await _chosen_key(shell, argument)

@@ -47,7 +47,6 @@ class ShellRequest:
 
     @property
     def line(self) -> str:
-        """The request as it could be typed."""
         return f"{self.command} {self.argument}".strip()
 
 

@@ -1,6 +1,6 @@
 """The loop of the shell: read a line, run it, move to the resulting state.
 
-Whatever a command does, the loop goes on in a valid state. Ctrl-C ends the command, not the shell.
+Whatever a command does, the loop continues in a valid state. Ctrl-C ends the command, not the shell.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Action = Callable[[Shell, str], Awaitable[ShellState]]
 T = TypeVar("T")
 
 
-class Interrupted(Exception):  # noqa: N818  # Ctrl-C is no error
+class Interrupted(Exception):  # noqa: N818  # Ctrl-C is not an error
     """Ctrl-C was pressed while a command was running."""
 
 
@@ -42,8 +42,10 @@ async def converse(shell: Shell, lines: Lines) -> ExitCode:
         request = parse(line)
         if request is None:
             continue
-        if isinstance(request, NotUnderstood) and _is_remark(line):
-            request = ShellRequest("ask", line.strip())
+        if isinstance(request, NotUnderstood):
+            from ...api.conversation import is_remark  # slow import
+
+            request = ShellRequest("ask", line.strip()) if is_remark(line) else request
         if isinstance(request, NotUnderstood):
             display.failure(request.message)
             code = WRONG_INPUT
@@ -130,7 +132,6 @@ async def interruptible(work: Awaitable[T]) -> T:
 
 
 async def show_help(shell: Shell, _: str) -> ShellState:
-    """All commands."""
     width = max(len(f"{word.name} {word.argument}".rstrip()) for word in WORDS)
     lines = [f"  {f'{word.name} {word.argument}'.rstrip():{width}}  {word.purpose}" for word in WORDS]
     result("\n".join(lines))
@@ -167,7 +168,9 @@ async def require_question(shell: Shell, text: str) -> None:
     words = text.split()
     if len(words) > _MOST_WORDS or not text.isascii() or "?" in text or words[0].casefold() in _ASKING:
         return
-    if _is_remark(text):
+    from ...api.conversation import is_remark
+
+    if is_remark(text):
         return
     session = await shell.session()
     from ...api.library_search import aunknown_words
@@ -180,9 +183,3 @@ async def require_question(shell: Shell, text: str) -> None:
             f"'{text}' is neither a command nor a question: {named} {verb} nowhere in the library.",
             help=f"'ask {text}' asks it anyway; 'help' lists the commands.",
         )
-
-
-def _is_remark(line: str) -> bool:
-    from ...api.conversation import is_remark  # slow import
-
-    return is_remark(line)

@@ -36,17 +36,14 @@ _NEXT = (
 
 
 async def research(shell: Shell, question: str) -> ShellState:
-    """Answer a question that stands alone."""
     return await _take(shell, question, "question")
 
 
 async def ask(shell: Shell, question: str) -> ShellState:
-    """Answer a follow-up question."""
     return await _take(shell, question, "follow-up")
 
 
 async def improve(shell: Shell, feedback: str) -> ShellState:
-    """Rewrite the last answer following feedback."""
     display.stage("✍️ ", "Improving research answer with your feedback...")
     return await _take(shell, feedback, "improve")
 
@@ -129,13 +126,11 @@ class TurnStages(RunProgress):
     """Prints a turn's stages from its events; `writes` is false without a chat model."""
 
     def __init__(self, *, writes: bool = True) -> None:
-        super().__init__(self.take)
         self.writes = writes
         self.papers = self.chunks = 0
         self.read = self.writing = False
 
-    def take(self, event: ProgressEvent) -> None:
-        """Print a step."""
+    def draw(self, event: ProgressEvent) -> None:
         text, total = event["text"], event.get("total", 0)
         match event["stage"]:
             case "rewritten":
@@ -177,7 +172,7 @@ def restore(shell: Shell, home: Home, thread: str) -> None:
     shell.thread_id = entry.thread_id
     last = last_turn(home, entry.thread_id)
     if last is None:
-        notice(f"Conversation {entry.thread_id}: nothing was answered yet.")
+        notice(f"Conversation {entry.thread_id}: no question has been answered yet.")
         return
     shell.turns = last.number
     answered = last if last.answered else last_turn(home, entry.thread_id, answered=True)

@@ -23,8 +23,6 @@ NO_PAPERS = "Index your papers first: {citeloom} ingest PAPERS --bib FILE."
 
 
 class NoPapersError(InputError):
-    """The library has no papers."""
-
     default_help = NO_PAPERS
 
 
@@ -42,7 +40,6 @@ class Opening:
         self._waiting = 0
 
     def start(self) -> None:
-        """Start opening in a thread."""
         self._task = asyncio.ensure_future(asyncio.to_thread(self._open))
         self._task.add_done_callback(self._tell)
 
@@ -66,7 +63,6 @@ class Opening:
             await asyncio.shield(self._task)
 
     def opened(self) -> Session | None:
-        """The session if it is open yet."""
         task = self._task
         ready = task is not None and task.done() and not task.cancelled() and task.exception() is None
         return task.result() if task is not None and ready else None
@@ -77,7 +73,6 @@ class Opening:
         return tuple(session.library.records()) if session is not None else ()
 
     async def close(self) -> None:
-        """Close the session once opening has ended."""
         if self._task is not None:
             await asyncio.wait([self._task])
         if self._manager is not None and self.opened() is not None:
@@ -103,7 +98,7 @@ class Opening:
 class Shell:
     """A shell session: its library, its state, and the experiment for sections.
 
-    `thread_id` is its conversation's, `turns` how many are finished; `behind` is background work.
+    `thread_id` is the id of its conversation, `turns` counts the finished ones; `behind` is background work.
     """
 
     opening: Opening
@@ -115,7 +110,6 @@ class Shell:
     behind: asyncio.Task[None] | None = None
 
     async def session(self) -> Session:
-        """The open session; raises `NoPapersError` and opening errors."""
         if self.opening.opened() is None:
             notice("Opening the library...")
         return await self.opening.session()

@@ -47,13 +47,11 @@ class ShellState:
 
     @property
     def name(self) -> StateName:
-        """The state's name, from its variables."""
         if self.draft is not None:
             return self.draft.kind
         return "listed" if self.last_query_set else "initial"
 
     def listed(self, papers: Mapping[int, str], query: str = "") -> ShellState:
-        """After `list` or `find` showed papers."""
         query = query if self.draft is None else self.original_query
         return replace(self, last_query_set=papers, original_query=query)
 
@@ -62,7 +60,6 @@ class ShellState:
         return replace(self, paused="")
 
     def paused_at(self, line: str) -> ShellState:
-        """After work was interrupted and saved; `line` resumes it."""
         return replace(self, paused=line)
 
 

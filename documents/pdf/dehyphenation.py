@@ -14,14 +14,14 @@ _WIDE_PAIR = 0.63  # a wider gap was "ff"
 _THREE_LETTERS = 0.8  # a wider gap was a three-letter ligature
 _LOST_ENOUGH = 3000  # letters: any text of this length in a European language contains "fi"
 _LIGATURES = re.compile("f[fil]")
-_LEAST_LIGATURES = 0.0003  # share of the letters; papers have 0.003, those that lost them a stray word in another font
+_LEAST_LIGATURES = 0.0003  # of the letters; papers have 0.003, those that lost them only a stray word in another font
 _LIGATURE_IN = re.compile("ff[il]|f[fil]")
 _MENDED = 5  # minimum letters of a damaged word repaired from the paper's own words; a shorter one may be intact
 _WHOLE = frozenset({"owing", "lament", "laments"})  # valid words next to "flowing" and "filament"
 _FL = re.compile(r"(?:[ouy]|a[gmst]|e[cx](?!i?ent)|ict|i[gp])")
 _TIGHT = ("-", "\u2010", "/")
 _LONGEST_WORD = 80
-_PART = 3  # minimum letters of a part that is a word of its own
+_PART = 3  # minimum letters of a part that counts as a word
 
 
 def plain(text: str) -> str:

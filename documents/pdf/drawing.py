@@ -45,8 +45,8 @@ _BORDER: Final = 8  # pixels around a drawing
 _TEXT: Final = 1  # pdfium's number for a text object
 _NOTHING: Final = "is not drawn next to its caption, or is part of a scanned page"
 
-
 Box = tuple[float, float, float, float]  # left, bottom, right, top
+Letter = tuple[str, Box]  # a character of a page and its box
 
 _TWO_COLUMNS: Final = 0.35  # share of the lines: if fewer cross the middle, the page has two columns
 _LINES_ENOUGH: Final = 16
@@ -74,19 +74,13 @@ class WantedFigure:
     address: str
 
 
-Letter = tuple[str, Box]  # a character of a page and its box
-
-
 def draw_page_apart(path: Path, page: int, *, words: str = "", width: int = 1000, seconds: float = SECONDS) -> bytes:
     """A page of a PDF, counted from 1, as a PNG with these words marked; raises `FileRefusedError` with the reason."""
     limits = CallLimits(seconds, _MEMORY)
     try:
-        drawn = sandboxed(draw_page, limits, path.resolve(), page, width, words[:MAX_WORDS].replace("\0", " "))
+        return bytes(sandboxed(draw_page, limits, path.resolve(), page, width, words[:MAX_WORDS].replace("\0", " ")))
     except SandboxError as error:
         raise FileRefusedError(f"the page was not drawn: drawing it {error}") from None
-    if not isinstance(drawn, bytes):
-        raise FileRefusedError("the page was not drawn")
-    return drawn
 
 
 def draw_page(path: str, number: int, width: int, words: str) -> bytes:
@@ -229,7 +223,6 @@ def _fold(text: str) -> str:
 
 
 def merge_boxes(letters: Sequence[Box]) -> list[Box]:
-    """Merge the boxes of neighbouring letters."""
     boxes: list[Box] = []
     for box in letters:
         line = boxes[-1] if boxes else box
@@ -317,14 +310,14 @@ def _drawn_on(line: Box, page: PageLayout) -> bool:
 
 
 def _drawn_box(area: Box, drawings: Iterable[Box], page: PageLayout) -> Box | None:
-    inside = [_clipped(box, area) for box in drawings if _overlaps(box, area)]
+    inside = [_clip(box, area) for box in drawings if _overlaps(box, area)]
     if not inside:
         return None
     drawn = enclosing_box(inside)
     if drawn[2] - drawn[0] < _LEAST or drawn[3] - drawn[1] < _LEAST:
         return None
     reach = (drawn[0] - _LABELS, drawn[1] - _LABELS, drawn[2] + _LABELS, drawn[3] + _LABELS)
-    letters = [_clipped(line, area) for line in page.lines if _overlaps(line, reach) and _overlaps(line, area)]
+    letters = [_clip(line, area) for line in page.lines if _overlaps(line, reach) and _overlaps(line, area)]
     return enclosing_box([drawn, *letters])
 
 
@@ -373,11 +366,10 @@ def _overlaps(box: Box, area: Box) -> bool:
     return box[0] < area[2] and box[2] > area[0] and box[1] < area[3] and box[3] > area[1]
 
 
-def _clipped(box: Box, area: Box) -> Box:
+def _clip(box: Box, area: Box) -> Box:
     return max(box[0], area[0]), max(box[1], area[1]), min(box[2], area[2]), min(box[3], area[3])
 
 
 def enclosing_box(boxes: Sequence[Box]) -> Box:
-    """The smallest box that contains all boxes."""
     lefts, bottoms, rights, tops = zip(*boxes, strict=True)
     return min(lefts), min(bottoms), max(rights), max(tops)

@@ -109,7 +109,6 @@ def looks_like_heading(line: Line, body: float) -> bool:
 
 
 def join_lines(piece: Piece, hyphens: Hyphens) -> Piece:
-    """The piece with its lines joined."""
     if piece.code:
         return replace(piece, text="\n".join(plain(line.text) for line in piece.lines))
     text = plain(piece.lines[0].text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
 import re
@@ -19,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree
 
 from ...errors import InputError
-from ...program import install_hint
 from ...settings.config import Settings
 from ..markdown import is_standard_heading
 from ..safe_files import FileRefusedError
@@ -41,7 +39,6 @@ _MEMORY: Final = 2 << 30  # bytes of address space, and as much for tesseract
 _SHADES: Final = 24  # of 255: a page with less contrast is blank
 _SIGNALLED: Final = 128
 _SECONDS: Final = 20.0
-_PACKAGES: Final = ("pypdfium2", "PIL")
 _ORIENTATION: Final = "osd"  # the model that detects a page's orientation
 _UPRIGHT, _ANY_WAY_UP = "3", "1"  # tesseract's numbers for its layout analysis without and with that model
 _OTHERWISE: Final = "or leave --ocr and CITELOOM_OCR out"
@@ -150,8 +147,7 @@ def choose_ocr(settings: Settings, *, required: bool = False) -> Ocr | None:
 
     Raises `InputError` if it is `required` but cannot run, and if it does not know a language.
     """
-    installed = shutil.which("tesseract") is not None and _has_packages()
-    if not required and (settings.ocr == "off" or not installed):
+    if not required and (settings.ocr == "off" or shutil.which("tesseract") is None):
         return None
     return find_ocr(settings.ocr_languages)
 
@@ -164,8 +160,6 @@ def find_ocr(languages: str) -> Ocr:
             "OCR needs tesseract: no 'tesseract' in PATH.",
             help=f"Install it (apt install tesseract-ocr, brew install tesseract), {_OTHERWISE}.",
         )
-    if not _has_packages():
-        raise InputError("OCR needs pypdfium2 and pillow.", help=f"{install_hint('ocr')}.")
     lines = map(str.strip, _printed(program, "--list-langs").splitlines())
     known = [line for line in lines if re.fullmatch(r"[\w/]+", line)]
     missing = [name for name in languages.split("+") if name not in known]
@@ -180,10 +174,6 @@ def find_ocr(languages: str) -> Ocr:
 def tesseract_version(program: str) -> str:
     """The program's version line, such as "tesseract 5.3.0"; raises `InputError` if it does not start."""
     return (_printed(program, "--version").splitlines() or ["tesseract"])[0].strip()
-
-
-def _has_packages() -> bool:
-    return all(importlib.util.find_spec(name) is not None for name in _PACKAGES)
 
 
 def _printed(program: str, option: str) -> str:
@@ -223,7 +213,7 @@ def read_hocr(text: str) -> tuple[Page, float]:
         raise FileRefusedError("tesseract printed more than a page can hold")
     runs: list[TextRun] = []
     turned: list[float] = []  # the angle of each word's line
-    slopes: list[float] = []  # the same of long lines, within that angle
+    slopes: list[float] = []  # the same for long lines, within that angle
     try:
         root = ElementTree.fromstring(text)
         sheet = next(node for node in root.iter() if node.get("class") == "ocr_page")

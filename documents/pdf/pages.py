@@ -185,7 +185,7 @@ def _words(cell: Table, runs: Sequence[TextRun], lost: bool) -> str:
     return one_line(text)
 
 
-# Text this much taller than its letters runs up the margin (the stamp of a preprint server).
+# Text this much taller than its letters runs vertically in the margin (the stamp of a preprint server).
 _UPRIGHT = 3.0
 _LEAST_CELLS_FILLED = 0.5
 
@@ -202,7 +202,7 @@ def read_page(document: Any, number: int) -> Page:
     try:
         page = document[number]  # the document's own media box takes fifty times as long
         width, height = float(page.width), float(page.height)
-    except (RuntimeError, OSError):  # a damaged file does not say it
+    except (RuntimeError, OSError):  # a damaged file does not say so
         width, height = (
             max((run.right for run in runs), default=0.0),
             max((run.y + run.height for run in runs), default=0.0),

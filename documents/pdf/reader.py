@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ def _build_text(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> Pd
     read = structure(read_lines(pages, lost), count)
     if not read.blocks:
         raise PdfRefusedError("holds no text")
-    stated = document_title(data)
+    stated, stated_authors = read_metadata(data)
     title = choose_title(stated, read.title, pages[0])
     on_page = tuple(name for name in read.authors if name.casefold() not in title.casefold())
     first_page = read.text[: read.pages[1]] if count > 1 else read.text
@@ -105,7 +106,7 @@ def _build_text(data: bytes, pages: Sequence[Page], unread: Iterable[int]) -> Pd
         title=title,
         title_source="metadata of the PDF" if title == stated else read.title_source,
         doi=dois.pop() if len(dois) == 1 else "",
-        authors=max(on_page, confirm_authors(one_line(plain(_from_information(data, b"/Author"))), printed), key=len),
+        authors=max(on_page, confirm_authors(stated_authors, printed), key=len),
         year=read_year(printed, lead),
         unread=tuple(sorted(unread)),
     )
@@ -170,14 +171,11 @@ def _refusal(document: Any, data: bytes, pages: Sequence[Page]) -> str:
 
 
 _XMP = re.compile(rb"<dc:title>((?:[^<]|<(?!/?dc:title>)){0,2000}+)</dc:title>")
-_INFORMATION = re.compile(rb"/Info\s+(\d+)\s+(\d+)\s+R")
-_STRING = rb"\s*(\((?:[^()\\]|\\.|\((?:[^()\\]|\\.)*\)){0,2000}\)|<[0-9A-Fa-f\s]{0,4000}>)"
 _NO_TITLE = re.compile(
     r"(?:untitled|title|document|microsoft word|slide ?\d*|layout \d|adobe photoshop pdf"
     r"|.*\.(?:docx?|tex|dvi|pdf|indd|qxd|html?))\b.*",
     re.IGNORECASE,
 )
-_ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", **dict.fromkeys((b"b", b"f", b"\n", b"\r\n"), b"")}
 _LEAST = 8  # characters
 
 
@@ -202,43 +200,15 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def document_title(data: bytes) -> str:
-    """The title in a PDF's metadata; empty if there is none, or only a file name."""
+def read_metadata(data: bytes) -> tuple[str, str]:
+    """The title and the authors in a PDF's metadata; no title if there is none, or only a file name."""
+    import pypdfium2
+
+    known: dict[str, str] = {}
+    with suppress(pypdfium2.PdfiumError):
+        known = pypdfium2.PdfDocument(data).get_metadata_dict()
     xmp = _XMP.search(data)
-    words = xmp.group(1).decode("utf-8", "ignore") if xmp else ""
-    described = re.sub(r"<[^>]*>", " ", words)  # bounded: 2,000 characters
-    for found in (_from_information(data, b"/Title"), unescape_html(described)):
-        title = one_line(plain(found))
-        if len(title) >= _LEAST and " " in title and not _NO_TITLE.fullmatch(title):
-            return title
-    return ""
-
-
-def _from_information(data: bytes, name: bytes) -> str:
-    """A string of a PDF's metadata, in UTF-16, UTF-8 or (approximately) Latin-1; empty if there is none."""
-    reference = _INFORMATION.search(data)
-    if reference is None:
-        return ""
-    start = re.search(rb"(?<!\d)" + reference.group(1) + rb"\s+" + reference.group(2) + rb"\s+obj\b", data)
-    if start is None:
-        return ""
-    end = data.find(b"endobj", start.end())
-    found = re.compile(name + _STRING, re.DOTALL).search(data, start.end(), end if end > 0 else len(data))
-    if found is None:
-        return ""
-    raw = found.group(1)
-    if raw.startswith(b"<"):
-        digits = re.sub(rb"\s", b"", raw[1:-1])
-        value = bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode("ascii"))
-    else:
-        value = re.sub(
-            rb"\\(?:([0-7]{1,3})|(\r\n|.))",
-            lambda match: bytes([int(match[1], 8) & 0xFF]) if match[1] else _ESCAPES.get(match[2], match[2]),
-            raw[1:-1],
-            flags=re.DOTALL,
-        )
-    if value.startswith(b"\xfe\xff"):
-        return value[2:].decode("utf-16-be", "ignore")
-    if value.startswith(b"\xef\xbb\xbf"):
-        return value[3:].decode("utf-8", "ignore")
-    return value.decode("cp1252", "ignore")
+    described = re.sub(r"<[^>]*>", " ", xmp[1].decode("utf-8", "ignore") if xmp else "")  # bounded: 2,000 characters
+    titles = (one_line(plain(found)) for found in (known.get("Title", ""), unescape_html(described)))
+    named = (title for title in titles if len(title) >= _LEAST and " " in title and not _NO_TITLE.fullmatch(title))
+    return next(named, ""), one_line(plain(known.get("Author", "")))

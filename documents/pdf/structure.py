@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..front_matter import FrontMatter
 from ..markdown import BlockKind, Heading, ParsedPaper, Span, assemble
@@ -42,15 +41,6 @@ class PdfText:
     ocr: str = ""
     ocr_pages: tuple[int, ...] = ()
     ocr_failed: tuple[tuple[int, str], ...] = ()
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> PdfText:
-        """Restore from `asdict` and JSON, whose pairs and tuples are lists; raises TypeError if fields are missing."""
-
-        def restored(value: Any) -> Any:
-            return tuple(map(restored, value)) if isinstance(value, list) else value
-
-        return cls(**{name: restored(value) for name, value in record.items()})
 
 
 def structure(lines: Sequence[Line], page_count: int) -> PdfText:

@@ -56,7 +56,7 @@ class _Row:
         return sum(len(cell.text.split()) for cell in self.cells) > _WORDS_IN_ROW
 
     @property
-    def short(self) -> bool:  # no cell has more words than one of a header
+    def short(self) -> bool:  # no cell has more words than a header cell
         return max(len(cell.text.split()) for cell in self.cells) <= _WORDS_IN_CELL
 
 
@@ -89,12 +89,12 @@ def take_wide_tables(
 ) -> tuple[list[list[TextRun]], list[Table]]:
     """Like `take_tables` for a page of two columns, including tables across both.
 
-    `parted` splits a row at the gutter. Numbers right of it without a label before them belong to the row on its left;
-    two tables side by side have labels of their own.
+    `parted` splits a row at the gutter. Numbers to its right without a label belong to the row on its left; of two
+    tables side by side, each has its own labels.
     """
     across: set[int] = set()
     for index, parts in enumerate(map(parted, rows)):
-        if len(parts) > 1:  # a number begins the part right of the gutter, and its left is a table row too
+        if len(parts) > 1:  # the part right of the gutter begins with a number, and the left one is a table row too
             left, right = map(_row, parts)
             across |= {index} if left.short and right.short and _FIGURE.match(right.cells[0].text) else set()
     candidates = {near for index in across for near in range(max(0, index - _HEAD_ROWS), index + 1)}
@@ -155,7 +155,6 @@ def _at(columns: Sequence[tuple[float, float]], cell: _Cell) -> int:
 
 
 def _head(rows: Sequence[_Row], first: int, least: int, columns: Sequence[tuple[float, float]]) -> int:
-    """The first row of the table's header: rows with cells above the numbers."""
     head = first
     left, right = columns[0][0], columns[-1][1]
     for index in range(first - 1, max(least, first - _HEAD_ROWS) - 1, -1):

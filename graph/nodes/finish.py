@@ -16,6 +16,7 @@ from ...drafts.page_record import PageOptions, RenderedPage, page_record, page_r
 from ...drafts.paper_record import paper_record
 from ...drafts.verdicts import relocate_verdicts, verdicts_from
 from ...drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, with_chosen_quotes
+from ...evidence_tables.given_tables import table_lines
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment
 from ...models.journal.records import spent_since
 from ...plurals import counted
@@ -31,6 +32,7 @@ from ..state import (
     SectionState,
     Update,
     WrittenSection,
+    given_tables,
     own_queries,
     searched_in_vain,
 )
@@ -70,6 +72,8 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
         read = {split_chunk_id(name)[0] for name in state.get("read_chunks", [])}
         limited = bool(given.get("papers"))
         search = QuestionSearch(given["route"], given.get("shortlist", []), limited, len(read))
+    there = {source.evidence.id for source in sources}
+    cells = [record for record in visible_evidence(state) if record["id"] in there]
     written = WrittenDraft(
         brief,
         draft,
@@ -81,6 +85,7 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
         warnings=state.get("warnings", []),
         lost=lost,
         search=search,
+        tables=[table_lines(table, cells) for table in given_tables(state) if table["shown"]],
     )
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     strict, extractive = session.settings.strict, "writer" in session.extractive

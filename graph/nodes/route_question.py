@@ -1,4 +1,4 @@
-"""route, one_paper, survey and read: from a question to the first evidence, before the agent searches further."""
+"""route and read: from a question to the first evidence, before the agent searches further."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from langgraph.runtime import Runtime
@@ -41,7 +40,6 @@ from ..state import (
     nothing_done,
     purpose_of,
     recorded,
-    windows_from,
 )
 
 _MOST_CHUNKS = 12
@@ -97,6 +95,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
         "queries": Overwrite([]),
         "evidence": Overwrite([dict(record) for record in state.get("recalled", [])]),
         "draft": draft_record(Draft("")),
+        "tables": [],
         "warnings": Overwrite([narrowed] if narrowed else []),
         "answered": False,
     }
@@ -108,7 +107,7 @@ async def condense_follow_up(
     """Complete the question from earlier turns; emits the completed question if it differs."""
     roles = await session.roles(runtime)
     earlier = [Turn(turn["question"], turn["answer"], turn.get("asked", "")) for turn in past]
-    question = plain_question(await roles.answering.rewriter.rewrite(asked, earlier))
+    question = plain_question(await roles.rewriter.rewrite(asked, earlier))
     if question != asked:
         runtime.stream_writer(progress("rewritten", f"understood as: {question}"))
     return question
@@ -119,33 +118,38 @@ def to_needs_or_render(state: ResearchState) -> Literal["plan_needs", "render"]:
     return "render" if state["route"]["kind"] == "remark" else "plan_needs"
 
 
-def to_track(state: ResearchState) -> Literal["one_paper", "survey"]:
-    """Go to `one_paper` if the question is about a single paper, otherwise to `survey`."""
-    return state["route"]["track"]
+def to_table_or_read(state: ResearchState) -> Literal["tabulate", "read"]:
+    """Go to `tabulate` for the papers of a kind, otherwise to `read`."""
+    route = state["route"]
+    return "tabulate" if route["track"] == "survey" and route["kind"] == "inventory" else "read"
 
 
-async def one_paper(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Find passages of the paper for the needs, in the kinds of section that the question asks for first."""
-    windows = await _proposed(state, runtime, session)
-    paper = await asyncio.to_thread(session.library.paper, state["route"]["papers"][0])
-    runtime.stream_writer(progress("shortlisted", f"searching {paper.key} ({paper.title})", total=1))
-    return _windows_update(windows, runtime)
-
-
-async def survey(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Find passages for the needs, in papers proposed by summaries, passages and, for a broad question, their cards."""
+async def _find(
+    state: ResearchState, runtime: Runtime[Any], session: Session, within: Scope
+) -> tuple[list[Window], ScreenedPapers]:
+    """The windows to read for the needs, in the paper that the question is about, or in papers proposed by summaries,
+    passages and, for a broad question, their cards."""
+    record, purpose = state["route"], purpose_of(state)
     screened = await _screen(state, runtime, session) if _is_broad(state) else ScreenedPapers({})
-    start = state["route"]["start"]
-    candidates = {need: list(dict.fromkeys([*start, *papers])) for need, papers in screened.named.items()}
-    windows = await _proposed(state, runtime, session, candidates)
+    candidates = {need: list(dict.fromkeys([*record["start"], *keys])) for need, keys in screened.named.items()}
+    usual = await search_limits(session, runtime, section=False)
+    limits = usual.for_breadth() if candidates else usual
+    categories = tuple(Category[name.upper()] for name in record["categories"])
+    scope = Scope(tuple(record["papers"]), categories).narrowed(within)
+    proposed, asked = limits.windows(limits.read_tokens, len(purpose.needs)), purpose.text
+    if "reader" in session.extractive:  # each passage is judged for the part of the question that found it
+        proposed, asked = replace(proposed, hits=_MOST_CHUNKS + _CHUNKS_OF_A_NEED * len(purpose.needs)), ""
+    windows = await propose_windows(
+        session.library, purpose.needs, scope, proposed, limits.retrieval, asked=asked, candidates=candidates
+    )
     count = len({window.paper.key for window in windows})
-    by = "named" if state["route"]["papers"] else "found by their summaries and passages"
-    runtime.stream_writer(progress("shortlisted", f"{counted(count, 'paper')} {by}", total=count))
-    update = _windows_update(windows, runtime)
-    if not screened.cards:
-        return update
-    record: ScreeningRecord = {"cards": screened.cards, "opened": list(screened.keys), "near": dict(screened.near)}
-    return {**update, "route": {**state["route"], "screened": record}}
+    said = f"{counted(count, 'paper')} {'named' if record['papers'] else 'found by their summaries and passages'}"
+    if record["track"] == "one_paper":
+        paper = await asyncio.to_thread(session.library.paper, record["papers"][0])
+        count, said = 1, f"searching {paper.key} ({paper.title})"
+    runtime.stream_writer(progress("shortlisted", said, total=count))
+    runtime.stream_writer(progress("found", f"{counted(len(windows), 'passage')} to read", total=len(windows)))
+    return windows, screened
 
 
 async def _screen(
@@ -172,17 +176,18 @@ async def _screen(
 
 
 async def read(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
-    """Read the passages in waves; while the first is read, a search in other words is prepared for the needs left open.
+    """Find passages and read them in waves; during the first, a search in other words is prepared for unmet needs.
 
     The user's feedback on an answer is searched for separately. For a broad question the agent continues from here,
     unless it was disabled.
     """
     roles = await session.roles(runtime)
-    reader = roles.answering.reader
+    reader = roles.answer_reader
     usual = await search_limits(session, runtime, section=False)
     purpose, limits = purpose_of(state), _limits(state, usual, session)
-    windows = await asyncio.to_thread(windows_from, state["found"], session.library)
     within = await asyncio.to_thread(limits_of, state, session.library)
+    windows, screened = await _find(state, runtime, session, within)
+    shortlist = list(dict.fromkeys(window.paper.key for window in windows))
     further = _further_search(state, runtime, session, windows, usual, within)
     searched = await read_in_waves(
         reader,
@@ -195,7 +200,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     )
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
-    again = [  # with what only they found
+    again = [  # with the findings that only they made
         PlannedSearch(
             new_query(need.search, "need", [need.id], within.as_dict()),
             SearchResult(tuple(item for item in searched.found if item.query == need.search), ()),
@@ -205,7 +210,7 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     ]
     later = {search.record["query"] for search in again}
     first = replace(searched, found=tuple(item for item in searched.found if item.query not in later))
-    scope: dict[str, Any] = {"papers": state["shortlist"]} if state["shortlist"] else {}
+    scope: dict[str, Any] = {"papers": shortlist} if shortlist else {}
     searches = [*first_searches(purpose.needs, first, scope), *again]
 
     async def more(query: str, said: str, known: Sequence[str] = ()) -> None:
@@ -224,16 +229,18 @@ async def read(state: ResearchState, runtime: Runtime[Any], session: Session) ->
     if lacking := subject_words(state.get("feedback", "")):  # a passage read for the question may answer it too
         await more(lacking, f"for: {lacking}")
     if limits.near and not any(search.searched.found for search in searches):
-        named = list(state["route"].get("screened", {"near": {}})["near"])
-        near = await asyncio.to_thread(
-            nearest_findings, session.library, purpose.needs[0], windows, [*state["route"]["start"], *named], _NEAR
-        )
+        named = [*state["route"]["start"], *screened.near]
+        near = await asyncio.to_thread(nearest_findings, session.library, purpose.needs[0], windows, named, _NEAR)
         searches[0] = replace(searches[0], searched=replace(searches[0].searched, found=tuple(near)))
     # Evidence that earlier answers cited is read again when it is found again.
     recalled = {evidence_key(record): record["id"] for record in state["evidence"]}
     given = {**state.get("evidence_ids", {}), **recalled}
     update = recorded(state, [], searches, runtime.stream_writer, given)
-    # A focused question is answered without the agent: each of its turns and searches would be waited for in a row.
+    update |= {"shortlist": shortlist, "found": [chunk.id for window in windows for chunk in window.chunks]}
+    if screened.cards:
+        record: ScreeningRecord = {"cards": screened.cards, "opened": list(screened.keys), "near": dict(screened.near)}
+        update["route"] = {**state["route"], "screened": record}
+    # A focused question is answered without the agent, whose turns and searches would run one after the other.
     broad = _may_search_on(state, session) and _is_broad(state)
     needs = coverage(needs_of(state), update["evidence"], update["queries"]) if broad else []
     thin = any(item.status != "met" or len(item.evidence) < session.settings.enough_findings for item in needs)
@@ -258,7 +265,7 @@ def _further_search(
     limits: EvidenceLimits,
     within: Scope,
 ) -> FurtherSearch | None:
-    """The search in other words for a focused question: the needs' own text, for the first also the question.
+    """The search in other words for a focused question: by each need's text, for the first also by the question.
 
     If nothing meets a need so far, the cards of the nearest papers that were not read are screened.
     """
@@ -302,40 +309,3 @@ def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> E
     most = limits.top_k_final + limits.top_k_final // 2
     one = state["route"]["track"] == "one_paper"
     return replace(limits, top_k_final=most, per_paper=most if one else limits.per_paper + 1)
-
-
-async def _proposed(
-    state: ResearchState,
-    runtime: Runtime[Any],
-    session: Session,
-    candidates: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> list[Window]:
-    record = state["route"]
-    purpose, usual = purpose_of(state), await search_limits(session, runtime, section=False)
-    limits = usual.for_breadth() if candidates else usual
-    within = await asyncio.to_thread(limits_of, state, session.library)
-    categories = tuple(Category[name.upper()] for name in record["categories"])
-    scope = Scope(tuple(record["papers"]), categories).narrowed(within)
-    proposed = limits.windows(limits.read_tokens, len(purpose.needs))
-    asked = purpose.text
-    if "reader" in session.extractive:  # each passage is judged for the part of the question that found it
-        proposed, asked = replace(proposed, hits=_MOST_CHUNKS + _CHUNKS_OF_A_NEED * len(purpose.needs)), ""
-    return await propose_windows(
-        session.library, purpose.needs, scope, proposed, limits.retrieval, asked=asked, candidates=candidates
-    )
-
-
-def _windows_update(windows: Sequence[Window], runtime: Runtime[Any]) -> Update:
-    runtime.stream_writer(progress("found", f"{counted(len(windows), 'passage')} to read", total=len(windows)))
-    return {
-        "shortlist": list(dict.fromkeys(window.paper.key for window in windows)),
-        "found": [
-            {
-                "chunks": [chunk.id for chunk in window.chunks],
-                "hits": list(window.hits),
-                "cosines": [round(cosine, 4) for cosine in window.cosines],
-                "needs": list(window.needs),
-            }
-            for window in windows
-        ],
-    }

@@ -33,6 +33,7 @@ from ..state import (
     nothing_done,
     purpose_of,
     recorded,
+    table_searches,
 )
 
 # Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
@@ -116,7 +117,8 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     searched = await read_in_waves(roles.reader, purpose, windows, limits, session.library, on_findings=emit)
     said = f"{counted(len(searched.found), 'finding')} from {counted(searched.shown, 'passage')}"
     runtime.stream_writer(progress("searched", said, passages=len(searched.found)))
-    searches = first_searches(purpose.needs, searched, {})
+    of_tables = await asyncio.to_thread(table_searches, state, session.library)
+    searches = [*of_tables, *first_searches(purpose.needs, searched, {})]
     update = recorded(state, state.get("evidence", []), searches, runtime.stream_writer)
     update["searching"] = session.settings.max_search_iterations > 0 and "agent" not in session.extractive
     if "written" in state:

@@ -11,12 +11,13 @@ from typing import Any, Literal, cast
 from langgraph.runtime import Runtime
 
 from ...citations.checks.draft_checks import check_draft, replace_invalid_citations
-from ...citations.checks.findings import Finding, FindingRecord, for_writer, sentence_spans_of
+from ...citations.checks.findings import Finding, FindingRecord, for_writer
 from ...citations.checks.support_findings import absence_findings, cited_claims, support_findings
 from ...citations.citation_styles import render
 from ...citations.markers import normalise_markers
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
 from ...documents.sandbox import in_thread
+from ...drafts.citation_repair import complete_citations
 from ...drafts.draft_stream import DraftEventStream
 from ...drafts.page_record import page_references
 from ...drafts.sentence_edits import (
@@ -138,10 +139,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
         # Since the draft is rewritten anyway, possible improvements are shown too.
         found = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] in SHOWN_IN_REPAIR)]
-        messages = [for_writer(finding) for finding in found]
-        draft = await roles.writer_for(brief).repair(
-            brief, draft_from(state["draft"]), messages, sentence_spans_of(found)
-        )
+        draft = await roles.writer_for(brief).repair(brief, draft_from(state["draft"]), list(map(for_writer, found)))
         normalised = await asyncio.to_thread(_normalised, draft, brief, session)
         return {**again, "draft": draft_record(normalised), "before_repair": before}
     text = before["draft"]["text"]
@@ -149,7 +147,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     asked = [item.shown for item in failing if item.shown.problems]
     answers = iter(await roles.writer_for(brief).repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
-    given = await asyncio.to_thread(lambda: [answer and _with_literals(answer, brief, session) for answer in given])
+    given = await asyncio.to_thread(lambda: [answer and _with_markers(answer, brief) for answer in given])
     edits = await asyncio.to_thread(make_edits, text, failing, given, brief.experiment.words())
     return {
         **again,
@@ -225,13 +223,18 @@ def _counted(findings: Sequence[Finding]) -> str:
 
 
 def _normalised(draft: Draft, brief: Brief, session: Session) -> Draft:
-    """The draft with normalised markers; bracketed text from the user or a quote does not become a marker."""
-    return replace(draft, text=normalise_markers(_with_literals(draft.text, brief, session)))
-
-
-def _with_literals(text: str, brief: Brief, session: Session) -> str:
     # Without a chat model the user's words were already separated from markers when the text was composed.
-    if "writer" in session.extractive:
-        return text
+    text = normalise_markers(draft.text) if "writer" in session.extractive else _with_markers(draft.text, brief)
+    return replace(draft, text=text)
+
+
+def _with_markers(text: str, brief: Brief) -> str:
+    """A writer's text with its markers normalised, and those added that can be found without a model.
+
+    Bracketed text from the user or a quote does not become a marker.
+    """
     passages = [passage for source in brief.citable for passage in source.passages]
-    return with_literal_quotes(with_literal_markers(text, brief.experiment.words()), passages)
+    literal = with_literal_quotes(with_literal_markers(text, brief.experiment.words()), passages)
+    return complete_citations(
+        normalise_markers(literal), brief.citable, brief.experiment, answer=brief.kind == "answer" and brief.writable
+    )

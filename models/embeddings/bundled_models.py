@@ -239,7 +239,7 @@ class Reranker:
         head = [start, *asked, separator]
         logits = np.zeros(len(texts), dtype=np.float32)
         for position, text in enumerate(texts):
-            # One pair per run: so a pair's score does not depend on the other pairs.
+            # One pair per run, so that a pair's score does not depend on the other pairs.
             body = tokenizer.encode(text, add_special_tokens=False).ids[: MAX_TOKENS - len(head) - 1]
             ids = np.array([[*head, *body, separator]], dtype=np.int64)
             kinds = np.array([[0] * len(head) + [1] * (len(body) + 1)], dtype=np.int64)

@@ -27,7 +27,7 @@ MOST_TOKENS: Final = 1_000_000_000  # per call; no model reads or writes that mu
 MOST_CALLS: Final = 64  # tool calls in one answer; further ones are dropped
 _MOST_ARGUMENTS: Final = 50_000  # characters
 _MOST_NESTED: Final = 32
-_KEPT_OF_BROKEN: Final = 2_000  # characters of arguments that are not JSON, which the model is shown to correct them
+_KEPT_OF_BROKEN: Final = 2_000  # characters of non-JSON arguments, shown to the model so that it corrects them
 _NAME: Final = 200
 _REASON: Final = 40
 

@@ -1,7 +1,7 @@
 """The journal: a persistent cache of model calls, so that no answered call is ever paid for twice.
 
 No committed answer is paid for again; after a kill, at most the calls that were in flight are. A run sees the same
-answers whenever it is resumed, also those that failed validation; later runs never see a rejected one. An unreadable
+answers whenever it is resumed, even those that failed validation; later runs never see a rejected one. An unreadable
 answer counts as absent. See docs/decisions/journal.md.
 """
 
@@ -34,7 +34,7 @@ _OWN: Final = (
 )
 _ANY: Final = "SELECT id, payload FROM answers WHERE key = ? AND rejected = 0 AND id > ? ORDER BY id DESC LIMIT 1"
 _FIND: Final = f"SELECT id, payload, 1 AS own FROM ({_OWN}) AS o UNION ALL SELECT id, payload, 0 FROM ({_ANY}) AS n"
-_INSERT: Final = ANSWERS.insert(columns=ANSWERS.stored[1:])  # its id is counted by the database
+_INSERT: Final = ANSWERS.insert(columns=ANSWERS.stored[1:])  # its id is assigned by the database
 
 
 class JournalError(InputError):

@@ -172,7 +172,7 @@ BEGINNINGS: Final = TypedTable("beginnings", ("run",), {"run": TEXT, "after": in
 CONTEXTS: Final = TypedTable(
     "contexts", ("run", "endpoint", "model"), {"run": TEXT, "endpoint": TEXT, "model": TEXT, "size": integer()}
 )
-JOURNAL_TABLES: Final = (ANSWERS, USES, SPENDING, BEGINNINGS, CONTEXTS)  # those referred to before those that refer
+JOURNAL_TABLES: Final = (ANSWERS, USES, SPENDING, BEGINNINGS, CONTEXTS)  # tables before those that refer to them
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -29,7 +29,7 @@ def add_spending(db: JournalConnection, run: str, record: CallRecord, **more: in
 
 
 def reserve(db: JournalConnection, reservation: Reservation, sign: Literal[1, -1] = 1) -> None:
-    """Reserve a request, or release a reservation or the part of it in `reservation` (-1)."""
+    """Reserve a request (`sign` 1), or release a reservation or a part of it (-1)."""
     add_spending(
         db,
         reservation.run,

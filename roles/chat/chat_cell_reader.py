@@ -102,7 +102,7 @@ class ChatCellReader(ChatRole):
     async def propose_columns(
         self, question: str, names: Sequence[str], titles: Sequence[str]
     ) -> tuple[TableColumn, ...]:
-        """The named columns described, or if none is named, those that answer the question."""
+        """Describe the named columns, or if none is named, propose those that answer the question."""
         system = self.prompts["columns_system"].render(most=_MOST_COLUMNS)
         task = self.prompts["columns_task"].render(
             question=fence(question, "question"),
@@ -126,7 +126,7 @@ class ChatCellReader(ChatRole):
         return tuple(by_name.get(name.casefold(), TableColumn(name)) for name in names)
 
     async def propose_claims(self, topic: str, cards: Sequence[PaperCard], most: int) -> tuple[str, ...]:
-        """Claims on which the papers with these cards may disagree; those without room are left out, the last first."""
+        """Claims on which the papers with these cards may disagree; the last cards are left out if they do not fit."""
         system, task = self.prompts["disputed_system"].render(most=most), self.prompts["disputed_task"]
         room = self.room.left(_CARD_TOKENS, system, task.render(topic=topic, cards=""))
         shown = next(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, room, len(cards)), [])
@@ -140,7 +140,7 @@ class ChatCellReader(ChatRole):
     async def read_row(
         self, question: str, columns: Sequence[TableColumn], windows: Sequence[Window], studies: Sequence[str] = ()
     ) -> RowReading | None:
-        """Read the windows of one paper; windows beyond the context size are left out, the last first."""
+        """Read the windows of one paper; the last ones are left out if they do not fit the context."""
         system = self.prompts["cells_system"].render()
 
         def task(passages: str) -> str:
@@ -186,7 +186,7 @@ def _study_name(name: str, known: Sequence[str]) -> str:
 
 
 def _cell(item: ReadCell, columns: dict[str, TableColumn], sentences: Sequence[WindowSentence]) -> CellReading | None:
-    """The cell with its words; None for an unknown column, without value or words, and for a value not allowed."""
+    """The cell with its words; None if the column is unknown, the value not allowed, or value or words are missing."""
     column = columns.get(one_line(item.column).casefold())
     value = one_line(item.value)[:_VALUE]
     named = [sentences[number - 1] for number in item.sentences if 1 <= number <= len(sentences)][:_MOST_SENTENCES]

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 from ...models.context_size import WHOLE
 from ...text.words import plain_wording
 from ..extractive.follow_ups import condense_question
-from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlan, NeedsPlanner, QuestionKind, SectionBrief, Turn
+from ..protocols import AnswerBrief, Asks, Brief, Need, NeedsPlan, NeedsPlanner, QuestionKind, Turn
 from .prompt_format import (
     PLANNER_FIELD_TOKENS,
     estimate_tokens,
@@ -37,15 +37,15 @@ _LEAST_ANSWER_TOKENS: Final = 40
 
 
 @dataclass(frozen=True)
-class _ToolPlanner(ChatRole):
-    """Base of the search planners; `tool_specs` are OpenAI function specifications of the graph's tools."""
+class ChatPlanner(ChatRole):
+    """Implements `Planner`; `tool_specs` are OpenAI function specifications of the graph's tools."""
 
     tool_specs: Sequence[Mapping[str, Any]]
 
-    async def plan(self, messages: Sequence[BaseMessage], brief: Brief) -> AIMessage:
+    async def plan(self, messages: Sequence[BaseMessage]) -> AIMessage:
         """The next turn; each of its tool calls has a unique id and a dict of arguments.
 
-        The tools stay available when the budget is spent: removing them would change the prefix; `guard` answers calls
+        The tools stay available when the budget is spent: removing them would change the prefix; `tools` answers calls
         beyond the budget. When the conversation exceeds the context size, its oldest tool answers are shortened; if
         that is not enough, the planner gets no further turn.
         """
@@ -56,33 +56,24 @@ class _ToolPlanner(ChatRole):
         answer = await self.caller.call(shown, tools=self.tool_specs, max_tokens=self.max_tokens)
         return _answerable(answer.message, messages)
 
-
-class ChatPlanner(_ToolPlanner):
-    """Plans the searches of a section with a chat model."""
-
-    def open(self, brief: SectionBrief) -> list[BaseMessage]:
+    def open(self, brief: Brief) -> list[BaseMessage]:
         """The opening messages. Later turns only append, so that a local server can reuse the prefix."""
-        system = self.prompts["planner_system"].render()
-        wants = self.prompts[f"planner_needs_{brief.kind}"].render()
-
-        def task(experiment: str = "", evidence: str = "") -> str:
-            return self.prompts["planner_task"].render(
-                kind=brief.kind,
-                needs=wants,
-                experiment=experiment,
-                library=brief.library,
-                evidence=evidence,
-                searches_left=brief.searches_left,
-            )
-
-        beside = (system, json.dumps(self.tool_specs), task())
-        total = self.room.left(WHOLE, *beside, share=_EXPERIMENT_SHARE)
-        experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
-        total = self.room.left(WHOLE, *beside, experiment, share=EVIDENCE_SHARE)
-        return [
-            SystemMessage(system),
-            HumanMessage(task(experiment, present_evidence(brief.needs, brief.sources, total))),
-        ]
+        names = ("planner_system", "planner_task")
+        if isinstance(brief, AnswerBrief):
+            names = ("question_planner_system", "question_planner_task")
+        system, prompt = self.prompts[names[0]].render(), self.prompts[names[1]]
+        given: dict[str, Any] = {"library": brief.library, "searches_left": brief.searches_left, "evidence": ""}
+        beside = [system, json.dumps(self.tool_specs)]
+        if isinstance(brief, AnswerBrief):
+            given["question"] = fence(brief.sought, "question")
+        else:
+            wants = self.prompts[f"planner_needs_{brief.kind}"].render()
+            given |= {"kind": brief.kind, "needs": wants, "experiment": ""}
+            total = self.room.left(WHOLE, *beside, prompt.render(**given), share=_EXPERIMENT_SHARE)
+            given["experiment"] = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
+        total = self.room.left(WHOLE, *beside, prompt.render(**given), share=EVIDENCE_SHARE)
+        given["evidence"] = present_evidence(brief.needs, brief.citable, total)
+        return [SystemMessage(system), HumanMessage(prompt.render(**given))]
 
 
 def _within(messages: Sequence[BaseMessage], total: int) -> list[BaseMessage]:
@@ -131,25 +122,6 @@ def _answerable(message: AIMessage, earlier: Sequence[BaseMessage]) -> AIMessage
         usage_metadata=message.usage_metadata,
         id=message.id,
     )
-
-
-class ChatQuestionPlanner(_ToolPlanner):
-    """Plans the searches for a question with a chat model."""
-
-    def open(self, brief: AnswerBrief) -> list[BaseMessage]:
-        """The opening messages; later turns only append."""
-        system = self.prompts["question_planner_system"].render()
-
-        def task(evidence: str = "") -> str:
-            return self.prompts["question_planner_task"].render(
-                question=fence(brief.sought, "question"),
-                library=brief.library,
-                evidence=evidence,
-                searches_left=brief.searches_left,
-            )
-
-        total = self.room.left(WHOLE, system, json.dumps(self.tool_specs), task(), share=EVIDENCE_SHARE)
-        return [SystemMessage(system), HumanMessage(task(present_evidence(brief.needs, brief.citable, total)))]
 
 
 MOST_NEEDS: Final = 7
@@ -254,7 +226,7 @@ _LONGEST_QUESTION = 1000  # characters
 class Rewritten(StructuredAnswer):
     """The model's answer."""
 
-    question: str = Field(min_length=3, description="The question as it stands alone.")
+    question: str = Field(min_length=3, max_length=_LONGEST_QUESTION, description="The question as it stands alone.")
 
 
 class ChatRewriter(ChatRole):
@@ -271,10 +243,5 @@ class ChatRewriter(ChatRole):
             turns=fence("\n".join(turns), "turns"), question=fence(question, "question")
         )
         messages = [SystemMessage(self.prompts["rewriter_system"].render()), HumanMessage(task)]
-        answer = await self.ask(messages, Rewritten, check=_no_longer_than_one_asks)
+        answer = await self.ask(messages, Rewritten)
         return one_line(answer.question) if answer is not None else condense_question(question, earlier)
-
-
-def _no_longer_than_one_asks(answer: Rewritten) -> None:
-    if len(answer.question) > _LONGEST_QUESTION:
-        raise ValueError(f"field question: it has {len(answer.question)} characters; a question has some 200")

@@ -11,9 +11,9 @@ from ...models.context_size import OF_A_TURN, Room
 from ...prompts import PromptLibrary
 from ...settings.config import RoleName
 from ..protocols import NeedsPlanner
-from ..run_roles import AnswerRoles, Roles
+from ..run_roles import Roles
 from .chat_cell_reader import ChatCellReader
-from .chat_planners import ChatNeedsPlanner, ChatPlanner, ChatQuestionPlanner, ChatRewriter
+from .chat_planners import ChatNeedsPlanner, ChatPlanner, ChatRewriter
 from .chat_reader import ChatReader
 from .chat_writers import ChatAnswerer, ChatWriter
 from .claim_judges import ChatClaimJudge, SmallClaimJudge
@@ -54,6 +54,7 @@ def chat_roles(
     return Roles(
         needs=ChatNeedsPlanner(callers["agent"], prompts, fallback, max_tokens=agent.output, note=note, room=agent),
         reader=reader,
+        answer_reader=reader,
         planner=ChatPlanner(callers["agent"], prompts, tool_specs, max_tokens=turns.output, room=turns),
         writer=ChatWriter(callers["writer"], prompts, max_tokens=writes.output, room=writes),
         judge=ChatJudge(callers["judge"], prompts, max_tokens=judges.output, room=judges),
@@ -65,12 +66,8 @@ def chat_roles(
             note=note,
             room=sums_up,
         ),
-        answering=AnswerRoles(
-            reader,
-            ChatQuestionPlanner(callers["agent"], prompts, tool_specs, max_tokens=turns.output, room=turns),
-            ChatAnswerer(callers["writer"], prompts, max_tokens=writes.output, room=writes),
-            ChatRewriter(callers["agent"], prompts, max_tokens=agent.output),
-        ),
+        answer_writer=ChatAnswerer(callers["writer"], prompts, max_tokens=writes.output, room=writes),
+        rewriter=ChatRewriter(callers["agent"], prompts, max_tokens=agent.output),
         cells=ChatCellReader(callers["reader"], prompts, max_tokens=reads.output, note=note, room=reads),
         stances=ChatCellReader(callers["judge"], prompts, max_tokens=judges.output, note=note, room=judges),
         claims=SmallClaimJudge(callers["judge"], prompts, judges)

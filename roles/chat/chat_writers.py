@@ -63,9 +63,7 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
     def _kept(self, text: str) -> str:
         return self._clean(Draft(prose_of(text))).text
 
-    async def repair(
-        self, brief: BriefT, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
-    ) -> Draft:
+    async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
         """Rewrite the draft; returns it unchanged, with a note, if two attempts gave no text."""
         text = shorten(draft.text, self.room.left(WHOLE, share=_DRAFT_SHARE))
         lines = first_lines(problems, self.room.left(WHOLE, share=_PROBLEMS_SHARE))
@@ -165,10 +163,11 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
         return extract_answer(draft)
 
     def _length(self, brief: AnswerBrief) -> str:
-        """The length: of what the findings hold, unless the user asked for a number of words or a brief answer."""
+        """The length: as much as the findings hold, unless the user asked for a number of words or a brief answer."""
         if not brief.writable:
             return self.prompts["answer_nearest"].render()
-        form = [self.prompts["answer_inventory"].render()] if brief.inventory else []
+        named = "answer_table" if brief.tabled else "answer_inventory"
+        form = [self.prompts[named].render()] if brief.inventory else []
         if brief.words or brief.depth == "brief" or self.room.is_small:
             return "\n\n".join([*form, super()._length(brief)])
         if form:

@@ -78,7 +78,7 @@ def _numbered(batch: Sequence[UncitedSentence]) -> Iterator[str]:
 class SmallClaimJudge:
     """Implements `ClaimJudge` on a checker of MiniCheck's protocol: "Document: ... Claim: ..." is answered Yes or No.
 
-    It cannot tell a contradiction or an overstatement from what is not there, and does not classify.
+    It cannot tell a contradiction or an overstatement from missing support, and does not classify.
     """
 
     caller: ChatCaller

@@ -44,8 +44,8 @@ CLAIMS_AT_ONCE: Final = 24
 _TOKENS_AT_ONCE: Final = 10_000
 _LEAST_PASSAGE_TOKENS: Final = 250
 _ALONE: Final = 3  # at most this many omitted claims are judged again one by one
-_ANSWER_TOKENS: Final = 150  # tokens of an answer, per verdict
-_SHARE_TOKENS: Final = 40  # and for each passage beyond the first
+_ANSWER_TOKENS: Final = 110  # tokens of an answer, per verdict, twice what most take
+_SHARE_TOKENS: Final = 25  # and for each passage beyond the first
 _NO_ANSWER: Final = Verdict("unjudged", "the judge gave no valid answer")
 _TOO_LONG: Final = Verdict("unjudged", "its passages do not fit into the server's context")
 _WORDS_SHARE: Final = 0.75  # of a small context; the rest is for titles, sections and numbers
@@ -230,8 +230,8 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
     """Group the claims into calls of about equal length, keeping claims that share a source together."""
     if not asked:
         return
-    of_answer = _ANSWER_TOKENS + _SHARE_TOKENS * (max(len(item.ids) for item in asked) - 1)
-    most = max(1, min(CLAIMS_AT_ONCE, max_tokens // of_answer))
+    shares = sum(len(item.ids) - 1 for item in asked) / len(asked)
+    most = max(1, min(CLAIMS_AT_ONCE, int(max_tokens // (_ANSWER_TOKENS + _SHARE_TOKENS * shares))))
     most = -(-len(asked) // -(-len(asked) // most))
     first: dict[str, int] = {}
     for item in asked:
@@ -337,7 +337,10 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
         known = ", ".join(f"{name} from 1 to {len(passage.sentences)}" for name, passage in passages.items())
         raise ValueError(f"verdict {answer.label} needs the numbers of the sentences that support it, {known}")
     idle = {name for name, share in shares.items() if share and share.does == "idle" and not spans[name]}
-    reason = _NAMED.sub(_as_repairer_sees, one_line(answer.reason)[:_LONGEST_REASON])
+    # A passage by its marker, and the sentence without its id: whoever repairs it is shown other ids.
+    reason = _NAMED.sub(
+        lambda match: f"[{match[1]}]" if match[1] else "the sentence", one_line(answer.reason)[:_LONGEST_REASON]
+    )
 
     def verdict(name: str) -> Verdict:
         if name in against:
@@ -348,11 +351,6 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
         return _placed(Verdict(answer.label, reason, adds=adds), passages[name], spans[name])
 
     return tuple(map(verdict, passages))
-
-
-def _as_repairer_sees(match: re.Match[str]) -> str:
-    """A passage by its marker, and the judged sentence without its id: whoever repairs it is shown other ids."""
-    return f"[{match[1]}]" if match[1] else "the sentence"
 
 
 def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan, ...]) -> Verdict:

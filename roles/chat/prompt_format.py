@@ -26,7 +26,7 @@ from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted
 from ...section_kinds import SECTIONS
-from ...text.statement_words import measured
+from ...text.statement_words import count_measures
 from ...text.words import one_line as one_line
 from ..disagreements import find_disagreements
 from ..protocols import EarlierSection, NeedCoverage, PassageSentence, Source, Turn
@@ -163,7 +163,12 @@ def present_findings(
         return PresentedSources("(no sources)")
     keys = dict.fromkeys(source.paper.key for source in sources)
     papers = {key: letter_at(place) for place, key in enumerate(keys)}
-    brief = {source.evidence.id: _finding_head(source, papers) for source in sources}
+    brief = {
+        item.id: f"[{item.id}] {one_line(item.summary)} ({papers[source.paper.key]}, "
+        f"{section_label(item.section, source.category)})"
+        for source in sources
+        for item in [source.evidence]
+    }
     words = {
         source.evidence.id: [
             f"   {'words' if it.carries else 'before'}: {one_line(it.text)}" for it in source.shown_sentences
@@ -214,7 +219,7 @@ def _leave_out_weakest(
     def strength(at: tuple[int, Source]) -> tuple[float, int, int, float, int]:
         evidence = at[1].evidence  # each need keeps its best, so that one with many findings does not crowd out others
         rank = -place.get(evidence.id, 0)
-        return (round(evidence.llm_score, 1), measured(evidence.summary), rank, evidence.combined_score, -at[0])
+        return (round(evidence.llm_score, 1), count_measures(evidence.summary), rank, evidence.combined_score, -at[0])
 
     for _, source in sorted(enumerate(sources), key=strength):
         if spent <= total or len(blocks) <= 1:
@@ -245,12 +250,6 @@ def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
         called = f"{name}{year if shared[name] > 1 else ''}, " if name else ""
         lines.append(f"{letter}: {called}{one_line(papers[key].title)}{year}")
     return "\n".join(lines)
-
-
-def _finding_head(source: Source, letters: Mapping[str, str]) -> str:
-    evidence = source.evidence
-    section = section_label(evidence.section, source.category)
-    return f"[{evidence.id}] {one_line(evidence.summary)} ({letters[source.paper.key]}, {section})"
 
 
 def present_paper(paper: Paper, text: str, tokens: int = PAPER_TOKENS) -> str:

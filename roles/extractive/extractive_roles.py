@@ -11,12 +11,12 @@ from ...models.embeddings.bundled_models import Reranker
 from ...models.embeddings.protocol import EmbeddingModel
 from ...text.sentences import sentence_spans
 from ..protocols import CitedClaim, Source, Verdict
-from ..run_roles import NOTICE, AnswerRoles, Roles
+from ..run_roles import NOTICE, Roles
 from .extractive_readers import QuestionReader, StatementReader
 from .follow_ups import ExtractiveRewriter
 from .passage_lists import ExtractiveAnswerer, ExtractiveWriter
 from .passage_scores import PassageScores
-from .statement_needs import ExtractiveNeeds, NoFurtherSearch
+from .statement_needs import ExtractiveNeeds
 
 
 def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
@@ -26,16 +26,12 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     return Roles(
         needs=ExtractiveNeeds(),
         reader=StatementReader(scores),
-        planner=NoFurtherSearch(),
+        answer_reader=QuestionReader(scores),
         writer=ExtractiveWriter(scores),
+        answer_writer=ExtractiveAnswerer(scores),
+        rewriter=ExtractiveRewriter(),
         judge=ExtractiveJudge(reranker),
         summarizer=ExtractiveSummarizer(summary_words),
-        answering=AnswerRoles(
-            QuestionReader(scores),
-            NoFurtherSearch(),
-            ExtractiveAnswerer(scores),
-            ExtractiveRewriter(),
-        ),
         notice=NOTICE,
     )
 

@@ -76,7 +76,7 @@ def condense_question(question: str, earlier: Sequence[Turn]) -> str:
     """`question` completed from earlier turns; a remark stays as it is.
 
     A pronoun stands for the subject of the last question that was complete as asked, since follow-ups have the same
-    one.
+    subject.
     """
     earlier = [turn for turn in earlier if not is_remark(turn.question)]
     if not earlier or is_remark(question):
@@ -117,7 +117,7 @@ def _pronoun_in(asked: str) -> re.Match[str] | None:
 
 
 def _said_before(head: str) -> bool:
-    """True when the part before a pronoun names what it refers to: a clause of its own with words of a subject."""
+    """True when the part before a pronoun names what it refers to: a separate clause with words of a subject."""
     breaks = list(_BREAK.finditer(head))
     clause = head[: breaks[-1].start()] if breaks else ""
     return any(not is_stop(word) and not is_generic(word.form) for word in split_words(clause))

@@ -23,18 +23,18 @@ from .section_outlines import outline, used_and_left_out
 from .statement_needs import is_cited
 
 _OF_A_NEED: Final = 3
-_OF_A_QUESTION: Final = 8  # that has no parts
+_OF_A_QUESTION: Final = 8  # for a question without parts
 _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.25  # score taken off per earlier passage of the same paper in an answer,
 _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
 _LABEL: Final = 12  # words of a statement where a passage names it
 _NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
 _FAINT: Final = -2.5  # and from which it may add a paper to a section that has few
-_FAR: Final = -0.8  # below it nothing is near: odds depend a little on what else a section's searches found
+_FAR: Final = -0.8  # below it, nothing counts as near: odds depend a little on what else a section's searches found
 _PAPERS: Final = 4  # in a section; fewer are noted
 OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
 LISTED_BEFORE: Final = "*Listed in the {}, and near to the {} too:*"  # no two sections have the same words
-# No more than five words, so that a paper does not say a sentence again under every statement.
+# No more than five words, so that a paper does not repeat a sentence under every statement.
 EVIDENCE: Final = "*Nearest in your library, unjudged:*"
 NOTHING_NEAR: Final = "*Nothing in your library near:*"
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
@@ -43,9 +43,7 @@ _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 class _Repairless:
     """The repair methods of a writer, which do nothing: the author's words and verbatim quotes need no repair."""
 
-    async def repair(
-        self, brief: Brief, draft: Draft, problems: Sequence[str], failing: Sequence[tuple[int, int]] = ()
-    ) -> Draft:
+    async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
         return draft
 
     async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:
@@ -140,9 +138,9 @@ def place_passages(
 ) -> tuple[dict[str, list[NearPassage]], list[NearPassage]]:
     """The passages to list by need, nearest first, and those that an earlier section of the paper lists already.
 
-    `stated` are the needs with a paragraph in the section, `earlier` the text of earlier sections. Each passage stands
-    once, where it is nearest; further ones of a need have to be nearer the more of their paper is listed. While a
-    section has few papers, the best passages of other papers are added, for whatever need they were found.
+    `stated` are the needs with a paragraph in the section, `earlier` the text of earlier sections. Each passage is
+    listed once, where it is nearest; the more passages of its paper are listed, the nearer a further one has to be. If
+    a section has few papers, the best passages of others are added, whatever need they were found for.
     """
     placed: dict[str, list[NearPassage]] = {}
     again: list[NearPassage] = []

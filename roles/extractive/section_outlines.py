@@ -63,7 +63,7 @@ def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
     used = ["the field results"] * bool(experiment.results.strip()) + [counted(count, "metric")] * bool(count)
     used += [f"{shown} of {counted(lines, 'line')} of stdout"] * bool(shown) + [counted(found, "plot")] * bool(found)
     left = f"left out: stdout ({counted(lines, 'line')})" if lines and not shown else "none of its metrics is left out"
-    return [f"The results section uses {', '.join(used) or 'nothing'} of exp.json; {left}."]
+    return [f"The results section uses {', '.join(used) or 'nothing'} of your experiment; {left}."]
 
 
 def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
@@ -182,7 +182,7 @@ _OUTLINES: Final[Mapping[SectionKind, Sequence[Part]]] = {
         _field(lambda own: own.summary, "Conclusion"),
     ),
 }
-# Whose statements of a paper are not repeated by the sections after them.
+# Sections whose statements are not repeated by the ones after them.
 _STATED_FIRST: Final[tuple[SectionKind, ...]] = ("methods", "results", "introduction", "conclusion", "discussion")
 _FAILED: Final[Mapping[SectionKind, str]] = {
     "results": "The run of the experiment failed ({reason}), so there are no results to report.",

@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from langchain_core.messages import AIMessage, BaseMessage
-
 from ...documents import Paper
 from ...experiment import Experiment, SectionKind
 from ...text.sentences import sentence_spans
@@ -16,7 +14,7 @@ from ..protocols import AnswerBrief, Brief, Need, NeedsPlan
 from .section_outlines import outline
 
 _FEWEST_WORDS: Final = 3
-_NAMED: Final = 2  # words of the subject without which a sentence is searched for with the title
+_NAMED: Final = 2  # words of the subject; a sentence with fewer is searched for together with the title
 _MOST_QUERIES: Final = 6  # of a need
 _MOST_CLAUSES: Final = 6  # of a question
 _PARTS: Final = re.compile(
@@ -35,16 +33,6 @@ _NUMBER: Final = re.compile(
     r"(?<![\w-])[-+±~−]?\d[\d.,]*(?:[eE][-+−]?\d+)?(?:\s?[/–-]\s?\d[\d.,]*)*\s?%?(?![\w-])|\b(?:None|null|NaN)\b"
 )
 _LOOSE: Final = re.compile(r"(?<!\s)\s++(?=[,;:.)])|(?<=[,;:])(?:\s*+[,;:])++|\(\s*+\)")
-
-
-class NoFurtherSearch:
-    """Implements `SearchPlanner` and `AnswerPlanner`: adds no searches to those for the planned needs."""
-
-    def open(self, brief: Brief) -> list[BaseMessage]:
-        return []
-
-    async def plan(self, messages: Sequence[BaseMessage], brief: Brief) -> AIMessage:
-        return AIMessage("The statements have been searched for.")
 
 
 class ExtractiveNeeds:
@@ -69,7 +57,7 @@ def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ..
     concept = experiment.paper_concept
     abouts = [item.about for item in outline(kind, experiment) if item.about]
     methods = {item.about for item in outline("methods", experiment)}
-    # A title is too short to tell what is near to it from what shares its words.
+    # A title is too short to distinguish what is close in meaning from what merely shares its words.
     subject = (concept.description or concept.title, experiment.hypothesis.description, *concept.open_questions)
     needs: dict[str, tuple[str, ...]] = {}
     for about in dict.fromkeys([*abouts, *subject, experiment.hypothesis.method_combination]):

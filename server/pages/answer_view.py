@@ -1,8 +1,4 @@
-"""Shows an answer or section: its text with links, and the side panel that each link opens.
-
-Used for turns of conversations and sections of runs; details have addresses under `base`, so links also work without
-scripts.
-"""
+"""Shows an answer or section: its text with links, and what each opens, at an address that needs no script."""
 
 from __future__ import annotations
 
@@ -22,8 +18,6 @@ _QUOTED: Final = 1500  # characters of a quote to search for on a PDF page
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """A record with its report, and the HTML of its text."""
-
     record: Mapping[str, Any]
     report: result_views.ReportView
     base: str
@@ -37,9 +31,8 @@ class AnswerView:
 
 
 def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
-    """The view of a stored record."""
     report = result_views.report_view(record)
-    placed = result_views.standing_apart(record["text"], result_views.links_of(report, record))
+    placed = result_views.non_overlapping(record["text"], result_views.report_links(report, record))
     name = base.strip("/").replace("/", "-")
 
     def attributes(link: result_views.Link) -> Markup:
@@ -84,7 +77,6 @@ def _unknown(kind: str, which: str) -> ServerError:
 
 
 def _images(library: result_views.Library, hits: list[result_views.SearchHit]) -> dict[str, Any]:
-    """Images for evidence: its PDF page, and the figure if it is a caption."""
     return {
         "pages": _pages(library, hits),
         "figures": result_views.find_cited_figures(library, [hit.record for hit in hits]),

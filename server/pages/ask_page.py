@@ -27,20 +27,17 @@ _KINDS: Final[Mapping[str, DetailKind]] = {
 
 @router.get("/")
 async def new_conversation(request: Request, state: StateOf) -> Response:
-    """An empty conversation, stored once the first question is asked."""
     return await _conversation_page(request, state, "", [], None)
 
 
 @router.get("/conversations")
 async def conversation_list(request: Request, state: StateOf, current: str = "") -> Response:
-    """The list beside a conversation."""
     context = {"conversations": await _entries(state), "thread_id": current}
     return page(request, "conversation_list.html", context)
 
 
 @router.get("/conversations/{thread_id}")
 async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
-    """A conversation with its finished turns and the active one."""
     home = state.session.home
     found = (await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)).thread_id
     turns = await asyncio.to_thread(stored_conversations.read_turns, home, found)
@@ -57,7 +54,6 @@ async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
 
 @router.get("/conversations/{thread_id}/turns/{number}")
 async def turn(thread_id: str, number: int, request: Request, state: StateOf) -> Response:
-    """One finished turn, which replaces the draft that was streamed."""
     _, kept = await state.runs.find_turn(thread_id, number)
     return page(request, "turn.html", {"item": _turn_view(kept, thread_id), "thread_id": thread_id})
 
@@ -81,7 +77,6 @@ async def detail_page(request: Request, state: ServerState, view: AnswerView, ki
 
 
 async def _entries(state: ServerState) -> list[stored_conversations.ConversationEntry]:
-    """Conversations with an answer, or whose first question is being answered."""
     listed = []
     jobs = await state.jobs.known()
     for entry in await asyncio.to_thread(stored_conversations.list_conversations, state.session.home):
@@ -113,12 +108,10 @@ async def _conversation_page(
 
 
 def _turn_view(kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
-    """A finished turn with its rendered answer."""
     return {"turn": kept, "answer": answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}")}
 
 
 async def _open_turn(state: ServerState, thread_id: str) -> dict[str, Any] | None:
-    """The active turn, else the interrupted one."""
     if (job := await state.jobs.active_entry(thread_id)) is not None:
         return {"asked": job.order.request["asked"], "kind": job.order.request["kind"], "active": True}
     paused = await paused_turn(thread_id, state.session.home)

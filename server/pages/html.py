@@ -55,7 +55,6 @@ class StaticFiles:
         self.digest = sha256(b"\0".join(parts)).hexdigest()[:16]
 
     def address(self, name: str) -> str:
-        """A file's URL; raises KeyError if it is not packaged."""
         if name not in self.contents:
             raise KeyError(name)
         return f"/static/{self.digest}/{name}"
@@ -139,7 +138,6 @@ def static_file(digest: str, name: str) -> Response:
 
 @router.get("/favicon.ico")
 def icon() -> Response:
-    """The icon that browsers request unasked."""
     return static_file(STATIC.digest, "icon.svg")
 
 
@@ -160,5 +158,4 @@ def handle_page_errors(app: FastAPI) -> None:
 
 
 def wants_page(request: Request) -> bool:
-    """True if the request opens a page in a browser."""
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(_NO_PAGES)

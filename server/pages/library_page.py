@@ -40,7 +40,6 @@ async def library(
     to_year: Annotated[str, Query(max_length=4)] = "",
     offset: Offset = 0,
 ) -> Response:
-    """All papers, searched, filtered and sorted."""
     chosen = sort if sort in SORTS else "title"
     order: PaperOrder = chosen.lstrip("-")  # type: ignore[assignment]  # all of `SORTS` are
     years = (_year(from_year), _year(to_year))
@@ -71,7 +70,6 @@ async def library(
 
 @router.get("/library-check")
 async def library_check(request: Request, state: StateOf) -> Response:
-    """The findings of `doctor`, as a fragment."""
     return page(request, "library_check.html", {"record": await doctor(state)})
 
 
@@ -96,7 +94,6 @@ async def paper_figure(key: str, number: int, request: Request, state: StateOf) 
 async def paper(
     key: str, request: Request, state: StateOf, section: Annotated[int | None, Query(ge=0, le=100_000)] = None
 ) -> Response:
-    """One paper: metadata, section tree, text, note, and citations of it."""
     record = await get_paper(key, state)
     text = await asection_text(state.session, key, section, _MAX_TEXT)
     content = {

@@ -115,7 +115,6 @@ async def runs(
 
 @router.get("/runs/{run_id}")
 async def run(run_id: str, request: Request, state: StateOf) -> Response:
-    """One run: its steps if active, why it stopped, or its text."""
     session = state.session
     record = await asyncio.to_thread(find_run, session.home, run_id)
     spent, jobs = await session.journal.spending([record.thread_id]), await state.jobs.known()

@@ -28,7 +28,6 @@ _WORDS: Final = {"True": "yes", "False": "no"}
 
 @router.get("/settings")
 async def settings(request: Request, state: StateOf) -> Response:
-    """Every setting in force; keys are shown as set or not."""
     session = state.session
     context = {
         "groups": grouped(session.settings),
@@ -41,7 +40,6 @@ async def settings(request: Request, state: StateOf) -> Response:
 
 
 def grouped(settings: Settings) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Settings by group: first those changed from the default, then all in documented order."""
     groups: dict[str, list[dict[str, Any]]] = {name: [] for name in _GROUPS}
     for name, (value, origin) in settings_in_force(settings).items():
         group = next((group for group, starts in _GROUPS.items() if name.startswith(tuple(starts.split()))), "Other")

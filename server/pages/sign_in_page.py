@@ -25,7 +25,7 @@ def sign_in_form(request: Request, state: StateOf, next: Annotated[str, Query(ma
 
 
 @router.post(SIGN_IN)
-async def sign_in(
+def sign_in(
     request: Request,
     state: StateOf,
     token: Annotated[str, Form(max_length=1000)] = "",
@@ -36,22 +36,20 @@ async def sign_in(
         return page(request, "sign_in.html", {"next": _own(next), "wrong": True}, 401)
     response = RedirectResponse(_own(next), 303)
     secure = request.url.scheme == "https"
-    session = await state.sessions.begin()
+    session = state.sessions.begin()
     response.set_cookie(COOKIE, session, max_age=MAX_AGE, httponly=True, samesite="strict", secure=secure)
     return response
 
 
 @router.post("/sign-out")
-async def sign_out(request: Request, state: StateOf) -> Response:
-    """End the session of this browser."""
-    await state.sessions.end(request.headers.get("cookie"))
+def sign_out(request: Request, state: StateOf) -> Response:
+    state.sessions.end(request.headers.get("cookie"))
     return _signed_out()
 
 
 @router.post("/sign-out-everywhere")
-async def sign_out_everywhere(state: StateOf) -> Response:
-    """End the sessions of all browsers."""
-    await state.sessions.end_all()
+def sign_out_everywhere(state: StateOf) -> Response:
+    state.sessions.end_all()
     return _signed_out()
 
 

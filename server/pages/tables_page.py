@@ -21,20 +21,18 @@ _CITATION: Final = re.compile(r"\[[^\[\]]{1,200}\]")
 
 @router.get("/tables")
 async def tables(request: Request, state: StateOf, claim: Annotated[str, Query(max_length=4_000)] = "") -> Response:
-    """All tables, and the forms for a new one and for a `claim`, a sentence of an answer."""
     session = state.session
     context = {
         **await list_tables(state),
         "papers": len(await asyncio.to_thread(session.library.records)),
         "judged": "reader" not in session.extractive,
-        "claim": " ".join(_CITATION.sub("", claim).split()).replace(" .", "."),
+        "claim": bare_claim(claim),
     }
     return page(request, "tables.html", context)
 
 
 @router.get("/tables/{table_id}")
 async def table(table_id: str, request: Request, state: StateOf) -> Response:
-    """One table: its rows, or the steps of the job that makes it."""
     job = await state.jobs.active_entry(table_id)
     try:
         record = await evidence_tables.aload_table(state.session, table_id)
@@ -80,6 +78,13 @@ async def cell(
         "pdf": paper is not None and paper.source.lower().endswith(".pdf"),
     }
     return part(request, "table_cell.html", context)
+
+
+def bare_claim(sentence: str) -> str:
+    """The claim of a sentence: without citations, and of a listed passage only its quoted words."""
+    text = " ".join(_CITATION.sub("", sentence).split()).replace(" .", ".")
+    quoted = text.rpartition(", in “")[0].rpartition("”")[0]
+    return quoted[1:] if quoted.startswith("“") else text
 
 
 def _cell_address(table_id: str, row: dict[str, Any], column: str) -> str:

@@ -1,12 +1,14 @@
-"""Write: a section or paper from an experiment, uploaded or entered in a form. Check: a text of the user's own."""
+"""Write: a section or paper from an experiment, uploaded or entered in a form. Check: the user's own text."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from fastapi import APIRouter, Request, Response
 
+from ...api.evidence_tables import alist_tables
 from ...api.run_options import PAPER_ORDER, SECTIONS
 from ..server_state import StateOf
 from .html import page
@@ -27,7 +29,6 @@ class FormField:
 
     @property
     def id(self) -> str:
-        """The id of its input."""
         return "field-" + self.path.replace(".", "-")
 
 
@@ -62,13 +63,14 @@ FORM: Final = {  # by group, in the order in which authors learn them
 
 
 @router.get("/write")
-def write(request: Request, state: StateOf) -> Response:
-    """The form."""
+async def write(request: Request, state: StateOf) -> Response:
     session = state.session
     context = {
         "groups": FORM,
+        "weighing": [kind for kind in PAPER_ORDER if SECTIONS[kind].weighs_studies],
         "kinds": [(kind, SECTIONS[kind].purpose) for kind in PAPER_ORDER],
-        "papers": len(session.library.records()),
+        "papers": len(await asyncio.to_thread(session.library.records)),
+        "tables": await alist_tables(session),
         "notice": session.notice,
         "settings": session.settings,
     }

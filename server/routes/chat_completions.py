@@ -57,14 +57,12 @@ class ChatMessage(_Sent):
 
     @property
     def text(self) -> str:
-        """The text of all parts."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(part.text for part in self.content or () if part.text)
 
     @property
     def others(self) -> list[str]:
-        """The types of the parts that are not text."""
         return [] if isinstance(self.content, str) else [part.type for part in self.content or () if part.text is None]
 
 
@@ -122,13 +120,11 @@ class ChatAnswer:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any], before: Mapping[str, Any]) -> ChatAnswer:
-        """The answer of a run; `before` is the run's usage before this request."""
         given, written = (record["usage"][name] - before[name] for name in ("input_tokens", "output_tokens"))
         usage = {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written}
         return cls(answer_with_sources(record), short_answer(record), usage)
 
     def completion(self) -> dict[str, Any]:
-        """The answer as one object."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text, "refusal": None}
         if self.library is not None:
             message[MODEL] = self.library
@@ -145,13 +141,11 @@ class ModelNotFoundError(ServerError):
 
 @router.get("/models")
 async def list_models(state: StateOf) -> dict[str, Any]:
-    """The library as the only model."""
     return {"object": "list", "data": [await _model(state)]}
 
 
 @router.get("/models/{name}")
 async def show_model(name: str, state: StateOf) -> dict[str, Any]:
-    """The library as a model."""
     _require_model(name)
     return await _model(state)
 
@@ -204,7 +198,7 @@ async def _model(state: ServerState) -> dict[str, Any]:
 async def _chunks(
     source: ChatAnswer | Job, before: Mapping[str, Any], *, with_usage: bool
 ) -> AsyncGenerator[str, None]:
-    """Stream an answer by paragraph; that of a run after its steps as they come."""
+    """Stream an answer by paragraph; for a run, stream its steps first, as they come."""
     head = _head("chat.completion.chunk")
 
     def line(rest: Mapping[str, Any]) -> str:

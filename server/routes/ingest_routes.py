@@ -19,7 +19,7 @@ from ..problems import ServerError
 from ..request_models import EnrichBody, IdentifierBody
 from ..response_models import Stopped, event_answers, problems, reference_answers
 from ..server_state import ServerState, StateOf
-from ..uploaded_files import RefusedFile, refusal, refusal_reason, refuse_all, require_space, safe_name, store_file
+from ..uploaded_files import RefusedFile, refusal_reason, refuse_all, require_space, safe_name, store_file
 
 router = APIRouter(tags=["papers"])
 Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib file, and notes (KEY.notes.md).")]
@@ -47,7 +47,7 @@ async def add_papers(
                 if not reason and not await asyncio.to_thread(store_file, file.file, folder, name):
                     reason = "is empty"
                 if reason:
-                    refused.append(refusal(name or "file", reason))
+                    refused.append(RefusedFile(name=name or "file", reason=reason))
                 else:
                     stored.append(name)
             if not stored:

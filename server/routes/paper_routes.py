@@ -28,7 +28,7 @@ from ..uploaded_files import file_name
 search_router = APIRouter(prefix="/search", tags=["search"])
 router = APIRouter(prefix="/papers", tags=["papers"])
 Words = Annotated[str, Query(min_length=1, max_length=4000, description="What to look for.")]
-# Browsers show PDFs in a viewer of their own, framed; PDF scripts do not run in our page.
+# Browsers show PDFs in their own viewer, framed; PDF scripts do not run in our page.
 _VIEWER: Final = {
     "Content-Security-Policy": "default-src 'none'; object-src 'self'; frame-ancestors 'self'",
     "X-Frame-Options": "SAMEORIGIN",

@@ -192,7 +192,6 @@ async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -
 
 
 def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[response_models.ResultFile]:
-    """A result's files with addresses: first those as written, then the user's version."""
     return [
         {
             "name": name,
@@ -207,7 +206,6 @@ def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[resp
 
 
 def _media_type(suffix: str) -> str:
-    """A file's media type, by its suffix."""
     return response_models.MEDIA_TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
 
 

@@ -87,8 +87,6 @@ class CountAnswers:
         self._answered = Counter("citeloom_requests", "Answered requests.", ("method", "status"), registry=registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward the request and count its answer once it starts."""
-
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 method = scope["method"] if scope["method"] in _METHODS else "other"
@@ -99,8 +97,6 @@ class CountAnswers:
 
 
 class _Scraped:
-    """Jobs, streams, library and journal at scrape time."""
-
     def __init__(self, state: ServerState) -> None:
         self._state = state
 

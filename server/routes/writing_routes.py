@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from ...api import writing
 from ...api.checking import CheckResult, acheck_prose
-from ...api.run_options import RunKind, SectionKind
+from ...api.run_options import RunKind, SectionKind, TableSources, part_of
 from ...api.running import SectionRequest
 from ...api.serving import JobOrder
 from ...documents.sandbox import in_thread
@@ -129,7 +129,8 @@ async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
         writing.parse_experiment, body.experiment, *writing.required_kinds(kind), left_out=left_out
     )
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
-    asked = SectionRequest(kind, experiment, fresh=body.fresh)
+    request = SectionRequest(kind, experiment, fresh=body.fresh)
+    asked = await writing.with_tables(request, call.state.session, part_of(body, TableSources))
     return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body.limits()))
 
 

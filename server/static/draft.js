@@ -1,8 +1,10 @@
-// A draft as it streams: paragraphs of plain text, in which the numbers of citations are buttons.
+// A draft as it streams: headings, paragraphs and lists, in which the numbers of citations are buttons.
 
 import { clean, element } from "./text.js";
 
 const HEADING = /^#{1,6}\s+/;
+const ITEM = /^\s*(?:[-*]|\d{1,3}[.)])\s+/;
+const PARTS = /\n{2,}|\n(?=[ \t]*(?:[-*]|\d{1,3}[.)])[ \t])/;
 
 /** The text of a draft in an element; `choose(number, button)` is called when a citation is chosen. */
 export class Draft {
@@ -39,17 +41,29 @@ export class Draft {
   }
 
   draw() {
-    const parts = this.rest.split(/\n{2,}/);
+    const parts = this.rest.split(PARTS);
     parts.forEach((part, index) => {
-      this.last ??= this.root.appendChild(element(HEADING.test(part) ? "h3" : "p"));
-      this.last.replaceChildren(...this.pieces(part.replace(HEADING, "")));
+      if (part.trim()) {
+        this.last ??= this.begin(part);
+        this.last.replaceChildren(...this.pieces(part.replace(HEADING, "").replace(ITEM, "")));
+      }
       if (index < parts.length - 1) this.last = null;
     });
     this.rest = parts.at(-1);
   }
 
+  begin(part) {
+    if (!ITEM.test(part)) return this.root.appendChild(element(HEADING.test(part) ? "h3" : "p"));
+    const before = this.root.lastElementChild;
+    const list = before?.tagName === "UL" ? before : this.root.appendChild(element("ul"));
+    return list.appendChild(element("li"));
+  }
+
   pieces(text) {
-    return text.split(/(\[\d+(?:, pp?\. [\d, ]+)?\])/).map((piece) => {
+    return text.split(/(\[\d+(?:, pp?\. [\d, ]+)?\]|\*\*[^*\n]+\*\*|\*[^*\s][^*\n]*\*)/).map((piece) => {
+      if (piece.startsWith("*") && piece.endsWith("*") && piece.length > 2) {
+        return element(piece.startsWith("**") ? "strong" : "em", {}, piece.replaceAll("*", ""));
+      }
       const number = /^\[(\d+)(?:, pp?\. [\d, ]+)?\]$/.exec(piece)?.[1];
       if (!this.cited.has(number)) return piece;
       const button = element("button", { class: "citation", type: "button", "aria-label": `Citation ${piece}` }, piece);

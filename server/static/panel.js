@@ -81,14 +81,11 @@ panel.addEventListener("close", () => {
 });
 
 panel.addEventListener("click", (event) => {
-  const step = event.target.closest("[data-step]");
   const other = event.target.closest("[data-load]");
+  const link = document.getElementById(other?.dataset.step); // none for a citation that shares its place with another
   if (event.target === panel || event.target.closest("[data-close]")) closePanel();
+  else if (link) openPanel(link);
   else if (other) load(opener, other.dataset.load);
-  else if (step) {
-    const next = document.getElementById(step.dataset.step);
-    if (next) openPanel(next);
-  }
 });
 
 document.addEventListener("keydown", (event) => {

@@ -199,6 +199,17 @@ function recallChoices() {
 
 // Starting
 
+// What the text rests on
+
+function weighsStudies() {
+  return form.querySelector("[name=kind]:checked").matches("[data-weighs]");
+}
+
+function offerTables() {
+  const tables = document.getElementById("tables");
+  if (tables) tables.hidden = !weighsStudies();
+}
+
 async function start() {
   clearTimeout(timer);
   byId("refusal").replaceChildren();
@@ -213,6 +224,8 @@ async function start() {
   byId("submit").disabled = true;
   try {
     const body = { experiment, plot_upload: plots.id, ...readLimits(byId), strict: byId("strict").checked, depth: byId("depth").value, fresh: byId("fresh").checked };
+    const tables = [...form.querySelectorAll("[name=table]:checked")].map(({ value }) => value);
+    if (tables.length && weighsStudies()) Object.assign(body, { tables, show_tables: byId("show_tables").checked });
     const address = chosen() === "paper" ? "/api/v1/manuscripts" : `/api/v1/sections/${chosen()}`;
     const job = await send("POST", address, body, { Prefer: "respond-async", "Idempotency-Key": crypto.randomUUID() });
     location.assign(`/runs/${encodeURIComponent(job.id)}`);
@@ -236,6 +249,7 @@ form.addEventListener("submit", (event) => {
 });
 form.addEventListener("input", (event) => {
   if (event.target.name === "kind") byId("chosen").textContent = kindName();
+  offerTables();
   changed();
 });
 byId("file").addEventListener("change", ({ target }) => {
@@ -274,3 +288,4 @@ load(recall(KEPT) ?? {}, "");
 recallChoices();
 showPlots(plots);
 byId("chosen").textContent = kindName();
+offerTables();

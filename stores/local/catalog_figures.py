@@ -10,10 +10,11 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from ...documents.figures import PaperFigure, carry_descriptions, figure_records, image_hash, is_image_hash
+from ...documents.figures import PaperFigure, carry_descriptions, image_hash, is_image_hash
 from ...documents.safe_files import replace_file
 from ...table_columns import TEXT, TypedTable, dump_json, shaped
 from ..paper_catalog import Figures, Rows
@@ -55,7 +56,7 @@ class CatalogFigures(Figures):
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
         with self._transaction() as db:
             for stored in _read_figures(db, key):
-                written = dump_json(figure_records(carry_descriptions(stored, figures)))
+                written = dump_json([asdict(figure) for figure in carry_descriptions(stored, figures)])
                 db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
 
     def _all(self) -> Rows:
@@ -101,7 +102,7 @@ def _read_figures(db: sqlite3.Connection, key: str) -> list[tuple[PaperFigure, .
 def insert_figures(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
     """Store the figures of a paper if they were read."""
     if record.figures_version:
-        values = (change.key, record.figures_version, dump_json(figure_records(change.figures)))
+        values = (change.key, record.figures_version, dump_json([asdict(figure) for figure in change.figures]))
         db.execute("INSERT INTO figures VALUES (?, ?, ?)", values)
 
 

@@ -216,7 +216,7 @@ class VectorStore:
 
     def nearest(self, kind: VectorKind, vector: Vector, k: int) -> Scored:
         """Ids and cosines of the `k` nearest of a kind that are reachable in Chroma's graph, best first."""
-        # Without metadata, of which a thousand records take 100 ms.
+        # Without metadata, which takes 100 ms for a thousand records.
         result: Any = self.collection(kind).query(query_embeddings=[vector], n_results=k, include=["distances"])
         rows = zip(result["ids"][0], result["distances"][0], strict=True)
         return [(identifier, 1.0 - float(distance)) for identifier, distance in rows]
@@ -238,8 +238,8 @@ class VectorStore:
                 try:
                     vectors = self._loaded_vectors(kind, page)
                 except VectorStoreError:
-                    # Chroma reads records from disk but vectors from the index loaded on opening: of a folder that was
-                    # opened between two writes, a record that the second one restored exists without a vector.
+                    # Chroma reads records from disk but vectors from the index loaded on opening: in a folder opened
+                    # between two writes, a record restored by the second one has no vector.
                     self.close()
                     vectors = self._loaded_vectors(kind, page)
                 empty = [identifier for identifier, vector in vectors.items() if not vector.any()]

@@ -96,8 +96,8 @@ class LocalBackend(Backend):
     def created_at(self) -> float:
         return self._home.catalog.stat().st_ctime
 
-    def join_servers(self) -> LocalServerRegistry:
-        return LocalServerRegistry(self._home)
+    def join_servers(self, address: str = "") -> LocalServerRegistry:
+        return LocalServerRegistry(self._home, address)
 
 
 class SecondServerError(ConfigurationError):
@@ -109,13 +109,16 @@ class SecondServerError(ConfigurationError):
 class LocalServerRegistry(ServerRegistry):
     """Holds the server lock of a folder, released when the process ends."""
 
-    def __init__(self, home: FolderHome) -> None:
+    def __init__(self, home: FolderHome, address: str) -> None:
         from ..server_jobs import SERVERS
 
         home.prepare()
-        self._lock = FileLock(home.locks / "server.lock", thread_local=False)
+        self._lock, known = FileLock(home.locks / "server.lock", thread_local=False), home.locks / "server.address"
         if not try_acquire(self._lock):
-            raise SecondServerError(f"{home.name}: another server already uses this folder.")
+            first = known.read_text("utf-8") if known.is_file() else ""
+            where = f", at {first}" if first else ""
+            raise SecondServerError(f"{home.name}: another server already uses this folder{where}.")
+        known.write_text(address, "utf-8")
         server = secrets.token_hex(6)
         tables = LocalBackend(home).server_tables()
         with tables.transaction() as connection:

@@ -108,7 +108,7 @@ class Nearest(ScopedSearch):
 # a second.
 WHOLE_LIMIT: Final = 20_000
 _WIDENING: Final = 4
-_MOST_UNREACHABLE: Final = 0.01  # of the records; if more are, searches with a small `k` miss others too
+_MOST_UNREACHABLE: Final = 0.01  # of the records; if more are unreachable, searches with a small `k` miss others too
 
 
 class _BruteForce:

@@ -94,7 +94,7 @@ class MilvusStores(LibraryStores):
         found = [(True, "Milvus", f"{about}, at {self._connection.url}")]
         wrong += self._check_drift()
         if papers := sorted(lost.differing | lost.unnumbered):
-            wrong.append(f"rows are missing, or of another text, for: {some(papers)}; run 'doctor --repair'")
+            wrong.append(f"rows are missing or belong to another text, for: {some(papers)}; run 'doctor --repair'")
         if lost.strange:
             wrong.append(f"rows of {counted(len(lost.strange), 'change')} without a paper; run 'doctor --repair'")
         found += [(False, "Milvus", message) for message in wrong]
@@ -109,7 +109,9 @@ class MilvusStores(LibraryStores):
         weighed, now = self.catalog.means(sums)[TEXT], sums[TEXT].mean
         if max(weighed / now, now / weighed) < _DRIFT:
             return []
-        return [f"words are weighed for texts of {weighed:.0f} terms, but they have {now:.0f}; run 'doctor --repair'"]
+        return [
+            f"word weights assume texts of {weighed:.0f} terms, but texts now have {now:.0f}; run 'doctor --repair'"
+        ]
 
     def restore(self) -> list[str]:
         rows = self._rows()

@@ -1,6 +1,6 @@
 """Creates the tables of a database, and migrates those of earlier releases, in one transaction.
 
-`tables.sql` and the declarations of registers are the tables as they are now. To change them, increment the version and
+`tables.sql` and the declarations of registers describe the current tables. To change them, increment the version and
 add a migration of existing tables to `MIGRATIONS`.
 """
 

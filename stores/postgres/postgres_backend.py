@@ -118,5 +118,5 @@ class PostgresBackend(Backend):
             (moment,) = connection.execute("SELECT min(applied_at) FROM schema_versions").fetchone() or (None,)
         return float(moment.timestamp()) if moment is not None else 0.0
 
-    def join_servers(self) -> DatabaseServerRegistry:
+    def join_servers(self, address: str = "") -> DatabaseServerRegistry:
         return DatabaseServerRegistry(self._home)

@@ -13,7 +13,6 @@ from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from citeloom.stores.library import Library
-    from citeloom.stores.local.folder_home import FolderHome
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
@@ -34,6 +33,7 @@ def corpus_library(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -
     from citeloom.ingestion.ingest import ingest
     from citeloom.models.embeddings.bundled_models import LocalEmbedding
     from citeloom.stores.library import Library
+    from citeloom.stores.local.folder_home import FolderHome
     from tests.support.vector_cache import CachedEmbedding
 
     model = CachedEmbedding(LocalEmbedding(), ROOT / ".cache" / "vectors.sqlite")

@@ -130,7 +130,7 @@ PASSAGES: Final[Mapping[str, Reader]] = {
     "readable_units": lambda text: passages.readable_units(chunk(text).text),
     "readable_units, of a caption": lambda text: passages.readable_units(chunk(f"Figure 2. {text}").text),
     "readable_units, of a list": lambda text: passages.readable_units(chunk(f"- {text}\n- {text}").text),
-    "parts_of, of a passage": lambda text: list(passages.parts_of(text)),
+    "split_parts, of a passage": lambda text: list(passages.split_parts(text)),
     "plain_text": plain_text.plain_text,
     "plain_formula": plain_text.plain_formula,
     "plain_text, a formula": lambda text: plain_text.plain_text(f"$${text}$$"),

@@ -1,4 +1,4 @@
-"""The messages and remedies of all errors that some rooms raise, read from their code: one table in place of asserts.
+"""The messages and remedies of all errors, and the reasons of refusals, read from the code: one table, not asserts.
 
 `python -m tests.support.error_messages` renews `docs/error-messages.md`; a test says when it has to be.
 """
@@ -7,19 +7,33 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs" / "error-messages.md"
-ROOMS: Final = ("experiment.py", "graph", "metadata", "models", "runs", "settings", "zotero")
+_OUTSIDE: Final = frozenset({"tests", "bench", "examples", "docs", ".venv", ".typecheck", "build"})
+ROOMS: Final = (
+    "citations documents drafts experiment.py graph metadata models prompts runs settings sqlite.py table_columns.py"
+    " text tools zotero"
+).split()
+# Their messages complete a line such as "paper.pdf: is empty."; that of `Refusal` is its second argument.
+REASONS: Final = (
+    "FileRefusedError",
+    "PandocError",
+    "Refusal",
+    "SandboxError",
+    "_EntryRefusedError",
+    "_StyleRefusedError",
+)
 INTRODUCTION: Final = """# Error messages
 
 What each error says, and the remedy that it names; `{}` stands for a value. `python -m tests.support.error_messages`
-makes this page from the code of {rooms}. Tests elsewhere ask for the class
-of an error and the values that it must name, not for its words.
+makes this page from the code of {rooms}.
+Tests elsewhere ask for the class of an error and the values that it must name, not for its words.
 """
 
 
@@ -33,21 +47,21 @@ class Raised:
     place: str
 
 
-def _classes() -> dict[str, ast.ClassDef]:
-    """All classes of the product that derive from `CiteloomError`, by name."""
-    found = [
-        node
-        for path in ROOT.glob("**/*.py")
-        if path.relative_to(ROOT).parts[0] not in ("tests", "bench", "examples", "docs", ".venv", ".typecheck", "build")
-        for node in ast.parse(path.read_text("utf-8")).body
-        if isinstance(node, ast.ClassDef)
-    ]
+def _product() -> list[tuple[str, ast.Module]]:
+    """The path and the syntax of each file of the product."""
+    paths = sorted(path.relative_to(ROOT) for path in ROOT.glob("**/*.py"))
+    return [(str(path), ast.parse((ROOT / path).read_text("utf-8"))) for path in paths if path.parts[0] not in _OUTSIDE]
+
+
+def _derived(product: list[tuple[str, ast.Module]], roots: Sequence[str]) -> dict[str, ast.ClassDef]:
+    """All classes of the product that are or derive from `roots`, by name."""
+    found = [node for _, tree in product for node in tree.body if isinstance(node, ast.ClassDef)]
     known: dict[str, ast.ClassDef] = {}
     while more := [
         node
         for node in found
         if node.name not in known
-        and (node.name == "CiteloomError" or {getattr(base, "id", "") for base in node.bases} & known.keys())
+        and (node.name in roots or {getattr(base, "id", "") for base in node.bases} & known.keys())
     ]:
         known |= {node.name: node for node in more}
     return known
@@ -78,12 +92,22 @@ def _assigned(scope: ast.AST) -> list[tuple[int, str, ast.AST | None]]:
     return sorted(found, key=lambda item: item[0])
 
 
-def raised_errors() -> Iterator[Raised]:
-    """Every place in the rooms that makes an error with a message."""
-    classes = _classes()
-    paths = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py")) or [ROOT / room]]
-    for path in paths:
-        tree = ast.parse(path.read_text("utf-8"))
+@cache
+def raised_errors() -> tuple[Raised, ...]:
+    """Every place that makes an error with a message."""
+    return tuple(_made(("CiteloomError",)))
+
+
+@cache
+def reasons() -> tuple[Raised, ...]:
+    """Every place that gives a reason for refusing a file, an entry or a style."""
+    return tuple(_made(REASONS))
+
+
+def _made(roots: Sequence[str]) -> Iterator[Raised]:
+    product = _product()
+    classes = _derived(product, roots)
+    for path, tree in (item for item in product if item[0].partition("/")[0] in ROOMS):
         outer: dict[ast.AST, ast.AST] = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -94,8 +118,8 @@ def raised_errors() -> Iterator[Raised]:
                 scopes, line = (outer.get(node, tree), tree), node.lineno
                 helps = [word.value for word in node.keywords if word.arg == "help"]
                 remedy = _template(helps[0], *scopes, before=line) if helps else _default_help(classes, name)
-                message = _template(node.args[0], *scopes, before=line)
-                yield Raised(name, message, remedy, f"{path.relative_to(ROOT)}:{line}")
+                message = _template(node.args[-1 if name == "Refusal" else 0], *scopes, before=line)
+                yield Raised(name, message, remedy, f"{path}:{line}")
 
 
 def _default_help(classes: dict[str, ast.ClassDef], name: str) -> str:
@@ -108,19 +132,28 @@ def _default_help(classes: dict[str, ast.ClassDef], name: str) -> str:
 
 
 def table() -> str:
-    """The page: for each class its messages and remedies."""
-    by_class: dict[str, list[Raised]] = defaultdict(list)
-    for raised in raised_errors():
-        by_class[raised.error].append(raised)
-    lines = [INTRODUCTION.replace("{rooms}", ", ".join(f"`{room}`" for room in ROOMS))]
-    for name in sorted(by_class):
-        rows = dict.fromkeys(f"- {item.message}{f' *{item.remedy}*' if item.remedy else ''}" for item in by_class[name])
-        lines.append(f"## {name}\n\n" + "\n".join(" ".join(row.split()) for row in rows) + "\n")
+    """The page: for each class its messages and remedies, and last the reasons."""
+    lines = [
+        INTRODUCTION.replace("{rooms}", ", ".join(f"`{room}`" for room in ROOMS)),
+        *_sections(raised_errors(), "##"),
+    ]
     from citeloom.models.http.failures import _MESSAGES, _REMEDIES  # by the kind of failure
 
     rows = [f"- {_MESSAGES[kind]}{f' *{_REMEDIES[kind]}*' if kind in _REMEDIES else ''}" for kind in _MESSAGES]
     lines.append("## Failed calls of models\n\n" + "\n".join(rows) + "\n")
-    return "\n".join(lines)
+    lines.append('## Reasons\n\nThey complete a line such as "paper.pdf: is empty.".\n')
+    return "\n".join([*lines, *_sections(reasons(), "###")])
+
+
+def _sections(raised: Sequence[Raised], level: str) -> Iterator[str]:
+    by_class: dict[str, list[Raised]] = defaultdict(list)
+    for item in raised:
+        by_class[item.error].append(item)
+    for name in sorted(by_class):
+        rows = dict.fromkeys(f"- {item.message}{f' *{item.remedy}*' if item.remedy else ''}" for item in by_class[name])
+        known = [" ".join(row.split()) for row in rows if row != "- {}"]
+        if known:
+            yield f"{level} {name}\n\n" + "\n".join(known) + "\n"
 
 
 if __name__ == "__main__":

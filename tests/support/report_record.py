@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from citeloom.citations.checks.support_findings import support_findings
 from citeloom.citations.citation_styles import render
-from citeloom.citations.marking import marks_of
+from citeloom.citations.marking import missing_marks
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.roles.protocols import DecidingSpan, Source, Verdict, VerdictLabel
 from citeloom.settings.config import CitationStyle
@@ -34,7 +35,7 @@ def make_record(
         for identifier, label in zip(("E1", "E2"), verdicts, strict=True)
     }
     found = support_findings(draft, judged)
-    shown = render(draft, sources, style, verdicts=judged, marks=marks_of(draft, found) if marked else ())
+    shown = render(draft, sources, style, verdicts=judged, marks=missing_marks(draft, found) if marked else ())
     papers = {
         source.paper.key: {
             "title": source.paper.title,
@@ -49,14 +50,18 @@ def make_record(
         "thread_id": "discussion-1",
         "section": "discussion",
         "text": shown.text,
-        "citations": [citation.as_dict() for citation in shown.citations],
+        "citations": [asdict(citation) for citation in shown.citations],
         "evidence": [source.evidence.as_dict() for source in sources],
         "references": [{"key": key, "label": key, "text": f"Ada. 2017. “On {said}.”"} for key in shown.keys],
         "findings": [
             {"rule": "truncated", "severity": "error", "message": f"The text ends. {said}", "start": None, "end": None},
             _placed(shown.text, "lasts", rule="copied-run", severity="warning", message=f"Copied from a paper. {said}"),
             *(
-                {**finding.as_dict(), "start": shown.moved(finding.span[0]), "end": shown.moved(finding.span[1])}
+                {
+                    **finding.as_dict(),
+                    "start": shown.map_position(finding.span[0]),
+                    "end": shown.map_position(finding.span[1]),
+                }
                 for finding in found
                 if finding.span
             ),

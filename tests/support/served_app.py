@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,7 +46,7 @@ class Served:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.app = create_app(settings, find_home(home), options)
+        self.app = create_app(settings, find_home(home), replace(options, port=self.port))
         self._server = uvicorn.Server(uvicorn_config(self.app))
         self._thread = threading.Thread(target=self._serve, name="served-app", daemon=True)
         headers = {} if options.token is None else {"Authorization": f"Bearer {options.token.get_secret_value()}"}

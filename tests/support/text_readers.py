@@ -177,11 +177,11 @@ def _render(style: Any) -> Reader:
 def _linked(text: str) -> object:
     step = max(10, len(text) // 2_000)
     links = [report_html.Link("number", n, at, at + 5) for n, at in enumerate(range(0, len(text) - 5, step))]
-    return report_html.section_html(text, report_html.standing_apart(text, links))
+    return report_html.section_html(text, report_html.non_overlapping(text, links))
 
 
 CITATIONS: Final[Mapping[str, Reader]] = {
-    "edited sentence": lambda text: EDITED.marked(text[:EDIT], PLAIN),
+    "edited sentence": lambda text: EDITED.with_markers(text[:EDIT], PLAIN),
     "fold": unicode_folding.fold,
     "normalise_markers": markers.normalise_markers,
     "sentences": markers.sentences,
@@ -242,24 +242,24 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "wording": repeated_sentences.wording,
     "repeated_findings": lambda text: repeated_sentences.repeated_findings(text, {"methods": text}),
     "cited_claims": lambda text: support_findings.cited_claims(text, SOURCES),
-    "pairs_of_absence": lambda text: support_findings.pairs_of_absence(text, SOURCES),
+    "absence_pairs": lambda text: support_findings.absence_pairs(text, SOURCES),
     "absence_findings": lambda text: absence.absence_findings(text, [text]),
     "states_only_absence": lambda text: absence.states_only_absence(CitedSentence(text, 0, len(text), ("E1",))),
     "numbers in words": _numbers_in_words,
-    "marks_of": lambda text: marking.marks_of(text, _all_at_fault(text)),
+    "missing_marks": lambda text: marking.missing_marks(text, _all_at_fault(text)),
     "leave_out": _left_out,
     "DraftEventStream": _streamed,
     **{f"render, {style}": _render(style) for style in ("key", "pandoc", "locator", "numeric", "latex")},
     "section_html": _linked,
     "reference_html": report_html.reference_html,
     "shown_text": report_html.shown_text,
-    "suspicious": injection_patterns.suspicious,
+    "find_suspicions": injection_patterns.find_suspicions,
     "flag_sources": lambda text: injection_flags.flag_sources([source("x", paper=paper(text))]),
     "plain_reference": lambda text: references.plain_reference(paper(text)),
     "an entry for pandoc": lambda text: references._corrected(f"@misc{{a,\n{text}\n}}"),
     "a reference of pandoc": lambda text: references._readable(text),
-    "_escaped, for pandoc": pandoc_formats._escaped,
-    "_escaped, a formula for pandoc": lambda text: pandoc_formats._escaped(f"${text.strip()}$"),
+    "_escape_markup, for pandoc": pandoc_formats._escape_markup,
+    "_escape_markup, a formula for pandoc": lambda text: pandoc_formats._escape_markup(f"${text.strip()}$"),
     "a manuscript for pandoc": lambda text: pandoc_formats.manuscript(text, [], title=text),
     "slug": files.slug,
     "without_title": lambda text: files.without_title(text, "Results"),
@@ -276,7 +276,7 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     ),
     "extractive_summary": lambda text: paper_metadata.extractive_summary(markdown.parse_markdown(text)),
     "make_entry": lambda text: paper_metadata.make_entry(paper(text)),
-    "key_of": _of_a_file(lambda text: paper_metadata.key_of(Path(f"{text}.md".replace("/", "")))),
+    "key_from_path": _of_a_file(lambda text: paper_metadata.key_from_path(Path(f"{text}.md".replace("/", "")))),
     "sentence_spans": _of_a_file(sentences.sentence_spans),
     "make_note": _of_a_file(lambda text: notes.make_note(f"a{text}", lambda part: len(part) // 4 + 1)),
     "read_front_matter": front_matter.read_front_matter,

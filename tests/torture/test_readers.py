@@ -86,7 +86,7 @@ class Audience:
         terms = analyze("series of trials")
         self._note(event, "words", every, dict(reader.matching(terms, 1000)))
         hits = await retrieve(reader, "series of trials", 1000)
-        self._note(event, "fused", every, [hit.candidate.chunk.id for hit in hits])
+        self._note(event, "fused", every, [hit.chunk.id for hit in hits])
 
     def _note(self, event: str, way: str, wanted: Collection[str], found: Collection[str]) -> None:
         self.searches[event] += 1

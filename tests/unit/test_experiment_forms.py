@@ -51,6 +51,12 @@ def test_results_as_an_object_join_the_metrics() -> None:
     assert parse_experiment({"results": {"n": 5}}).metrics == {"n": 5}
 
 
+def test_metrics_that_are_refused_make_no_second_error_of_the_results() -> None:
+    with pytest.raises(ExperimentError) as refused:
+        parse_experiment({"metrics": "accuracy 0.9", "results": {"auroc": 0.9}}, "results")
+    assert [field for field, _ in refused.value.issues] == ["metrics"] and "results" not in str(refused.value)
+
+
 def test_what_was_read_reads_the_same_again() -> None:
     once = parse_experiment({"results": {"n": 5}, "plots": "a.png", "experimental_plan": ["A.", "B."], "mine": None})
     assert parse_experiment(once.model_dump()) == once

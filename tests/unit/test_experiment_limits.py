@@ -40,7 +40,7 @@ def test_a_large_field_is_used_in_part_and_named(name: str) -> None:
 
     assert len(experiment.model_dump_json()) < 300_000
     assert experiment.results == "It holds."
-    assert f"exp.json: {notice}" in "\n".join(experiment_warnings(experiment))
+    assert f"experiment: {notice}" in "\n".join(experiment_warnings(experiment))
 
 
 @pytest.mark.parametrize("name", LARGE)

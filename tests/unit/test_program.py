@@ -54,7 +54,7 @@ def test_every_hint_to_install_an_extra_names_one_that_exists_in_one_way() -> No
     texts = {path: path.read_text(encoding="utf-8") for path in files if path.suffix in suffixes and path.is_file()}
     assert [path.name for path, text in texts.items() if re.search(r"pip install \S*citeloom\[", text)] == []
     hinted = [name for text in texts.values() for name in re.findall(r"install_hint\(['\"]([\w-]+)", text)]
-    assert {"ocr", "ray", "server"} <= set(hinted) <= set(extras)
+    assert {"ray", "server", "styles"} <= set(hinted) <= set(extras)
     assert install_hint("ray") == "Install it in Citeloom's folder: pip install -e '.[ray]'"
 
 

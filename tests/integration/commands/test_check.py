@@ -53,6 +53,15 @@ def test_a_limit_ends_with_3_and_wrong_use_with_2(
     assert citeloom("check", tmp_path / "gone.tex", "--home", home, **given).code == 2
 
 
+def test_without_a_model_the_nearest_passages_are_shown(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "draft.md"
+    file.write_text(GOOD, encoding="utf-8")
+    done = citeloom("check", file, "--home", home)
+    record = citeloom("check", file, "--home", home, "--json").json
+    passage = record["sentences"][0]["sources"][0]["passages"][0]
+    assert done.code == 0 and f'Nearest in {passage["key"]}: "{passage["quote"][:40]}' in done.out
+
+
 def test_each_format_is_written_or_said_to_be_impossible(citeloom: Citeloom, home: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "draft.md", tmp_path / "out"
     file.write_text(GOOD, encoding="utf-8")

@@ -87,7 +87,7 @@ def test_an_unknown_thread_is_refused_before_the_shell_opens(home: Path, citeloo
 def test_from_python_without_a_loop(home: Path, tmp_path: Path) -> None:
     with open_library(home) as library, Conversation(library) as talk:
         assert talk.turns == []
-        with pytest.raises(CiteloomError, match="nothing was answered yet"):
+        with pytest.raises(CiteloomError, match="no question has been answered yet"):
             talk.export(tmp_path / "none.md")
         first = talk.ask(QUESTION)
         assert (first["number"], first["outcome"], first["question"]) == (1, "passages", QUESTION)

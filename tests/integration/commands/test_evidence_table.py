@@ -172,3 +172,17 @@ def test_tables_are_listed_and_deleted(citeloom: Citeloom, home: Path) -> None:
 def test_a_column_that_cannot_be_understood_is_named(citeloom: Citeloom, home: Path, columns: str) -> None:
     done = citeloom("table", "studies", "--columns", columns, "--home", home)
     assert done.code == 2 and len(done.errors) == 1
+
+
+def test_a_section_without_a_chat_model_rests_on_a_table_and_shows_it(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    question = "studies of ensembles, by seeds"
+    made = citeloom("table", question, "--columns", "finding", "--json", "--home", home).json
+    assert made["rows"]
+    given = ("discussion", exp, "--table", question, "--show-tables", "--out", tmp_path, "--json", "--home", home)
+    record = citeloom(*given).json
+    row = next(line for line in record["text"].splitlines() if line.startswith("| ") and "(20" in line)
+    cited = next(item for item in record["citations"] if item["sentence"] == row)
+    assert cited["key"] in {item["key"] for item in made["rows"]} and cited["quote"]
+    assert citeloom("methods", exp, "--table", question, "--home", home).code == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,20 @@ def test_an_ending_of_the_run_is_no_broken_draft(citeloom: Citeloom, home: Path,
     for kind in ("introduction", "methods", "results", "discussion", "conclusion", "abstract"):
         done = citeloom("export", tmp_path / f"{kind}.md", "--format", "html", "--home", home)
         assert done.code == 0 and "breaks off" not in done.err, done.err
+
+
+def test_a_text_from_which_citations_were_taken_is_not_called_one_sided(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    record = citeloom("discussion", exp, "--home", home, "--out", tmp_path, "--json").json
+    counts = Counter(item["key"] for item in record["citations"])
+    (key, most), *_ = counts.most_common()
+    assert len(counts) >= 3 and most >= 5
+    file = tmp_path / "discussion.md"
+    listed = [line for line in file.read_text("utf-8").splitlines() if not line.startswith("- “") or f"({key})" in line]
+    file.write_text("\n".join(listed) + "\n", "utf-8")
+    done = citeloom("export", file, "--format", "html", "--home", home)
+    assert done.code == 0 and "are to one paper" not in done.err, done.err
 
 
 def test_a_paper_has_the_sections_that_were_edited_in_their_files(

@@ -75,11 +75,11 @@ def test_prices_that_are_none_are_refused(citeloom: Citeloom, home: Path, prices
 def test_the_budget_of_a_paper_is_that_of_all_its_sections(
     citeloom: Citeloom, home: Path, exp: Path, server: FakeOpenAI
 ) -> None:
-    paused = citeloom("paper", "--exp", exp, "--home", home, "--max-calls", "60", **chat(server))
+    paused = citeloom("paper", "--exp", exp, "--home", home, "--max-calls", "40", **chat(server))
     assert paused.code == 3, paused.err
-    assert server.calls() == 60
+    assert server.calls() == 40
     usage = citeloom("usage", "--json", "--home", home).json
-    assert usage["total"]["llm_calls"] == 60
+    assert usage["total"]["llm_calls"] == 40
 
 
 def test_usage_tells_calls_made_from_answers_reused(

@@ -233,6 +233,22 @@ def test_an_edited_sentence_may_cite_what_the_run_found(
     assert done.code == 0 and "1 edited sentence" in done.err, done.out
 
 
+def test_what_is_wrong_is_shown_in_whole_words_without_markup(
+    citeloom: Citeloom, exported: Path, home: Path, tmp_path: Path
+) -> None:
+    file = shutil.copytree(exported, tmp_path / "files") / "discussion.md"
+    quote = json.loads(file.with_suffix(".json").read_text("utf-8"))["citations"][0]["quote"].split()
+    assert _edit(file, quote[3], "penguin")
+    assert _edit(file, "**Verdict.** ", "**Verdict.** It holds for 7731 *unforeseeable* wearers (Miller 2019). ")
+    done = citeloom("verify", file, "--home", home)
+    assert done.code == 4 and "the number 7731 (" in done.out and '"It holds for 7731 unforeseeable' in done.out
+    words = {word.strip('“”"…().,:;') for word in (file.read_text("utf-8") + "\n").replace("*", "").split()}
+    for shown in re.findall(r'"([^"]+)"', done.out):
+        assert not re.search(r"[*`“”]|\[E\d", shown.strip("“”")) and "**" not in shown, shown
+        inner = shown.strip("…").split()[1:-1]
+        assert all(word.strip('“”"…().,:;') in words for word in inner), shown
+
+
 @pytest.mark.parametrize("suffix", ["md", "tex", "docx", "html"])
 def test_the_text_of_a_paper_is_checked_with_its_abstract_and_figures(
     citeloom: Citeloom, home: Path, tmp_path: Path, suffix: str

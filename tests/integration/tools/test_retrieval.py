@@ -52,14 +52,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 async def test_every_hit_has_its_true_cosine(library: Library, how: Retrieval) -> None:
     hits = await retrieve(library, QUERY, 12, options=how)
     vector = await library.embedding.embed_query(QUERY)
-    ids = [hit.candidate.chunk.id for hit in hits]
+    ids = [hit.chunk.id for hit in hits]
     vectors = library.store.get_vectors(ids)
     true = [float(vectors[name] @ vector) for name in ids]
     assert len(set(ids)) == 12
-    assert [hit.candidate.vector_score for hit in hits] == pytest.approx(list(np.clip(true, 0, 1)), abs=1e-4)
+    assert [hit.vector_score for hit in hits] == pytest.approx(list(np.clip(true, 0, 1)), abs=1e-4)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert "okafor2022ensembles" in {hit.candidate.paper.key for hit in hits[:3]}
-    assert ids == [hit.candidate.chunk.id for hit in await retrieve(library, QUERY, 12, options=how)]
+    assert "okafor2022ensembles" in {hit.paper.key for hit in hits[:3]}
+    assert ids == [hit.chunk.id for hit in await retrieve(library, QUERY, 12, options=how)]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "dense", "bm25"])
@@ -67,7 +67,7 @@ async def test_the_cross_encoder_has_the_part_it_is_given(
     library: Library, mode: RetrievalMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = await retrieve(library, QUERY, 20, options=Retrieval(mode))
-    texts = [hit.candidate.chunk.text for hit in usual]
+    texts = [hit.chunk.text for hit in usual]
     backwards = dict(zip(texts, np.linspace(0.0, 1.0, len(texts)), strict=True))
 
     class Contrary:
@@ -81,9 +81,9 @@ async def test_the_cross_encoder_has_the_part_it_is_given(
 
     async def keys(part: float, k: int = 20) -> list[str]:
         hits = await retrieve(library, QUERY, k, options=Retrieval(mode, rerank=part))
-        return [hit.candidate.chunk.id for hit in hits]
+        return [hit.chunk.id for hit in hits]
 
-    ids = [hit.candidate.chunk.id for hit in usual]
+    ids = [hit.chunk.id for hit in usual]
     assert await keys(0.0) == ids
     assert (await keys(1.0, 10))[:3] == ids[:-4:-1]
     assert sorted(await keys(0.001, 10)) == sorted(ids[:10])
@@ -102,8 +102,7 @@ async def test_a_setting_brings_the_cross_encoder_into_a_section(library: Librar
 async def test_a_rare_word_is_found_by_words_and_so_by_both(library: Library) -> None:
     places = {
         mode: [
-            hit.candidate.paper.key
-            for hit in await retrieve(library, "Moran's I of soil moisture", 3, options=Retrieval(mode))
+            hit.paper.key for hit in await retrieve(library, "Moran's I of soil moisture", 3, options=Retrieval(mode))
         ]
         for mode in ("bm25", "hybrid")
     }
@@ -117,8 +116,8 @@ async def test_scopes_narrow_every_kind_of_search(library: Library, mode: str) -
     async def papers(scope: Scope) -> set[str]:
         hits = await retrieve(library, QUERY, 50, scope, how)
         if scope.categories:
-            assert {hit.candidate.chunk.category for hit in hits} == set(scope.categories)
-        return {hit.candidate.paper.key for hit in hits}
+            assert {hit.chunk.category for hit in hits} == set(scope.categories)
+        return {hit.paper.key for hit in hits}
 
     assert await papers(Scope(("varga2021calibration",))) == {"varga2021calibration"}
     assert await papers(Scope(years=(2021, 2022))) <= {"varga2021calibration", "okafor2022ensembles"}
@@ -148,9 +147,9 @@ async def test_evidence_is_read_from_what_the_setting_finds(library: Library, mo
     (searched,) = await search_each(library, listener, PURPOSE, [(PURPOSE.needs[0], Scope())], limits)
     assert searched.found == () and sorted(searched.read) == sorted(listener.given)
     hits = await retrieve(library, QUERY, 7, options=Retrieval(mode))  # type: ignore[arg-type]
-    assert hits[0].candidate.chunk.id in listener.given
+    assert hits[0].chunk.id in listener.given
     others = await retrieve(library, QUERY, 7, options=Retrieval("dense" if mode == "bm25" else "bm25"))
-    assert {hit.candidate.chunk.id for hit in others} != set(listener.given)
+    assert {hit.chunk.id for hit in others} != set(listener.given)
 
 
 def test_papers_come_in_pages(library: Library) -> None:

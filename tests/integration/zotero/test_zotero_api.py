@@ -65,10 +65,10 @@ FAULTS = {
     "a long error": (ApiFault(500, b"x" * 1_000_000), "500"),
     "no JSON": (ApiFault(200, b"Nothing to see here."), "JSON"),
     "half an answer": (ApiFault(200, b'[{"key": "AAAA'), "JSON"),
-    "nested too deeply": (ApiFault(200, b"[" * 100_000), "nested too deeply"),
+    "nested too deeply": (ApiFault(200, b"[" * 100_000), "/api"),
     "no list": (_page({"error": "x"}), "collections"),
-    "records that do not come": (_page([], 7), "7 records"),
-    "a number of records beyond belief": (_page([RECORD], 10**9 - 1), "999,999,999 records"),
+    "records that do not come": (_page([], 7), "\\b7\\b"),
+    "a number of records beyond belief": (_page([RECORD], 10**9 - 1), "999,999,999"),
     "a redirect elsewhere": (ApiFault(302, b"", {"Location": "http://example.org/"}), "302"),
     "a wrong length": (ApiFault(200, b"", {"Content-Length": "9"}), "/api"),
 }

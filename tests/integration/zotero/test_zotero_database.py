@@ -111,9 +111,9 @@ def _damaged(folder: Path) -> None:
 
 
 BROKEN = {
-    "no database": (_no_database, "No such file"),
-    "a folder": (_a_folder, "is not a regular file"),
-    "a pipe": (_a_pipe, "is not a regular file"),
+    "no database": (_no_database, "zotero.sqlite"),
+    "a folder": (_a_folder, "zotero.sqlite"),
+    "a pipe": (_a_pipe, "zotero.sqlite"),
     "no storage": (_no_storage, "storage:"),
     "another program's": (_another_program, "collectionItems"),
     "a view that never ends": (_a_view, "deletedItems"),

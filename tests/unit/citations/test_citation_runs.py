@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ def record_of(rendered: Rendered) -> dict[str, Any]:
     return {
         "text": rendered.text,
         "evidence": [source.evidence.as_dict() for source in SOURCES],
-        "citations": [citation.as_dict() for citation in rendered.citations],
+        "citations": [asdict(citation) for citation in rendered.citations],
         "references": [
             {"label": str(number), "key": key, "text": "", "authors": ["Ada Nine", "Ada Ten", "Bo Three"]}
             for number, key in enumerate(NUMBERING, 1)
@@ -127,7 +128,7 @@ def test_the_report_shows_every_sentence_of_a_run_with_its_passage(label: Verdic
     assert [[support.citation["evidence_id"] for support in card.supports] for card in view.cards] == (
         [["E1", "E3"], ["E2"]] if merged else [["E1"], ["E3"], ["E2"]]
     )
-    assert [card.number for card in view.cards_of(view.findings[0])] == ([] if merged else [2])
+    assert [card.number for card in view.cards_for(view.findings[0])] == ([] if merged else [2])
 
 
 def test_verification_reads_merged_citations() -> None:
@@ -166,7 +167,7 @@ def test_verification_reads_merged_citations() -> None:
 )
 def test_an_edited_sentence_keeps_its_own_evidence(words: str, original: str, covered: bool, expected: str) -> None:
     citable = CitableEvidence([source.evidence for source in SOURCES], "numeric", NUMBERING)
-    assert citable.marked(words, original, covered=covered) == expected
+    assert citable.with_markers(words, original, covered=covered) == expected
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ NUMBERING = ("ada2017degree", "bo_2020")
 
 
 def marked(words: str, original: str = "Degrees matter.", style: CitationStyle = "key") -> str:
-    return CitableEvidence(EVIDENCE, style, NUMBERING).marked(words, original)
+    return CitableEvidence(EVIDENCE, style, NUMBERING).with_markers(words, original)
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -57,6 +57,7 @@ def test_a_rendered_sentence_gets_its_own_markers_back(style: CitationStyle, dra
         ("Seeds matter [@bo_2020].", "key", "[E2]"),
         ("Seeds matter [2].", "numeric", "[E2]"),
         ("Seeds matter \\cite{bo_2020}.", "latex", "[E2]"),
+        ("Air narrows linen \\cite[see][p.~9]{ada2017degree}.", "latex", "[E3][E4]"),
         ("Humid air makes linen narrow (ada2017degree, page 9).", "key", "[E3][E4]"),
         ("Both say so (bo_2020; ada2017degree, p. 4).", "key", "[E2][E1]"),
         ("Both say so [1,2].", "numeric", None),

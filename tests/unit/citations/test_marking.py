@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from citeloom.citations.checks.findings import Finding, Rule
 from citeloom.citations.citation_styles import render
-from citeloom.citations.marking import MARKS, leave_out, marked_sentences, marks_of
+from citeloom.citations.marking import MARKS, leave_out, marked_sentences, missing_marks
 from citeloom.settings.config import CitationStyle
 from tests.support.citation_samples import make_source
 
@@ -22,7 +22,7 @@ def found(text: str, *words: str, rule: Rule = "number-not-found") -> list[Findi
 
 
 def marked(text: str, *findings: Finding, style: CitationStyle = "key") -> str:
-    return render(text, SOURCES, style, marks=marks_of(text, findings)).text
+    return render(text, SOURCES, style, marks=missing_marks(text, findings)).text
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_mark_stands_before_the_final_stop(text: str, expected: str) -> None:
 @pytest.mark.parametrize("style", get_args(CitationStyle))
 def test_a_mark_stands_behind_the_citation_in_every_style(style: CitationStyle) -> None:
     text = "Degree matters [E1][E2]. It lasts [E3]."
-    shown = render(text, SOURCES, style, marks=marks_of(text, found(text, "It lasts [E3].", rule="unsupported")))
+    shown = render(text, SOURCES, style, marks=missing_marks(text, found(text, "It lasts [E3].", rule="unsupported")))
     plain = render(text, SOURCES, style)
     assert shown.text == f"{plain.text[:-1]} [not supported]."
     last = shown.citations[-1]
@@ -83,13 +83,13 @@ def test_what_is_marked_already_is_not_marked_again() -> None:
     text = "Others showed [citation needed] that it was. It was."
     (item,) = marked_sentences(text, found(text, "Others", rule="citation-missing"))
     assert item.marks == ("[citation needed]",) and item.found == ("about Others",)
-    assert marks_of(text, found(text, "Others", rule="citation-missing")) == []
+    assert missing_marks(text, found(text, "Others", rule="citation-missing")) == []
 
 
 def test_spans_stay_right_beside_marks() -> None:
     text = "It was 42. It was 43 [E1], then 44 [E2]."
     findings = found(text, "42", "43", "44")
-    shown = render(text, SOURCES, "key-page", marks=marks_of(text, findings))
+    shown = render(text, SOURCES, "key-page", marks=missing_marks(text, findings))
     for finding in findings:
         assert finding.span
         start, end = shown.span(*finding.span)
@@ -128,7 +128,7 @@ def test_what_is_left_out_leaves_nothing_empty_behind(text: str, left: str) -> N
 def test_marking_loses_nothing_and_leaving_out_ends(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     findings = [Finding("unsupported", "", (start, data.draw(st.integers(start, len(text)))))]
-    marks = marks_of(text, findings)
+    marks = missing_marks(text, findings)
     pieces, done = [], 0
     for mark in marks:
         assert done <= mark.position

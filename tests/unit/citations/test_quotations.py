@@ -8,7 +8,7 @@ import pytest
 
 from citeloom.citations.checks.draft_checks import check_draft, replace_invalid_citations
 from citeloom.citations.checks.findings import Finding
-from citeloom.citations.marking import marks_of
+from citeloom.citations.marking import missing_marks
 from citeloom.citations.quotations import verbatim_spans
 from citeloom.citations.user_citations import with_literal_quotes
 from citeloom.experiment import Experiment
@@ -78,7 +78,7 @@ def test_signs_and_numbers_belong_to_the_words() -> None:
 def test_no_mark_is_put_into_a_quote() -> None:
     text = "Er schreibt: „Alles wächst. Nichts bleibt.“ Das gilt."
     first = text.index("Nichts")
-    marks = marks_of(
+    marks = missing_marks(
         text,
         [
             Finding("unsupported", "why", (text.index("Alles"), first - 1)),

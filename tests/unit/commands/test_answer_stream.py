@@ -7,7 +7,8 @@ import io
 import pytest
 
 from citeloom.commands.run_display import AnswerStreamView, RunProgress, WrappedText
-from citeloom.graph.run_events import Event, progress
+from citeloom.graph.run_events import Event, ProgressEvent, progress
+from citeloom.models.journal.records import Usage
 
 
 @pytest.mark.parametrize("length", [1, 4, 100])
@@ -35,7 +36,12 @@ def token(text: str) -> Event:
 
 def test_steps_stand_below_the_draft_and_orders_to_the_terminal_are_shown_escaped() -> None:
     out = io.StringIO()
-    told = AnswerStreamView(RunProgress(lambda event: out.write(f"<{event['text']}>\n") and None), out)
+
+    class Steps(RunProgress):
+        def draw(self, event: ProgressEvent) -> None:
+            out.write(f"<{event['text']}>\n")
+
+    told = AnswerStreamView(Steps(Usage), out)
     for event in (progress("writing", "writing"), token("Seeds\x1b[2J"), token(" matter"), progress("checked", "fine")):
         told(event)
     assert out.getvalue() == "<writing>\n\nSeeds\\x1b[2J matter\n<fine>\n"
@@ -45,7 +51,7 @@ def test_steps_stand_below_the_draft_and_orders_to_the_terminal_are_shown_escape
 
 def test_discarded_pieces_do_not_count_as_shown() -> None:
     out = io.StringIO()
-    told = AnswerStreamView(RunProgress(lambda _: None), out)
+    told = AnswerStreamView(RunProgress(Usage), out)
     for event in (token("Seed"), Event.__args__[4](source="citeloom", kind="restarted"), token("Seeds matter.")):
         told(event)
     told.end()
@@ -54,7 +60,7 @@ def test_discarded_pieces_do_not_count_as_shown() -> None:
 
 
 def test_without_a_terminal_no_draft_is_shown() -> None:
-    told = AnswerStreamView(RunProgress(lambda _: None), None)
+    told = AnswerStreamView(RunProgress(Usage), None)
     told(token("Seeds matter."))
     assert not told.has_shown({"text": "Seeds matter."})
     assert not told.has_output

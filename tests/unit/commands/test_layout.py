@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from citeloom.commands.terminal_text import end_with_command
+import pytest
+
+from citeloom.commands.terminal_text import end_with_command, table
 
 COMMAND = "citeloom --home /home/researcher/papers/reviews chat --thread chat-9bca04e15771"
 
@@ -10,3 +12,14 @@ def test_a_command_that_does_not_fit_beside_its_text_stays_whole_on_a_line_of_it
     assert end_with_command("To continue:", COMMAND, 80) == f"To continue:\n{COMMAND}"
     assert end_with_command("To continue:", COMMAND, 40).splitlines()[-1] == COMMAND
     assert end_with_command("To continue:", COMMAND, None) == f"To continue: {COMMAND}"
+
+
+def test_a_table_that_does_not_fit_keeps_the_names_of_its_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    row = {"study": "obrien2019seeds", "design": "Two hundred networks were trained", "effect": "None was found"}
+    table("Studies", [row], {name: name for name in row}, prose=("design", "effect"))
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[:2] == ["Studies", "obrien2019seeds"]
+    assert "  design: Two hundred networks were" in shown and "  effect: None was found" in shown

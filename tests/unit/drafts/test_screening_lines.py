@@ -24,7 +24,7 @@ def test_an_inventory_says_what_was_screened_and_why_near_cases_are_left_out() -
         "Screened by their cards: 57 papers; 2 opened, 1 of them cited. Left out:",
         "",
         "- On yarn (2020): a review.",
-        "- Opened, and nothing of them is cited: On mills (2020).",
+        "- Opened but not cited: On mills (2020).",
     ]
 
 
@@ -32,7 +32,7 @@ def test_a_near_case_that_is_cited_after_all_was_opened_and_is_not_left_out() ->
     assert screening_lines(search(screened=SCREENED), PAPERS, ["looms", "yarn"]).strip().splitlines() == [
         "Screened by their cards: 57 papers; 3 opened, 2 of them cited. Left out:",
         "",
-        "- Opened, and nothing of them is cited: On mills (2020).",
+        "- Opened but not cited: On mills (2020).",
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from citeloom.citations.citation_styles import citation_of
+from citeloom.citations.citation_styles import make_citation
 from citeloom.citations.export.evidence_report import deciding_words
 from citeloom.documents import EvidenceSpan
 from citeloom.documents.evidence import text_hash
@@ -32,7 +32,7 @@ def placed(source: Source, verdict: Verdict = VERDICT) -> Verdict:
 
 
 def test_a_citation_gives_all_words_that_decide_and_the_first_as_before() -> None:
-    record = citation_of(SOURCE.evidence, PAIR[0], VERDICT, 1).as_dict()
+    record = asdict(make_citation(SOURCE.evidence, PAIR[0], VERDICT, 1))
     assert tuple(record["decided_by"]) == (0, 39)
     assert [tuple(span.values()) for span in record["decided_by_spans"]] == [
         (FIRST.chunk_id, 0, 39),
@@ -42,7 +42,7 @@ def test_a_citation_gives_all_words_that_decide_and_the_first_as_before() -> Non
 
 
 def test_a_report_shows_all_words_of_the_passage() -> None:
-    record = asdict(citation_of(SOURCE.evidence, PAIR[0], VERDICT, 1))
+    record = asdict(make_citation(SOURCE.evidence, PAIR[0], VERDICT, 1))
     assert deciding_words(record, OWN.text) == f"{OWN.text[:39]} … {OWN.text[40:]}"
     assert deciding_words({**record, "decided_by_spans": []}, OWN.text) == ""
 

@@ -60,7 +60,7 @@ def test_two_values_for_one_thing_are_both_kept() -> None:
     cell = accepted(reading("12"), reading("36"), reading("12"))
     assert cell is not None and cell.status == "conflicting"
     assert [cell.value, *(other.value for other in cell.alternatives)] == ["12", "36"]
-    assert TableCell.from_dict(cell.as_dict()) == cell
+    assert [other["value"] for other in cell.as_dict()["alternatives"]] == ["36"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from citeloom.documents.front_matter import FrontMatter
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.types import Paper
 from citeloom.ingestion.langchain_documents import SourcePaper
@@ -27,6 +28,16 @@ def test_a_text_gets_the_pages_of_its_pdf() -> None:
     pages = align_pages(text, paged(FIRST.upper(), SECOND.replace(" ", "\n"), THIRD))
     assert pages is not None
     assert [pages.page_at(text.text.index(words)) for words in (FIRST, SECOND, THIRD)] == [1, 2, 3]
+
+
+def test_a_text_gets_what_it_lacks_from_the_first_page_of_its_pdf() -> None:
+    front = FrontMatter(authors=("Ada Lovelace",), year=1843, doi="10.1000/looms")
+    pdf = replace(paged(FIRST, SECOND), front_matter=front)
+    text = parse_markdown(f"# Looms\n\n{FIRST}\n\n{SECOND}")
+    bare = align_pages(text, pdf)
+    assert bare is not None and (bare.front_matter.authors, bare.front_matter.year) == (front.authors, 1843)
+    own = align_pages(replace(text, front_matter=FrontMatter(authors=("Charles Babbage",))), pdf)
+    assert own is not None and own.front_matter == replace(front, authors=("Charles Babbage",))
 
 
 def test_a_page_without_words_of_the_text_begins_where_the_next_one_does() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from citeloom.citations.citation_styles import render
@@ -23,7 +25,7 @@ def finished_run() -> RunRecord:
         "text": shown.text,
         "cite_style": "numeric",
         "numbering": ["ada2017degree"],
-        "citations": [citation.as_dict() for citation in shown.citations],
+        "citations": [asdict(citation) for citation in shown.citations],
         "evidence": [source.evidence.as_dict() for source in SOURCES],
     }
     return RunRecord("r", "discussion", "", "finished", "", "1", False, 0.0, 0.0, "", {"experiment": {}}, record)

@@ -48,3 +48,16 @@ def test_only_loopback_needs_no_token() -> None:
     assert ServerOptions("127.0.0.1").loopback and ServerOptions("::1").loopback and ServerOptions("localhost").loopback
     with pytest.raises(ConfigurationError, match="anybody who reaches this address"):
         ServerOptions("127.0.0.1.example.org")
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8000"),
+        ("::1", "http://[::1]:8000"),
+        ("0.0.0.0", "http://127.0.0.1:8000"),
+        ("library.example", "http://library.example:8000"),
+    ],
+)
+def test_a_server_has_an_address_that_a_browser_can_open(host: str, address: str) -> None:
+    assert ServerOptions(host, 8000, token=TOKEN).address == address

@@ -64,7 +64,7 @@ def test_a_number_of_any_length_that_names_no_character_is_a_replacement_charact
         ("Combien de graines faut-il pour un ensemble ?", "French"),
         ("¿Cuántas semillas necesita un conjunto?", "Spanish"),
         ("Quanti semi servono per un insieme?", "Italian"),
-        ("温度校准之后", "another language than English"),
+        ("温度校准之后", "a language other than English"),
         ("How many seeds does an ensemble need?", ""),
         ("What is the role of de novo mutations?", ""),
         ("CRISPR de novo assembly", ""),

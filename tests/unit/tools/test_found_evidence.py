@@ -27,6 +27,12 @@ def test_what_a_paper_states_twice_is_one_finding_with_the_words_of_both() -> No
     assert [chunk.index for chunk, _, _ in kept.finding.spans] == [0, 5]
 
 
+def test_the_numbers_of_a_result_in_other_words_are_no_second_finding() -> None:
+    short = "Loosening was less frequent with coated implants in the trial: 4% of 112 against 9% of 108."
+    (kept,) = limit_findings([found(FULL, 0, score=0.9), found(short, 5)], EvidenceLimits())
+    assert kept.finding.statement == FULL and len(kept.finding.spans) == 2
+
+
 @pytest.mark.parametrize(
     "other", [found(FULL.replace("9%", "8%"), 5), found(FULL, 5, "q"), found(FULL.replace("less", "more"), 5)]
 )

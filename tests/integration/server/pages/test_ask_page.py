@@ -28,8 +28,8 @@ def answered(page: Page, number: int = 1) -> None:
 
 
 @contextmanager
-def held(model: FakeOpenAI, after: int = 4) -> Iterator[Gate]:
-    """Streams of the model stop after a few words until the gate is opened."""
+def held(model: FakeOpenAI, after: int = 18) -> Iterator[Gate]:
+    """Streams of the model stop in their second sentence, when the first is shown, until the gate is opened."""
     model.gate = gate = Gate(after)
     try:
         yield gate
@@ -231,11 +231,13 @@ def _tab_to(page: Page, selector: str) -> None:
 
 @pytest.mark.long
 def test_on_a_phone_the_panel_lies_over_the_page_and_the_list_opens_with_a_button(
-    window: Callable[..., BrowserContext], served: ServedProcess
+    window: Callable[..., BrowserContext], served: ServedProcess, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A sentence without a source between two on one paper, which else would be cited once.
+    monkeypatch.setattr(model.behaviour, "said", "So it is with every cloth. The authors see it in this way too")
     page = window(380).new_page()
     page.goto(served.url)
-    ask(page)
+    ask(page, "What do the authors say about the width of linen?")
     answered(page)
     page.locator("#turn-1 a.citation").first.click()
     expect(page.locator("#panel:modal")).to_be_visible()
@@ -258,3 +260,28 @@ def test_a_question_with_markup_stays_text(page: Page, served: ServedProcess) ->
     expect(page.locator("#turn-1 .asked")).to_have_text(re.compile(r"^<img src=x onerror="))
     assert page.locator("main img").count() == 0
     assert "\u202e" not in page.content()
+
+
+@pytest.mark.long
+def test_a_draft_shows_lists_and_emphasis_while_it_is_written(page: Page, served: ServedProcess) -> None:
+    page.goto(served.url)
+    shown = page.evaluate(
+        """async (pieces) => {
+          const script = document.querySelector("script[src*='ask.js']").src;
+          const { Draft } = await import(script.replace("ask.js", "draft.js"));
+          const draft = new Draft(document.createElement("div"), () => {});
+          for (const piece of pieces) { draft.rest += piece; draft.draw(); }
+          return draft.root.innerHTML;
+        }""",
+        [
+            "**Verdict.** It holds.\n\n",
+            "*Nearest:*\n\n",
+            "- “One” (a)\n",
+            "- “Two <b>” (b)\n\n## More\n\n",
+            "2 * 3 * 4",
+        ],
+    )
+    assert shown == (
+        "<p><strong>Verdict.</strong> It holds.</p><p><em>Nearest:</em></p>"
+        "<ul><li>“One” (a)</li><li>“Two &lt;b&gt;” (b)</li></ul><h3>More</h3><p>2 * 3 * 4</p>"
+    )

@@ -33,8 +33,8 @@ def model() -> Iterator[FakeOpenAI]:
 
 
 @contextmanager
-def held(model: FakeOpenAI, after: int = 4) -> Iterator[Gate]:
-    """The model's drafts stop after a few words until the gate is opened."""
+def held(model: FakeOpenAI, after: int = 24) -> Iterator[Gate]:
+    """The drafts stop in their second sentence, when the first is shown, until the gate is opened."""
     model.gate = gate = Gate(after)
     try:
         yield gate
@@ -73,13 +73,13 @@ def test_a_section_is_written_from_the_form_watched_edited_and_downloaded(
 ) -> None:
     page.goto(f"{served.url}/write")
     page.get_by_label("Title", exact=False).first.fill("Filled in by hand")
-    page.get_by_label("Reasoning").fill("Ensembles of seeds and a temperature correct different errors.")
-    page.get_by_label("Metrics").fill("calibration error 0.118")
+    page.get_by_role("textbox", name="Reasoning").fill("Ensembles of seeds and a temperature correct different errors.")
+    page.get_by_role("textbox", name="Metrics").fill("calibration error 0.118")
     page.get_by_role("radio", name="Discussion").check()
     page.get_by_role("button", name="Write the discussion").click()
     expect(page.locator("#field-metrics-error")).to_contain_text("name = value")
-    expect(page.get_by_label("Metrics")).to_be_focused()
-    page.get_by_label("Metrics").fill("calibration error = 0.118")
+    expect(page.get_by_role("textbox", name="Metrics")).to_be_focused()
+    page.get_by_role("textbox", name="Metrics").fill("calibration error = 0.118")
     expect(page.locator("#field-metrics-error")).to_be_hidden()
 
     with held(model) as gate:

@@ -184,7 +184,7 @@ async def test_a_paper_that_begins_to_change_while_what_was_found_is_shown_ends_
 
     monkeypatch.setattr(reader, "chunks", before_it_is_shown)
     if how == "retrieve":
-        shown = {hit.candidate.paper.key for hit in await retrieve(reader, "loom", 40)}
+        shown = {hit.paper.key for hit in await retrieve(reader, "loom", 40)}
     elif how == "search_papers":
         shown = {hit.paper.key for hit in search_papers(reader, "loom").hits} - {"ada2020"}
     else:

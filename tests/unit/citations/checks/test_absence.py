@@ -8,8 +8,8 @@ import pytest
 
 from citeloom.citations.checks.support_findings import (
     absence_findings,
+    absence_pairs,
     cited_claims,
-    pairs_of_absence,
     states_absence,
     states_only_absence,
 )
@@ -71,7 +71,7 @@ def test_what_is_said_beside_it_is_still_judged() -> None:
     )
     source = make_source("E1")
     assert list(cited_claims(text, [source])) == [sentences(text)[0].text]
-    assert pairs_of_absence(text, [source]) == [(sentences(text)[1].text, "E1")]
+    assert absence_pairs(text, [source]) == [(sentences(text)[1].text, "E1")]
 
 
 def test_only_a_need_that_was_searched_for_in_vain_backs_it() -> None:

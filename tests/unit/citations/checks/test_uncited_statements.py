@@ -6,7 +6,7 @@ import pytest
 
 from citeloom.citations.checks.citation_coverage import uncited_sentences, unsupported_findings
 from citeloom.citations.checks.draft_checks import check_draft
-from citeloom.citations.marking import marks_of
+from citeloom.citations.marking import missing_marks
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft
 from tests.support.citation_samples import make_source
@@ -82,7 +82,7 @@ def test_a_lead_without_a_cited_sentence_behind_it_leads_nowhere(text: str) -> N
 def test_a_bare_statement_is_marked_once(text: str, marked: str) -> None:
     found = unsupported_findings(text)
     assert [finding.rule for finding in found] == ["citation-missing"]
-    (mark,) = marks_of(text, found)
+    (mark,) = missing_marks(text, found)
     done = f"{text[: mark.position]} {mark.words}{text[mark.position :]}"
     assert done == marked
     assert unsupported_findings(done) == []

@@ -58,5 +58,5 @@ def test_sizes_that_differ_by_little_become_one_and_others_stay_apart() -> None:
     ],
 )
 def test_anything_else_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(FileRefusedError, match=r"^tesseract printed something other than hOCR$"):
+    with pytest.raises(FileRefusedError, match="hOCR"):
         read_hocr(text)

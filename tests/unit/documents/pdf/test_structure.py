@@ -14,7 +14,7 @@ from citeloom.documents.pdf.dehyphenation import (
     repair_words,
 )
 from citeloom.documents.pdf.lines import Line
-from citeloom.documents.pdf.reader import document_title
+from citeloom.documents.pdf.reader import read_metadata
 from citeloom.documents.pdf.structure import parsed_pdf, structure
 
 
@@ -170,11 +170,19 @@ def test_a_quote_is_cited_by_the_page_it_begins_on() -> None:
     [
         (b"(Network Methods \\(old\\) for Omics)", "Network Methods (old) for Omics"),
         (b"<FEFF004C006F006F006D007300200061006E00640020006D006F00720065>", "Looms and more"),
+        (b"(The \\215quoted\\216 loom)", "The \u201cquoted\u201d loom"),
         (b"(Microsoft Word - draft.doc)", ""),
         (b"(paper_final2.pdf)", ""),
         (b"()", ""),
     ],
 )
 def test_title_of_the_document(title: bytes, read: str) -> None:
-    data = b"%PDF-1.4\n7 0 obj\n<< /Title " + title + b" /Author (X) >>\nendobj\ntrailer << /Info 7 0 R >>\n%%EOF"
-    assert document_title(data) == read
+    parts = (
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>",
+        b"<</Title " + title + b"/Author(Ada Lovelace)>>",
+    )
+    objects = b"".join(b"%d 0 obj\n%s\nendobj\n" % item for item in enumerate(parts, 1))
+    data = b"%PDF-1.4\n" + objects + b"trailer <</Root 1 0 R/Info 4 0 R>>\n%%EOF"
+    assert read_metadata(data) == (read, "Ada Lovelace")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.chat_planners import ChatQuestionPlanner
+from citeloom.roles.chat.chat_planners import ChatPlanner
 from citeloom.roles.chat.chat_writers import ChatAnswerer
 from citeloom.roles.chat.prompt_format import FRESH_TOKENS, estimate_tokens, present_findings
 from citeloom.roles.protocols import AnswerBrief, Draft, Need, NeedCoverage, PassageSentence, Source, Turn
@@ -155,7 +155,7 @@ def test_many_findings_fit_into_the_prompt_and_the_weakest_are_statements_alone(
 async def test_the_planner_starts_from_question_and_evidence(
     scripted: Any, prompts: PromptLibrary, source: Source
 ) -> None:
-    planner = ChatQuestionPlanner(scripted("Enough."), prompts, (), max_tokens=9)
+    planner = ChatPlanner(scripted("Enough."), prompts, (), max_tokens=9)
     system, human = planner.open(brief(source))
     assert "What explains edges?" in human.content and "zietz2024probability" in human.content
-    assert (await planner.plan([system, human], brief(source))).tool_calls == []
+    assert (await planner.plan([system, human])).tool_calls == []

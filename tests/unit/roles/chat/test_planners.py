@@ -49,10 +49,10 @@ async def test_a_turn_sends_the_messages_as_they_are_with_the_tools(
     brief = make_brief()
     plan = planner(caller, prompts)
     messages = plan.open(brief)
-    first = await plan.plan(messages, brief)
+    first = await plan.plan(messages)
     assert first.tool_calls == [call]
     later = [*messages, first, ToolMessage("nothing new", tool_call_id="a1")]
-    assert not (await plan.plan(later, make_brief(searches_left=0))).tool_calls
+    assert not (await plan.plan(later)).tool_calls
     assert caller.asked == [messages, later]
     assert [options["tools"] for options in caller.options] == [SPECS, SPECS]
 
@@ -74,7 +74,7 @@ async def test_calls_with_broken_arguments_or_ids_become_answerable(
     )
     plan = planner(scripted(turn, turn), prompts)
     messages = plan.open(make_brief())
-    mended = await plan.plan(messages, make_brief())
+    mended = await plan.plan(messages)
     assert [(call["name"], call["args"]) for call in mended.tool_calls] == [
         ("search_evidence", {"query": "a"}),
         ("search_evidence", {"query": "b"}),
@@ -83,7 +83,7 @@ async def test_calls_with_broken_arguments_or_ids_become_answerable(
         ("search_evidence", {}),
     ]
     assert mended.invalid_tool_calls == []
-    again = await plan.plan([*messages, mended], make_brief())
+    again = await plan.plan([*messages, mended])
     ids = [call["id"] for call in (*mended.tool_calls, *again.tool_calls)]
     assert len(set(ids)) == len(ids)
     assert all(ids)

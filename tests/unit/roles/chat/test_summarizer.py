@@ -60,7 +60,8 @@ async def test_each_role_has_its_own_caller(
     roles = chat_roles(callers, prompts, ExtractiveNeeds(), summary_words=40, tool_specs=(), max_output_tokens=321)
     brief = make_brief()
     await roles.reader.read(Purpose("degree", ()), [make_window()])
-    await roles.planner.plan(roles.planner.open(brief), brief)
+    assert roles.planner is not None
+    await roles.planner.plan(roles.planner.open(brief))
     await roles.writer.write(brief)
     await roles.judge.judge([CitedClaim("Degree matters [E1].", (make_source(),))])
     await roles.summarizer.summarize(paper, "Text.")

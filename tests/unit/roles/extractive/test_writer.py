@@ -248,7 +248,7 @@ def test_results_hold_every_metric_in_tables_beside_the_text() -> None:
         "| done | true |",
     ):
         assert row in draft.text, row
-    assert draft.notes[0].startswith("The results section uses the field results, 12 metrics of exp.json")
+    assert draft.notes[0].startswith("The results section uses the field results, 12 metrics of your experiment")
 
 
 def test_output_is_shown_shortened_without_results_and_named_as_left_out_beside_them() -> None:

@@ -1,0 +1,20 @@
+"""What a sentence of an answer claims, for the question who agrees."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.server.pages.tables_page import bare_claim
+
+
+@pytest.mark.parametrize(
+    ("sentence", "claim"),
+    [
+        ("Ensembles help [1, p. 3].", "Ensembles help."),
+        ("“Ensembles help” [1], in “Results”", "Ensembles help"),
+        ("“Ensembles “always” help” (okafor2022), in “Results”; less near", "Ensembles “always” help"),
+        ("As Okafor put it, “ensembles help” [1].", "As Okafor put it, “ensembles help”."),
+    ],
+)
+def test_a_claim_stands_without_its_citation(sentence: str, claim: str) -> None:
+    assert bare_claim(sentence) == claim
