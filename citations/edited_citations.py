@@ -47,7 +47,7 @@ class CitableEvidence:
         words = one_line(words)
         cited = [
             (start, end, "".join(f"[{identifier}]" for identifier in ids))
-            for start, end, ids in self._citations(words, self._groups_of(original), as_written(original))
+            for start, end, ids in self._citations(words, original)
         ]
         kept = "".join(f"[{found}]" for found in marker_ids(original)) if covered and words and not cited else ""
         return normalise_markers(replace_spans(words, cited, as_text) + kept)
@@ -55,8 +55,7 @@ class CitableEvidence:
     def adds_citation(self, words: str, original: str, shown: str) -> bool:
         """Whether edited words have a citation that the sentence did not have as it was `shown`."""
         words = one_line(words)
-        found = self._citations(words, self._groups_of(original), as_written(original))
-        return any(words[start:end] not in shown for start, end, _ in found)
+        return any(words[start:end] not in shown for start, end, _ in self._citations(words, original))
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> CitableEvidence:
@@ -77,9 +76,8 @@ class CitableEvidence:
         groups = [tuple(found for found in ids if found in by_id) for _, _, ids in marker_groups(original)]
         return {show_group(ids, by_id, self.style, numbers): ids for ids in groups if ids}
 
-    def _citations(
-        self, words: str, known: Mapping[str, tuple[str, ...]], original: str
-    ) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    def _citations(self, words: str, original: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+        known, written = self._groups_of(original), as_written(original)
         before = {identifier for ids in known.values() for identifier in ids}
         named = "|".join(re.escape(shown) for shown in sorted(known, key=len, reverse=True))
         either = re.compile(f"(?P<known>{named})|{_GROUP.pattern}") if named else _GROUP
@@ -88,7 +86,7 @@ class CitableEvidence:
                 yield match.start(), match.end(), known[match["known"]]
                 continue
             # A citation from the experiment itself was plain text before and stays so.
-            cited = [] if match[0] in original else self._keys(match)
+            cited = [] if match[0] in written else self._keys(match)
             ids = [found for key, pages in cited for found in self._evidence_for(key, pages, words, before)]
             if ids:
                 yield match.start(), match.end(), tuple(dict.fromkeys(ids))
