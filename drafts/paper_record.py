@@ -79,15 +79,6 @@ def paper_record(
             raised.setdefault(warning, []).append(section_title(record["section"]))
     warnings = [f"{', '.join(titles)}: {warning}" for warning, titles in raised.items()] + list(references.warnings)
     flags = [flag for record in sections for flag in record["suspicious"]]
-    name = inert(" ".join(title.split()))
-    lines = "\n".join(inert(reference.line) for reference in references.entries)
-    parts = [
-        f"# {name}" if name else "",
-        inert(text),
-        figure_lines(shown),
-        f"## References\n\n{lines}" if lines else "",
-    ]
-    parts.append(comment([notice, *warnings]))
     return {
         "section": "paper",
         "title": title,
@@ -110,7 +101,7 @@ def paper_record(
         "cite_style": options.style,
         "csl": options.csl,
         "strict": options.strict,
-        "markdown": "\n\n".join(filter(None, parts)) + "\n",
+        "markdown": _markdown(title, text, references, [notice, *warnings], shown),
         "bibliography": bibliography(papers),
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
@@ -140,3 +131,14 @@ def _place_sections(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
             body, start = record["text"], 0
         yield _Placed(record, heading, body, length + len(heading) + 2 - start)
         length += len(heading) + 2 + len(body) + 2 if body else 0  # a section may be empty
+
+
+def _markdown(
+    title: str, text: str, references: References, notes: Sequence[str], figures: Sequence[Mapping[str, Any]]
+) -> str:
+    name = " ".join(title.split())
+    parts = [f"# {inert(name)}" if name else "", inert(text), figure_lines(figures)]
+    if references.entries:
+        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references.entries))
+    parts.append(comment(notes))
+    return "\n\n".join(part for part in parts if part) + "\n"
