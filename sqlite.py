@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,12 +55,6 @@ def write_ahead(db: sqlite3.Connection, timeout: float = _LOCK_TIMEOUT) -> None:
             time.sleep(0.01)
         else:
             return
-
-
-def make_write_ahead(path: Path) -> None:
-    """Switch the file at `path` permanently to WAL mode; raises sqlite3.Error."""
-    with closing(sqlite3.connect(path, timeout=_LOCK_TIMEOUT)) as db:
-        write_ahead(db)
 
 
 # Transient errors that do not mean damage: another process, the disk, permissions.

@@ -64,7 +64,6 @@ async def aagree(
     nearest to the claim, not judged. What is known is stored as a table, which the same call continues.
 
     Args:
-        session: an open library.
         claim: one sentence, such as "Aspirin relieves migraine better than placebo in adults".
         papers: keys of the papers in scope, all if omitted.
         on_progress: called with one line about each step.
@@ -102,7 +101,6 @@ async def acontradictions(
     stance on them, as in `agree`.
 
     Args:
-        session: an open library.
         topic: what to compare papers on; whatever they find if omitted.
         papers: keys to compare, all if omitted.
         claims: maximum claims to compare them on.

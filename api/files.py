@@ -53,7 +53,7 @@ async def aexport(
         raise ArgumentError("formats: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
     if file.suffix != ".md" or not file.is_file():
         raise InputError(f"{file}: is not a markdown file.", help="Give the .md of a section or a paper.")
-    record = _record_of(file)
+    record = _find_record(file)
     try:  # the id of the run that wrote the file, and which of its texts the file has
         origin: Any = json.loads(await in_thread(record.read_text, "utf-8"))
         thread_id, section = str(origin["thread_id"]), str(origin["section"])
@@ -96,7 +96,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
         raise InputError(
             f"{file}: no such file.", help="Give a file of a section, paper or answer that has its .json beside it."
         )
-    place, experiment = _record_of(file), None
+    place, experiment = _find_record(file), None
     try:
         record: Any = json.loads(place.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -120,7 +120,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
     }
 
 
-def _record_of(file: Path) -> Path:
+def _find_record(file: Path) -> Path:
     """The `.json` that belongs to a file; a numbered one (`paper.2.docx`) may have that of the first."""
     record = file.with_suffix(".json") if file.suffix in SUFFIXES else file
     if not record.is_file() and Path(file.stem).suffix[1:].isdigit():

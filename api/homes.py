@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from ..graph.session import Session as Session
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryContents:
-    """A library's keys and passage count, read from its catalog alone, which takes 0.1 s instead of 2 s."""
-
-    keys: tuple[str, ...]
-    chunks: int
 
 
 def records_home(home: Home, on_notice: Callable[[str], None]) -> Home:
@@ -63,15 +54,17 @@ def require_writable_home(home: Home) -> None:
     (home if home.copy_of is None else find_home(home.copy_of)).prepare()
 
 
-def library_contents(home: Home) -> LibraryContents:
-    """Read keys and passage count; empty without a library. Blocks. Raises `InputError` for an unreadable catalog."""
+def chunk_counts(home: Home) -> dict[str, int]:
+    """The number of chunks of each paper by key, read from the catalog alone, in 0.1 s instead of 2 s.
+
+    Empty without a library. Blocks. Raises `InputError` for an unreadable catalog.
+    """
     home.require_place()
     if not home.exists():
-        return LibraryContents((), 0)
+        return {}
     home.prepare()  # conversations are stored: fail first if the home is not writable
     with closing(backend_of(home).open_catalog()) as catalog:
-        records = catalog.records()
-    return LibraryContents(tuple(records), sum(record.chunk_count for record in records.values()))
+        return {key: record.chunk_count for key, record in catalog.records().items()}
 
 
 def complete_ids(home: Home, kind: str) -> list[str]:

@@ -61,7 +61,7 @@ class IngestOutcome:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON of `ingest --json`."""
-        return {**self.report.as_dict(), **({"figures": self.figures.as_dict()} if self.figures else {})}
+        return {**self.report.as_dict(), **({"figures": asdict(self.figures)} if self.figures else {})}
 
 
 @requires_open
@@ -78,7 +78,6 @@ async def aingest(
     """Ingest papers; returns the JSON of `ingest --json`.
 
     Args:
-        session: an open library.
         paths: one or several files, folders, LangChain documents or loaders. Documents with the same `key`,
             else the same `source`, in their metadata are one paper; a `page` in it is counted from 0.
         bib: the BibTeX file; the only one in a given folder if omitted.
@@ -215,7 +214,6 @@ async def adescribe_figures(
     """Have the configured vision model describe figures; returns the JSON of `papers describe --json`.
 
     Args:
-        session: an open library.
         papers: keys, all papers if omitted.
         refresh: also redo descriptions by another model or prompt.
         on_event: called with the progress.
@@ -230,8 +228,7 @@ async def adescribe_figures(
     for key in keys:
         await asyncio.to_thread(session.library.paper, key)
     run = f"describe-{secrets.token_hex(6)}"
-    report = await describe_papers(session, run, keys or None, refresh=refresh, on_event=on_event)
-    return report.as_dict()
+    return asdict(await describe_papers(session, run, keys or None, refresh=refresh, on_event=on_event))
 
 
 def event_record(event: IngestEvent) -> dict[str, Any]:

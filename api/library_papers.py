@@ -85,7 +85,6 @@ async def aselect_papers(
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
     Args:
-        session: an open library.
         words: parts of key, title, authors, venue or year, in any case.
         order: the field to sort by.
         descending: reverse the order.
@@ -263,7 +262,6 @@ def afigures(session: Session, key: str, *, images: bool = False) -> list[Figure
     """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
 
     Args:
-        session: an open library.
         key: the paper's citation key.
         images: also return each `image` as PNG or JPEG bytes, None if missing.
 

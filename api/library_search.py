@@ -59,7 +59,6 @@ async def asearch(
     """Return the `k` best passages for a query, as the JSON of `search --json`.
 
     Args:
-        session: an open library.
         query: what to look for.
         k: how many passages.
         mode: by vectors and words combined, by vectors ("dense"), or by words ("bm25").
@@ -133,7 +132,6 @@ async def afind_papers(
     """Return a page of ten papers near to a query, as the JSON of `find --json`.
 
     Args:
-        session: an open library.
         query: what the papers are about, or words of their text.
         by: search summaries and notes, or the full text.
         from_year: first year of publication.

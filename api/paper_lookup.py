@@ -49,7 +49,6 @@ async def aenrich(
     """Look papers up at metadata services; returns the JSON of `papers enrich --json`.
 
     Args:
-        session: an open library.
         papers: their keys; all papers if omitted.
         offline: send nothing, use only cached answers of any age.
         refresh: ignore cached answers.
@@ -84,7 +83,6 @@ async def aadd(
     """Add papers by DOI or arXiv id; returns the JSON of `add --json`.
 
     Args:
-        session: an open library.
         identifiers: DOIs or arXiv ids, bare or as links.
         download: fetch the free PDF if a service names one; otherwise index the abstract.
         anyway: add a paper even if its title and authors are in the library already.

@@ -181,7 +181,6 @@ async def aresearch(
     """Answer a question from the papers alone, or resume its run; returns the JSON of `research --json`.
 
     Args:
-        session: an open library.
         question: what to answer; `answered` in the result is false if nothing was found, None if passages were found
             but no model judged them; `outcome` is "answered", "passages" or "nothing".
         sources: maximum number of papers to draw on; from the settings if omitted.

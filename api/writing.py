@@ -70,7 +70,6 @@ async def awrite_section(
     """Write or resume a section; returns its JSON.
 
     Args:
-        session: an open library.
         kind: section type.
         experiment: an experiment, its plain data, or the path of an `exp.json`.
         on_event: called with each event (`docs/events.md`) except `done`, the return value.

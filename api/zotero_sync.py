@@ -30,7 +30,6 @@ async def async_zotero(
     """Sync Zotero's items, including deletions, into the library; returns the JSON of `sync zotero --json`.
 
     Args:
-        session: an open library.
         collections: names, paths or keys of collections, including subcollections; default: the whole library.
         group: name or id of a group whose library to sync instead of your own.
         prune: also remove papers that came only from earlier syncs of other collections.

@@ -113,11 +113,11 @@ class BareClients:
         self._upsert(chunks, papers)
         with self.connection.transaction(), self.connection.cursor() as cursor:
             records = [(each, each.record) for each in changes if each.record is not None]
-            cursor.executemany(postgres_catalog.ROW, [postgres_catalog.paper_row(*pair) for pair in records])
+            cursor.executemany(postgres_catalog.ROW, [postgres_catalog.full_paper_row(*pair) for pair in records])
             sections = [row for each in changes for row in section_rows(each)]
             cursor.executemany(postgres_catalog.SECTION_ROW, sections)
             postgres_catalog.copy_rows(
-                cursor, (row for each in changes for row in postgres_catalog.chunk_rows_of(each))
+                cursor, (row for each in changes for row in postgres_catalog.build_chunk_rows(each))
             )
             add_counts(cursor, words, 1)
         return time.perf_counter() - began

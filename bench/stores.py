@@ -33,7 +33,7 @@ from citeloom.stores.home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.paper_change import Change, PaperRecord, removal, section_rows
 from citeloom.stores.postgres import bm25, postgres_catalog, postgres_vectors
-from citeloom.stores.postgres.database import revise
+from citeloom.stores.postgres.database import increment_revision
 from citeloom.stores.text_analysis import analyze
 from tests.support.journal_calls import once
 from tests.support.postgres_server import new_schema, running_server
@@ -207,7 +207,7 @@ def _bare_chunks(made: _Made, ids: list[str]) -> list[Chunk]:
     found = {}
     wanted = ([key for key, _, _ in names], [int(index) for _, _, index in names])
     for row in made.sent(postgres_vectors.CHUNKS, wanted):
-        key, index, text, section, parent, kind, level, page, start, stop, tokens, breaks, _, _ = row
+        key, index, text, section, parent, kind, level, page, start, stop, tokens, breaks = row
         name = f"{key}:{index:05d}"
         found[name] = Chunk(
             name, key, index, text, section, parent, Category(kind), level, page, start, stop, tokens, tuple(breaks)
@@ -226,15 +226,15 @@ def _write(made: _Made) -> Pair:
     def reference() -> None:
         assert change.record is not None
         with bare.transaction(), bare.cursor() as cursor:
-            revise(bare)
+            increment_revision(bare)
             cursor.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key],))
-            cursor.executemany(postgres_catalog.ROW, [postgres_catalog.paper_row(change, change.record)])
+            cursor.executemany(postgres_catalog.ROW, [postgres_catalog.full_paper_row(change, change.record)])
             cursor.executemany(postgres_catalog.SECTION_ROW, section_rows(change))
-            postgres_catalog.copy_rows(cursor, postgres_catalog.chunk_rows_of(change))
+            postgres_catalog.copy_rows(cursor, postgres_catalog.build_chunk_rows(change))
             bm25.copy_postings(cursor, [bm25.build_rows(change.key, change.chunks)])
             cursor.execute("SELECT sum(chunk_count) FROM papers").fetchone()
         with bare.transaction():
-            revise(bare)
+            increment_revision(bare)
             bare.execute("DELETE FROM papers WHERE key = ANY(%s)", ([change.key],))
 
     return ours, reference

@@ -56,7 +56,7 @@ def chat(
 
 
 async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | None) -> int:
-    from ..api.homes import library_contents
+    from ..api.homes import chunk_counts
     from ..api.stored_conversations import new_thread_id
     from .shell import display, input
     from .shell.repl import converse
@@ -64,23 +64,23 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     from .shell.shell import NO_PAPERS, Opening, Shell
 
     opening = Opening(settings, home)
-    shelf = library_contents(home)
-    if shelf.keys:
+    chunks = chunk_counts(home)
+    if chunks:
         opening.start()
-        held = f"{counted(len(shelf.keys), 'paper')}, {counted(shelf.chunks, 'chunk')}"
+        held = f"{counted(len(chunks), 'paper')}, {counted(sum(chunks.values()), 'chunk')}"
         notice(f"{held}. 'help' lists the commands, Ctrl-D leaves.")
     else:
         display.failure(f"The library is empty. {filled(NO_PAPERS)}")
     shell = Shell(opening, new_thread_id(), exp)
     if thread is not None:
         restore(shell, home, thread)
-    if shelf.keys:
+    if chunks:
         shell.behind = asyncio.ensure_future(finish_opening(shell, settings, home))
     interactive = input.on_terminal()
     if interactive:
         history = home.root / HISTORY if home.exists() else None
         source: input.Lines = input.TerminalLines(
-            history, lambda: shell.state.last_query_set, lambda: opening.keys() or shelf.keys
+            history, lambda: shell.state.last_query_set, lambda: opening.keys() or tuple(chunks)
         )
     else:
         source = input.PipedLines()

@@ -15,7 +15,7 @@ from typing import Final, NotRequired
 from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
 from ..citations.checks.fabricated_citations import NEEDED
-from ..citations.checks.findings import RULES, Finding, FindingRecord, for_writer
+from ..citations.checks.findings import Finding, FindingRecord, for_writer
 from ..citations.markers import CitedSentence, line_start, marker_ids, normalise_markers, sentences
 from ..citations.marking import without_spans
 from ..roles.protocols import FailingSentence, Source
@@ -100,7 +100,6 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source], before: Attem
             *_neighbours(text, placed, place, lead),
             sources=_evidence_for(sentence, [*named, *near], by_id),
             of_number=any(item["rule"] == "number-not-found" for item in reported),
-            as_a_whole=any(RULES[item["rule"]].of_sentence for item in reported),
         )
         found.append(Failing(sentence.start, sentence.end, shown, idle))
     return found

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from ..documents.figures import PaperFigure
 from ..errors import CiteloomError
@@ -40,16 +40,11 @@ class FigureRefusal:
 
 @dataclass(frozen=True, slots=True)
 class DescribeReport:
-    """How many figures were described, which were not, and how many already had a description."""
+    """How many figures were described, had a description already, or were refused; printed by `papers describe`."""
 
     described: int = 0
-    refused: tuple[FigureRefusal, ...] = ()
-    already: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as printed by `papers describe --json`."""
-        refused = [asdict(item) for item in self.refused]
-        return {"described": self.described, "already_described": self.already, "refused": refused}
+    already_described: int = 0
+    refused: list[FigureRefusal] = field(default_factory=list)
 
 
 def describable(figure: PaperFigure) -> bool:
@@ -59,7 +54,7 @@ def describable(figure: PaperFigure) -> bool:
 
 def figure_counts(library: Library) -> tuple[int, int]:
     """How many figures of a library can be described, and how many already are; blocks."""
-    figures = [figure for key in library.records() for figure in library.catalog.figures.of(key) if describable(figure)]
+    figures = [figure for _, listed in library.catalog.figures.by_paper() for figure in listed if describable(figure)]
     return len(figures), sum(bool(figure.description) for figure in figures)
 
 
@@ -120,7 +115,7 @@ async def describe_figures(
                 on_event(Described(described + len(refused), len(images)))
 
     await gather_all(work() for _ in range(min(concurrency, len(images))))
-    return DescribeReport(described, tuple(refused), already)
+    return DescribeReport(described, already, refused)
 
 
 def _to_describe(

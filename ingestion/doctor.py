@@ -123,9 +123,8 @@ def figures_finding(library: Library) -> DoctorFinding:
     if unread := [key for key, record in library.records().items() if not record.figures_version]:
         message = f"figures and tables were never read for: {some(unread)}"
         return _notice("figures", message, "Ingest their files again; what is unchanged is not embedded again.")
-    counts = library.catalog.figures.counts().values()
-    figures, tables = sum(count for count, _ in counts), sum(count for _, count in counts)
-    held = f"{counted(figures, 'figure')} and {counted(tables, 'table')}"
+    kinds = [figure.kind for _, figures in library.catalog.figures.by_paper() for figure in figures]
+    held = f"{counted(kinds.count('figure'), 'figure')} and {counted(kinds.count('table'), 'table')}"
     images, described = figure_counts(library)
     if not images:
         return _fine("figures", held)

@@ -14,16 +14,15 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from ..errors import InputError
 from ..models.journal.journal_database import JOURNAL_TABLES
 from ..plurals import counted, some
-from ..stores.backends import Backend, Checkpoints, backend_of
+from ..stores.backends import Backend, backend_of
 from ..stores.home_tables import CHECKPOINT_WRITES, RUN_TABLES
 from ..stores.library import Library
 from ..stores.metadata_store import METADATA_TABLES
@@ -31,6 +30,9 @@ from ..stores.paper_change import Change
 from ..stores.store_protocols import read_change
 from ..table_columns import TypedTable, strip_nul
 from .indexing import batches, run_to_end
+
+if TYPE_CHECKING:
+    from ..stores.backends import Checkpoints
 
 HOME_TABLES: Final = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, CHECKPOINT_WRITES)
 _CHUNKS_PER_BATCH: Final = 2_000
@@ -191,13 +193,13 @@ class _HomeCopy:
         wanted, there = await _checkpoint_fingerprints(mine), await _checkpoint_fingerprints(theirs)
         self._require_known("checkpoints", there, wanted)
         for place in sorted(place for place, fingerprint in wanted.items() if there.get(place) != fingerprint):
-            found = await _saver(mine).aget_tuple(_config(*place))
+            found = await mine.aget_tuple(_config(*place))
             if found is not None:
                 parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
                 thread, namespace, _ = place
                 config = _config(thread, namespace, parent)
                 versions = found.checkpoint["channel_versions"]
-                await _saver(theirs).aput(config, found.checkpoint, found.metadata, versions)
+                await theirs.aput(config, found.checkpoint, found.metadata, versions)
         if await _checkpoint_fingerprints(theirs) != wanted:
             raise self.changed()
         return wanted
@@ -228,18 +230,13 @@ def _with_fingerprints(
         yield row, key, hashlib.blake2b(repr(comparable).encode(), digest_size=16).digest()
 
 
-def _saver(checkpoints: Checkpoints) -> BaseCheckpointSaver[str]:
-    return cast("BaseCheckpointSaver[str]", checkpoints)
-
-
 async def _checkpoint_fingerprints(checkpoints: Checkpoints) -> Fingerprints:
     """A hash of each checkpoint, by thread, namespace and id; pending writes are in a separate table."""
-    saver = _saver(checkpoints)
-    named = [found.config["configurable"] async for found in saver.alist(None)]
+    named = [found.config["configurable"] async for found in checkpoints.alist(None)]
     fingerprints: dict[tuple[str, str, str], bytes] = {}
     for name in named:
         place = name["thread_id"], name["checkpoint_ns"], name["checkpoint_id"]
-        found = await saver.aget_tuple(_config(*place))
+        found = await checkpoints.aget_tuple(_config(*place))
         content = None if found is None else (found.checkpoint, found.metadata, found.parent_config)
         written = repr(_sort_keys(content)).encode("utf-8", "replace")
         fingerprints[place] = hashlib.blake2b(written, digest_size=16).digest()

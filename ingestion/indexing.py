@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from ..documents.bibliography import Refusal
@@ -72,11 +73,10 @@ class Indexing:
     async def _embed_groups(self, pending: Iterator[Sequence[PaperPlan]], queue: asyncio.Queue[Change | None]) -> None:
         for group in pending:
             plans = await asyncio.gather(*(self._with_images(plan) for plan in group))
-            if self._summarize is not None:
-                plans = [
-                    plan.summarized(await self._summarize(plan.record.paper, plan.text)) if plan.wants_summary else plan
-                    for plan in plans
-                ]
+            for place, plan in enumerate(plans):
+                wanted = self._summarize if plan.wants_summary else None
+                if wanted is not None and (summary := (await wanted(plan.record.paper, plan.text)).strip()):
+                    plans[place] = replace(plan, record=replace(plan.record, summary=summary, summary_kind="model"))
             for change in await self._embed(plans):
                 await queue.put(change)
 

@@ -48,23 +48,12 @@ async def ingest(
     follow_links: bool = False,
     ray: RayRequest | None = None,
 ) -> IngestReport:
-    """Ingest all papers under `paths`; unchanged papers cost nothing.
+    """Ingest all papers under `paths` and in `documents`, see `aingest`; unchanged papers cost nothing.
 
-    Args:
-        paths: papers (`reading.ENDINGS`), and folders to search for them.
-        bib: the BibTeX file; None uses the only one inside a given folder.
-        documents: papers as LangChain documents, identified by `key` or `source` in their metadata.
-        sources: the result of reading all these, if already done.
-        prune: remove papers whose file no longer exists in a given folder.
-        summarize: writes the summary of a paper from its text; None uses the abstract, else the first prose.
-        chunking: target size of a chunk, and what neighbours share, in tokens.
-        ocr: reads pages of PDFs without text.
-        follow_links: also follow links that lead out of a given folder.
-        ray: the Ray cluster that parses, splits and embeds; None does so here.
-
-        Raises `InputError` before any change if a path or the `.bib` is missing, nothing is found, or the library was
-        created with another embedding model; and any error of the embedding model, with finished papers kept. With
-        `ray` also `InputError` if the cluster cannot be used, and `RayStoppedError`, with finished papers kept.
+    `sources` is the result of reading them, if already done; `summarize` writes the summary of a paper from its text,
+    which else is its abstract or first prose. Raises `InputError` before any change if a path or the `.bib` is missing,
+    nothing is found, the cluster cannot be used, or the library was created with another embedding model; and
+    `RayStoppedError` and any error of the embedding model, with finished papers kept.
     """
     began = time.perf_counter()
     converted = ConvertedFiles(library.home.converted)
@@ -123,7 +112,8 @@ async def ingest_sources(
             chunking=chunking,
             split=executor.split,
         )
-        emit(Planned(plan.files, len(plan.to_index), plan.report.chunks_embedded, plan.texts_to_embed))
+        texts = sum(len(paper.missing_texts()) for paper in plan.to_index)
+        emit(Planned(plan.files, len(plan.to_index), plan.report.chunks_embedded, texts))
         if plan.to_index:
             library.catalog.set_meta("embedding", library.embedding.name)
         converted = ConvertedFiles(library.home.converted)

@@ -56,10 +56,6 @@ class PaperPlan:
             texts[text_hash(text)] = text
         return {name: text for name, text in texts.items() if name not in self.known}
 
-    def missing_chunks(self) -> int:
-        """The number of distinct chunk texts without a vector."""
-        return len({text_hash(chunk.text) for chunk in self.chunks} - self.known.keys())
-
     def with_figures(self, read: ReadFigures, before: Sequence[PaperFigure]) -> PaperPlan:
         """The plan with the images of its figures and its tables' chunks; descriptions of equal images are kept."""
         known = {figure.image_hash: figure for figure in before if figure.image_hash and figure.description}
@@ -71,13 +67,6 @@ class PaperPlan:
         )
         return replace(self, figures=replace(read, figures=figures))
 
-    def summarized(self, summary: str) -> PaperPlan:
-        """The plan with a summary written by a model; an empty summary changes nothing."""
-        if not summary.strip():
-            return self
-        record = replace(self.record, summary=summary.strip(), summary_kind="model")
-        return replace(self, record=record)
-
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:
@@ -88,11 +77,6 @@ class IngestPlan:
     metadata_only: tuple[PaperRecord, ...]
     report: IngestReport
 
-    @property
-    def texts_to_embed(self) -> int:
-        """The number of chunk texts, summaries and note passages without a vector."""
-        return sum(len(plan.missing_texts()) for plan in self.to_index)
-
     def without(self, failed: Mapping[str, Refusal]) -> IngestPlan:
         """The plan without papers (by key) that failed during its execution."""
         to_index = tuple(plan for plan in self.to_index if plan.record.paper.key not in failed)
@@ -100,7 +84,9 @@ class IngestPlan:
             self.report,
             added=tuple(key for key in self.report.added if key not in failed),
             updated=tuple(key for key in self.report.updated if key not in failed),
-            chunks_embedded=sum(plan.missing_chunks() for plan in to_index),
+            chunks_embedded=sum(
+                len({text_hash(chunk.text) for chunk in plan.chunks} - plan.known.keys()) for plan in to_index
+            ),
             refused=(*self.report.refused, *failed.values()),
         )
         return replace(self, to_index=to_index, report=report)
@@ -133,7 +119,7 @@ def make_plan(
         record = _record(source, old, chunking, library.embedding.count_tokens)
         wants_summary = rewrite_summaries and record.summary_kind != "model"
         outcomes[key] = "added" if old is None else "updated"
-        if old is None or wants_summary or _what_is_indexed(old) != _what_is_indexed(record):
+        if old is None or wants_summary or _indexed_parts(old) != _indexed_parts(record):
             changed.append((source, record, wants_summary))
             continue
         if old.metadata_hash == record.metadata_hash:
@@ -205,7 +191,7 @@ def _record(
     return record
 
 
-def _what_is_indexed(record: PaperRecord) -> tuple[object, ...]:
+def _indexed_parts(record: PaperRecord) -> tuple[object, ...]:
     """What determines the passages, vectors and figures of a paper."""
     paper = (record.paper.content_hash, record.paper.pages, record.chunking)
     return (*paper, record.summary, record.note, record.figures_version)
@@ -221,14 +207,12 @@ def _with_known(library: Library, plans: Sequence[PaperPlan]) -> list[PaperPlan]
     passages = {
         text: chunk_id(key, place) for key, record in records.items() for place, text in enumerate(record.passages)
     }
-    summaries, notes = (
-        [plan.record.summary for plan in plans],
-        [text for plan in plans for text in plan.record.passages],
-    )
     stored: dict[VectorKind, dict[str, str]] = {  # ids of stored vectors by the hash of their text
         "content": library.catalog.ids_by_text({name for plan in plans for name in plan.missing_texts()}),
-        "summaries": {text_hash(text): keys[text] for text in summaries if text in keys},
-        "notes": {text_hash(text): passages[text] for text in notes if text in passages},
+        "summaries": {text_hash(text): keys[text] for plan in plans if (text := plan.record.summary) in keys},
+        "notes": {
+            text_hash(text): passages[text] for plan in plans for text in plan.record.passages if text in passages
+        },
     }
     known: dict[str, Vector] = {}
     for kind, ids in stored.items():

@@ -55,16 +55,11 @@ class RayRequest:
 
     def __post_init__(self) -> None:
         """Raise `InputError` for anything that is not an address."""
-        if not is_ray_address(self.address):
+        if self.address not in (LOCAL, AUTO) and not _ADDRESS.fullmatch(self.address):
             raise InputError(
                 f"{self.address}: is not the address of a Ray cluster.",
                 help="Give host:port, ray://host:port, 'auto' for the cluster of this computer, or none to start one.",
             )
-
-
-def is_ray_address(text: str) -> bool:
-    """Whether the text can be the address of a cluster."""
-    return text in (LOCAL, AUTO) or _ADDRESS.fullmatch(text) is not None
 
 
 @asynccontextmanager
@@ -170,10 +165,9 @@ def _environment() -> Iterator[None]:
 
 @contextmanager
 def _hide_habits() -> Iterator[None]:
-    """Suppress two behaviours of Ray that no option turns off, while it connects.
+    """Hide our command line, which may hold a password, and keep messages of nodes out of stdout, which may be JSON.
 
-    It shows our command line, which may hold a password, in the list of jobs, and prints messages of its nodes
-    to standard output, which may be JSON.
+    Ray 2.60 has no public way: `init` takes no entry point, and `log_to_driver` turns off other messages only.
     """
     utils: Any = importlib.import_module("ray._private.utils")
     worker: Any = importlib.import_module("ray._private.worker")

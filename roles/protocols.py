@@ -363,8 +363,7 @@ class Verdict:
 class FailingSentence:
     """A sentence of a draft to be repaired: its problems, its surroundings, and its evidence.
 
-    `of_number` if a number in it was not found (it may be the experiment's); `as_a_whole` if a problem concerns the
-    whole sentence, not only some of its words.
+    `of_number` if a number in it was not found (it may be the experiment's).
     """
 
     text: str
@@ -373,7 +372,6 @@ class FailingSentence:
     after: str = ""
     sources: tuple[Source, ...] = ()
     of_number: bool = False
-    as_a_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

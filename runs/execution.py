@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..citations.csl_styles import style_file
 from ..errors import CiteloomError, InputError, PausedError
@@ -22,12 +22,15 @@ from ..graph.nodes.finish import render_record, rendered_paper
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..models.journal.journal import Journal
-from ..stores.backends import Backend, Checkpoints, backend_of
+from ..stores.backends import Backend, backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, NewRun, RunRecord, RunRegister
 from .publication_notices import with_notices
 from .result_record import StoredRecord, complete_record, stored
 from .run_requests import OnNotice, RunRequest
+
+if TYPE_CHECKING:
+    from ..stores.backends import Checkpoints
 
 _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {
     "section": build_section_graph,

@@ -17,21 +17,15 @@ if TYPE_CHECKING:
     from .conversation_register import ConversationRegister
     from .evidence_table_register import EvidenceTableRegister
     from .home_tables import HomeRecords
+    from .local.checkpoints import PlainSaver
     from .paper_catalog import PaperCatalog
+    from .postgres.postgres_checkpoints import PlainPostgresSaver
     from .run_register import EditedSentences, RunRegister, WrittenFiles
     from .store_protocols import LibraryStores
     from .tables import TableConnection, Tables
     from .uploads import Uploads
 
-
-class Checkpoints(Protocol):
-    """A LangGraph saver that reads checkpoints as plain values, plus the operations that runs need."""
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete the checkpoints of a thread."""
-
-    async def keep_latest(self, thread_id: str) -> None:
-        """Delete all checkpoints of a thread but its latest, including those of its subgraphs."""
+    Checkpoints = PlainSaver | PlainPostgresSaver
 
 
 class HomeLock(Protocol):

@@ -21,8 +21,8 @@ from ..documents import Chunk, chunk_id, split_chunk_id
 from ..documents.figures import PaperFigure
 from ..documents.types import Span
 from ..models.embeddings.protocol import Vector, Vectors
-from .paper_catalog import CurrentRecords, Figures, PaperCatalog, ReadOnce
-from .search_records import Scored, TextScope, ordered
+from .paper_catalog import CurrentRecords, PaperCatalog, ReadOnce
+from .search_records import Scored, TextScope, sort_scores
 from .store_protocols import WordIndex
 from .text_analysis import K1, B, analyze
 
@@ -38,10 +38,11 @@ class _Descriptions:
     vectors: Vectors = field(default_factory=lambda: _NO_VECTORS)
     terms: tuple[Counter[str], ...] = ()
     mean_length: float = 1.0
+    tables: Mapping[str, Sequence[Span]] = field(default_factory=dict)  # their first and last chunks, by paper
 
 
 class DescribedFigures:
-    """Caches the descriptions in a library; reloads them when the library changes."""
+    """Caches the descriptions in a library, and where its tables are; reloads them when the library changes."""
 
     def __init__(self, catalog: PaperCatalog, words: WordIndex, records: CurrentRecords) -> None:
         self._catalog = catalog
@@ -64,6 +65,16 @@ class DescribedFigures:
         said = [(name, figure.described_by, figure.description) for name, of in sorted(held.items()) for figure in of]
         return json.dumps(said).encode() if said else b""
 
+    def chunks_of_tables(self, ids: Iterable[str]) -> set[str]:
+        """The chunks among these that hold rows of a table, in the state that a search has just seen."""
+        tables = self._descriptions(searched=True).tables
+
+        def has_rows(name: str) -> bool:
+            key, index = split_chunk_id(name)
+            return any(first <= index <= last for first, last in tables.get(key, ()))
+
+        return set(filter(has_rows, ids))
+
     def near(self, found: Scored, vector: Vector, k: int, scope: TextScope) -> Scored:
         """The `k` nearest chunks: those `found` by text, merged with those found by figure descriptions."""
         held = self._descriptions(searched=True)
@@ -71,7 +82,7 @@ class DescribedFigures:
             return found
         least = found[-1][1] if len(found) >= k else -1.0
         near = {name: score for name, score in self._cosines(held, vector).items() if score > least}
-        return _merge(found, self._within(near, scope), k)
+        return sort_scores(_highest((*found, *self._within(near, scope).items())).items())[:k]
 
     def nearest(self, cosines: dict[str, float], vector: Vector) -> dict[str, float]:
         """The cosine of each chunk, or of its figure's description if that is higher."""
@@ -98,11 +109,12 @@ class DescribedFigures:
             for place, words in rows:
                 length = 1 - B + B * words.total() / held.mean_length
                 scores[place] += idf * (1 + K1) * words[term] / (words[term] + K1 * length)
-        return _merge(found, self._within(_best(held, scores.items()), scope), k)
+        described = _highest((held.chunks[place], score) for place, score in scores.items())
+        return sort_scores(_highest((*found, *self._within(described, scope).items())).items())[:k]
 
     def _cosines(self, held: _Descriptions, vector: Vector) -> dict[str, float]:
         scores = np.einsum("ij,j->i", held.vectors, vector)
-        return _best(held, ((place, float(score)) for place, score in enumerate(scores)))
+        return _highest(zip(held.chunks, map(float, scores), strict=True))
 
     def _within(self, scored: Mapping[str, float], scope: TextScope) -> dict[str, float]:
         """The chunks that are in scope."""
@@ -125,10 +137,12 @@ class DescribedFigures:
 
     def _read(self, counts: Mapping[str, int]) -> _Descriptions:
         figures: dict[str, tuple[PaperFigure, ...]] = {}
-        for key, of_paper in self._catalog.figures.described().items():
+        tables: dict[str, list[Span]] = defaultdict(list)
+        for key, of_paper in self._catalog.figures.by_paper():
+            tables[key] += [figure.table_chunks for figure in of_paper if figure.table_chunks]
             for figure in of_paper:
                 index = figure.described_chunk
-                if index is not None and index < counts.get(key, 0) and figure.vector:
+                if figure.description and figure.vector and index is not None and index < counts.get(key, 0):
                     name = chunk_id(key, index)
                     figures[name] = (*figures.get(name, ()), figure)
         pairs = [
@@ -139,7 +153,7 @@ class DescribedFigures:
         size = max((len(vector) for _, _, vector in pairs), default=0)
         kept = [pair for pair in pairs if len(pair[2]) == size]
         if not size:
-            return _Descriptions()
+            return _Descriptions(tables=tables)
         terms = tuple(Counter(analyze(figure.description)) for _, figure, _ in kept)
         return _Descriptions(
             tuple(name for name, _, _ in kept),
@@ -147,24 +161,16 @@ class DescribedFigures:
             np.stack([vector for _, _, vector in kept]),
             terms,
             max(1.0, sum(words.total() for words in terms) / len(terms)),
+            tables,
         )
 
 
-def _best(held: _Descriptions, scores: Iterable[tuple[int, float]]) -> dict[str, float]:
-    """The best score of each chunk that descriptions lead to."""
+def _highest(scored: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """The highest score of each chunk."""
     best: dict[str, float] = {}
-    for place, score in scores:
-        name = held.chunks[place]
+    for name, score in scored:
         best[name] = max(score, best.get(name, score))
     return best
-
-
-def _merge(found: Scored, more: Mapping[str, float], k: int) -> Scored:
-    """Merge two rankings into the best `k`, each chunk with its higher score."""
-    best = dict(found)
-    for name, score in more.items():
-        best[name] = max(score, best.get(name, score))
-    return ordered(best.items())[:k] if more else found
 
 
 def encode_vector(vector: Vector) -> str:
@@ -178,27 +184,3 @@ def decode_vector(written: str) -> Vector:
         return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
     except ValueError:
         return np.zeros(0, np.float32)
-
-
-class TableChunks:
-    """Caches which chunks of a library hold tables; reloads when the library changes."""
-
-    def __init__(self, figures: Figures, records: CurrentRecords) -> None:
-        self._figures = figures
-        self._records = records
-        self._loaded = ReadOnce[Mapping[str, list[Span]]]()
-
-    def among(self, ids: Iterable[str]) -> set[str]:
-        """The chunks among these that hold rows of a table."""
-        spans = self._loaded.get(self._records.searched(), self._read)  # in the state that a search has just seen
-
-        def has_rows(name: str) -> bool:
-            key, index = split_chunk_id(name)
-            return any(first <= index <= last for first, last in spans.get(key, ()))
-
-        return set(filter(has_rows, ids))
-
-    def _read(self) -> Mapping[str, list[Span]]:
-        """The indices of the first and last chunk of each table, by paper."""
-        tables = self._figures.tables()
-        return {key: [item.table_chunks for item in of if item.table_chunks] for key, of in tables.items()}

@@ -1,7 +1,7 @@
 """The register of evidence tables: their question and columns, each paper's place in them, and the cells.
 
-Every cell is a row of its own with a revision: people who edit different cells do not meet, and an edit of a cell that
-somebody changed in the meantime is refused. What a person wrote is never replaced by a reading.
+Each cell is a row with a revision: edits of different cells never conflict, and an edit of a cell that somebody else
+has changed meanwhile is refused. What a person wrote is never overwritten by a reading.
 """
 
 from __future__ import annotations

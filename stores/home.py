@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -107,14 +107,12 @@ class DatabaseHome(Home):
     def data(self) -> Path:
         return _user_folder("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
 
-    def as_server(self, server: str) -> DatabaseHome:
-        """The same home, with connections marked as a server's."""
-        return replace(self, url=DatabaseUrl(self.url.secret, server))
-
     def exists(self) -> bool:
-        from .postgres.database import Database
+        from .postgres.database import Database, has_table
 
-        return Database(self.url).holds_library()
+        database = Database(self.url)
+        with database.reachable(), database.transaction() as connection:
+            return has_table(connection, "schema_versions")
 
     def require_place(self) -> None:
         """Do nothing: `prepare` checks the database."""

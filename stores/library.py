@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Unpack
 
 from ..documents import Category, Chunk, Paper, Section, chunk_id, same_section, split_chunk_id
 from ..documents.figures import PaperFigure
@@ -25,18 +25,19 @@ from .search_records import (
     FullTextError,
     NearPaper,
     ScopedSearch,
-    TextScope,
+    Scored,
+    SearchLimits,
     VectorStoreError,
-    keys_within,
+    repeat_until_stable,
     split_ids,
-    unchanged,
+    text_scope,
 )
 from .store_protocols import LibraryStores
 from .text_analysis import FULLTEXT_VERSION
 
 if TYPE_CHECKING:
     from ..documents.passages import TableHead
-    from .described_figures import DescribedFigures, TableChunks
+    from .described_figures import DescribedFigures
 
 _LONGEST_TABLE = 12  # preceding chunks searched for the column names of a table
 
@@ -65,13 +66,6 @@ class Library:
     @functools.cached_property
     def _nearest(self) -> ScopedSearch:
         return self.stores.search(self.records)
-
-    @functools.cached_property
-    def tables(self) -> TableChunks:
-        """The chunks that hold rows of tables."""
-        from .described_figures import TableChunks  # with numpy
-
-        return TableChunks(self.catalog.figures, self.records)
 
     @functools.cached_property
     def described(self) -> DescribedFigures:
@@ -140,7 +134,7 @@ class Library:
         """Rebuild the full-text index from the stored chunks; the caller holds the writer lock."""
         self.catalog.set_meta("fulltext", "building")  # if killed from here on, the next open rebuilds it
         self.fulltext.create()
-        self.fulltext.put_all(chunk for key in self.records() for chunk in self.paper_chunks(key))
+        self.fulltext.put_all((key, self.paper_chunks(key)) for key in self.records())
         self.catalog.set_meta("fulltext", FULLTEXT_VERSION)
 
     def finish_staged(self) -> list[str]:
@@ -220,7 +214,7 @@ class Library:
             present = present_ids(self.records(), known)
             known = [identifier for identifier in known if identifier in present]
         found = self.store.get_chunks(known) if known else {}
-        return [found[identifier].chunk for identifier in ids if identifier in found]
+        return [found[identifier] for identifier in ids if identifier in found]
 
     def table_head(self, chunk: Chunk) -> TableHead | None:
         """The column names of the table inside which a chunk begins; None if there is none, or none is near."""
@@ -269,57 +263,29 @@ class Library:
             total += row.tokens
         return self.chunks(taken)
 
-    def nearest_ids(
-        self,
-        vector: Vector,
-        k: int,
-        *,
-        keys: Collection[str] | None = None,
-        categories: Collection[Category] | None = None,
-        years: tuple[int, int] | None = None,
-        venue: str | None = None,
-    ) -> list[tuple[str, float]]:
+    def nearest_ids(self, vector: Vector, k: int, **limits: Unpack[SearchLimits]) -> Scored:
         """Ids and cosines (-1 to 1) of the `k` nearest chunks, best first; fewer when the scope holds fewer.
 
-        A chunk's cosine is the higher of its text's and that of the description of a figure it captions. `years` are
-        the first and last year, inclusive; `venue` is a part of the venue's name; None sets no limit.
+        A chunk's cosine is the higher of its text's and that of the description of a figure it captions.
         """
-        if years is not None or venue:
-            keys = keys_within(self.records(), keys, years, venue)
-        scope = TextScope(keys, categories)
+        scope = text_scope(limits, self.records)
         return self.described.near(self._nearest.ids(vector, k, scope), vector, k, scope)
 
     def cosines(self, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
         """The cosine (-1 to 1) of each of these chunks; unknown ids are skipped."""
         return self.described.nearest(self._nearest.cosines(vector, ids), vector)
 
-    def matching(
-        self,
-        terms: Sequence[str],
-        k: int,
-        *,
-        keys: Collection[str] | None = None,
-        categories: Collection[Category] | None = None,
-        years: tuple[int, int] | None = None,
-        venue: str | None = None,
-        ids: Collection[str] | None = None,
-    ) -> list[tuple[str, float]]:
+    def matching(self, terms: Sequence[str], k: int, **limits: Unpack[SearchLimits]) -> Scored:
         """Ids and BM25 scores of the `k` chunks that best match the terms (see `analyze`), best first.
 
-        Filters as in `nearest_ids`; `ids` restricts to single chunks. Raises `FullTextError` if the index is missing
-        or cannot be read.
+        Raises `FullTextError` if the index is missing or cannot be read.
         """
-
-        def scope(records: Callable[[], Mapping[str, PaperRecord]]) -> TextScope:
-            limited = years is not None or bool(venue)
-            return TextScope(keys_within(records(), keys, years, venue) if limited else keys, categories, ids)
-
         if self.stores.last_seen_revision() is not None:
-            within = scope(self.records)
+            within = text_scope(limits, self.records)
             return self.described.matching(self.fulltext.search(terms, k, within), terms, k, within)
 
-        def search(records: Mapping[str, PaperRecord]) -> list[tuple[str, float]]:
-            asked, within = k, scope(lambda: records)
+        def search(records: Mapping[str, PaperRecord]) -> Scored:
+            asked, within = k, text_scope(limits, lambda: records)
             while records:
                 found = self.fulltext.search(terms, asked, within)
                 present = present_ids(records, (identifier for identifier, _ in found))
@@ -329,7 +295,7 @@ class Library:
                 asked *= 2  # hits of papers that another process is writing must not displace ready ones
             return []
 
-        return unchanged(self.records, search)
+        return repeat_until_stable(self.records, search)
 
     def nearest_papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers with the nearest summary or passage of a note; best first."""

@@ -38,10 +38,6 @@ class Figures(ABC):
         """The figures and tables of a paper, in reading order; none for an unknown key."""
 
     @abstractmethod
-    def counts(self) -> dict[str, tuple[int, int]]:
-        """How many figures and tables each paper has, if they were read."""
-
-    @abstractmethod
     def image(self, name: str) -> bytes | None:
         """The image with this hash; None if it is missing or damaged."""
 
@@ -50,20 +46,8 @@ class Figures(ABC):
         """Store the descriptions of a paper's figures; ignores figures whose number or image has changed."""
 
     @abstractmethod
-    def _all(self) -> Iterable[tuple[str, Sequence[PaperFigure]]]:
-        """The figures and tables of each ready paper, by key."""
-
-    def described(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The figures with a description, by paper."""
-        return self._where(lambda figure: bool(figure.description))
-
-    def tables(self) -> dict[str, tuple[PaperFigure, ...]]:
-        """The tables whose rows are part of chunks, by paper."""
-        return self._where(lambda figure: figure.table_chunks is not None)
-
-    def _where(self, wanted: Callable[[PaperFigure], bool]) -> dict[str, tuple[PaperFigure, ...]]:
-        found = ((key, tuple(filter(wanted, figures))) for key, figures in self._all())
-        return {key: figures for key, figures in found if figures}
+    def by_paper(self) -> Iterable[tuple[str, Sequence[PaperFigure]]]:
+        """The figures and tables of ready papers, with the key of each."""
 
     def incomplete(self) -> set[str]:
         """Keys of papers with an image that is missing or damaged."""

@@ -84,11 +84,6 @@ class Change:
     figures: tuple[PaperFigure, ...] = ()
     images: Mapping[str, bytes] = field(default_factory=dict)
 
-    @property
-    def passages(self) -> tuple[str, ...]:
-        """The passages of the note, in the order of `note_vectors`."""
-        return self.record.passages if self.record else ()
-
 
 @dataclass(frozen=True, slots=True)
 class StagedChange:
@@ -116,7 +111,11 @@ def serialize_change(change: Change) -> tuple[str, str, bytes]:
         "chunks": [{name: getattr(chunk, name) for name in _CHUNK_FIELDS} for chunk in change.chunks],
         "figures": [asdict(figure) for figure in change.figures],
     }
-    rows = [change.vectors, change.summary_vector[None, :], *([change.note_vectors] if change.passages else [])]
+    rows = [
+        change.vectors,
+        change.summary_vector[None, :],
+        *([change.note_vectors] if len(change.note_vectors) else []),
+    ]
     matrix = np.vstack(rows) if change.record else change.vectors
     return change.key, dump_json(body), np.ascontiguousarray(matrix, dtype="<f4").tobytes()
 
@@ -138,6 +137,13 @@ def deserialize_change(key: str, body: StagedChange, numbers: bytes) -> Change:
     return Change(
         key, record, body.sections, body.chunks, matrix[:count], matrix[count], matrix[count + 1 :], body.figures
     )
+
+
+def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
+    """The columns of a paper that all catalogs have in common, in their order in `PAPERS`."""
+    paper = record.paper
+    head = (change.key, dump_json(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
+    return (*head, record.summary, record.summary_kind, len(change.chunks))
 
 
 def section_rows(change: Change) -> list[tuple[object, ...]]:

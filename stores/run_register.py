@@ -121,16 +121,6 @@ RUNS: Final = TypedTable(
 
 
 @dataclass(frozen=True, slots=True)
-class CitingRun:
-    """A run whose text cites a given paper."""
-
-    thread_id: str
-    section: str
-    title: str
-    updated_at: float
-
-
-@dataclass(frozen=True, slots=True)
 class EditedSentence:
     """The user's words in place of the sentence at `position`; empty words remove it.
 
@@ -207,10 +197,10 @@ class RunRegister(Register):
         """All runs with their results, most recent first."""
         return self._select(RunRecord, RUNS, "ORDER BY updated_at DESC")
 
-    def citing(self, key: str) -> list[CitingRun]:
+    def citing(self, key: str) -> list[RunHead]:
         """The finished runs whose text cites a paper, most recent first."""
         cited = "SELECT thread_id FROM cited_papers WHERE key = ?"
-        return self._select(CitingRun, RUNS, f"WHERE thread_id IN ({cited}) ORDER BY updated_at DESC", key)
+        return self._select(RunHead, RUNS, f"WHERE thread_id IN ({cited}) ORDER BY updated_at DESC", key)
 
     def plot_sets(self) -> set[str]:
         """The sets of uploaded plots that runs use, read from an index."""

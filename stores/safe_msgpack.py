@@ -7,25 +7,17 @@ the few types of a run's state.
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
 import ormsgpack
-from aiosqlite import Connection
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY, JsonPlusSerializer
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError, naming_damage
-from ..table_columns import BLOB, TEXT, Column, ShapeError, TypedTable, choice, integer, optional
+from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError
 
-_KINDS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
+ENCODINGS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
 # What reading a checkpoint of another shape raises.
 UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _MESSAGES: Final = {"ai": "AIMessage", "human": "HumanMessage", "system": "SystemMessage", "tool": "ToolMessage"}
@@ -43,95 +35,11 @@ _TYPES: Final = frozenset(
 )
 
 
-def _metadata(value: Any) -> Any:
-    if type(value) is not bytes and value is not None:
-        raise TypeError
-    if type(value) is bytes and not isinstance(json.loads(value), dict):
-        raise TypeError
-    return value
-
-
-# The tables of checkpoints, named in errors about unreadable values.
-_STEP: Final = {"thread_id": TEXT, "checkpoint_ns": TEXT, "checkpoint_id": TEXT}
-_ENCODING: Final = choice(*_KINDS)
-CHECKPOINTS: Final = TypedTable(
-    "checkpoints",
-    tuple(_STEP),
-    _STEP
-    | {
-        "parent_checkpoint_id": optional(TEXT),
-        "type": _ENCODING,
-        "checkpoint": BLOB,
-        "metadata": Column("a JSON object", _metadata),
-    },
-)
-WRITES: Final = TypedTable(
-    "writes",
-    (*_STEP, "task_id", "idx"),
-    _STEP | {"task_id": TEXT, "idx": integer(low=-100), "channel": TEXT, "type": _ENCODING, "value": BLOB},
-)
-
-
-class PlainSaver(AsyncSqliteSaver):
-    """Saver for the file at `path` that reads checkpoints as plain values."""
-
-    def __init__(self, connection: Connection, path: Path) -> None:
-        super().__init__(connection, serde=PlainSerializer(path))
-        self._path = path
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
-        try:
-            found = await super().aget_tuple(config)
-            return require_checkpoint(found)
-        except (*UNREADABLE, DamagedFileError) as error:
-            with naming_damage(self._path, CHECKPOINTS_REMEDY):
-                await self._name_wrong_value(config)
-            if isinstance(error, DamagedFileError):
-                raise
-            raise DamagedFileError(
-                f"{self._path}: a checkpoint cannot be read ({error}).", help=CHECKPOINTS_REMEDY
-            ) from error
-
-    async def _name_wrong_value(self, config: RunnableConfig) -> None:
-        """Raise `WrongValueError` for the first value of the thread that cannot be read."""
-        for table in (CHECKPOINTS, WRITES):
-            query = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE thread_id = ?"
-            async with self.conn.execute(query, (str(config["configurable"]["thread_id"]),)) as cursor:
-                names = [column[0] for column in cursor.description]
-                rows = list(await cursor.fetchall())
-            table.decode(names, rows)
-            blob, kind = "checkpoint" if table is CHECKPOINTS else "value", names.index("type")
-            for row in rows:
-                decode = partial(self._decode_value, row[kind], checkpoint=table is CHECKPOINTS)
-                replace(table, columns={**table.columns, blob: Column("a value of a run", decode)}).decode(names, [row])
-
-    def _decode_value(self, kind: str, content: bytes, *, checkpoint: bool) -> Any:
-        try:
-            value = self.serde.loads_typed((kind, content))
-        except DamagedFileError as error:
-            raise ShapeError(error.message.removeprefix(f"{self._path}: ").rstrip(".")) from None
-        if checkpoint and not _is_checkpoint(value):
-            raise ShapeError("it is not a checkpoint")
-        return value
-
-    async def keep_latest(self, thread_id: str) -> None:
-        latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = '')"
-        async with self.lock, self.conn.cursor() as cursor:
-            for table in ("writes", "checkpoints"):
-                await cursor.execute(
-                    f"DELETE FROM {table} WHERE thread_id = :thread"
-                    f" AND (checkpoint_ns != '' OR checkpoint_id < {latest})",
-                    {"thread": thread_id},
-                )
-            await self.conn.commit()
-
-
 def require_checkpoint(found: CheckpointTuple | None) -> CheckpointTuple | None:
     """The checkpoint, if it has the parts that LangGraph reads; raises ValueError otherwise."""
     if found is None:
         return None
-    if not _is_checkpoint(found.checkpoint):
+    if not is_checkpoint(found.checkpoint):
         raise ValueError("it is not a checkpoint")
     if not isinstance(found.metadata, dict):
         raise ValueError("its metadata is not an object")
@@ -140,7 +48,8 @@ def require_checkpoint(found: CheckpointTuple | None) -> CheckpointTuple | None:
     return found
 
 
-def _is_checkpoint(value: Any) -> bool:
+def is_checkpoint(value: Any) -> bool:
+    """Whether a value has the parts of a checkpoint that LangGraph reads."""
     parts = ("channel_values", "channel_versions", "versions_seen")
     if not isinstance(value, dict) or not isinstance(value.get("id"), str):
         return False
@@ -160,7 +69,7 @@ class PlainSerializer(JsonPlusSerializer):
         """Deserialize a value; raises `DamagedFileError` if it names another type or cannot be read."""
         (kind, content), wrong = data, ""
         try:
-            if kind not in _KINDS:
+            if kind not in ENCODINGS:
                 wrong = f"has the unsupported encoding {kind!r}"
             elif kind == "msgpack" and (foreign := _foreign_types(content)):
                 wrong = f"names {foreign[0][:80]!r}, which no run writes; it was not executed"

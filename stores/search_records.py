@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, TypeVar
+from typing import ClassVar, Final, Literal, TypedDict, TypeVar
 
-from ..documents import Category, Chunk, Paper, split_chunk_id
+from ..documents import Category, Paper, split_chunk_id
 from ..errors import InputError
 from ..models.embeddings.protocol import Vector
 from .paper_catalog import CurrentRecords
@@ -42,15 +42,6 @@ class TextScope:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredChunk:
-    """A chunk in the vector store; `vector` is set only if requested."""
-
-    chunk: Chunk
-    text_hash: str
-    vector: Vector | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class NearPaper:
     """A paper near a query, with the cosine (-1 to 1) of its nearest text.
 
@@ -72,27 +63,33 @@ def split_ids(ids: Iterable[str]) -> list[tuple[str, int]]:
     return list(pairs)
 
 
-def keys_within(
-    records: Mapping[str, PaperRecord],
-    keys: Collection[str] | None,
-    years: tuple[int, int] | None,
-    venue: str | None,
-) -> frozenset[str] | None:
-    """The keys of the papers that match all filters; None if there is no filter."""
-    if keys is None and years is None and not venue:
-        return None
-    asked = None if keys is None else frozenset(keys)
-    wanted = (venue or "").casefold()
-    return frozenset(
-        key
-        for key, record in records.items()
-        if (asked is None or key in asked)
-        and (years is None or (record.paper.year is not None and years[0] <= record.paper.year <= years[1]))
-        and wanted in record.paper.venue.casefold()
-    )
+class SearchLimits(TypedDict, total=False):
+    """Filters of a search as its caller gives them; None and a missing one set no limit.
+
+    `years` are the first and last, inclusive; `venue` is a part of its name; `ids` are chunk ids, for words only.
+    """
+
+    keys: Collection[str] | None
+    categories: Collection[Category] | None
+    years: tuple[int, int] | None
+    venue: str | None
+    ids: Collection[str] | None
 
 
-def unchanged(
+def text_scope(limits: SearchLimits, records: Callable[[], Mapping[str, PaperRecord]]) -> TextScope:
+    """The scope of a search; `records` are called only to limit years and venue."""
+    keys, years, venue = limits.get("keys"), limits.get("years"), (limits.get("venue") or "").casefold()
+    if years is not None or venue:
+        keys = frozenset(
+            key
+            for key, record in records().items()
+            if (years is None or (record.paper.year is not None and years[0] <= record.paper.year <= years[1]))
+            and venue in record.paper.venue.casefold()
+        ).intersection(*([] if keys is None else [keys]))
+    return TextScope(keys, limits.get("categories"), limits.get("ids"))
+
+
+def repeat_until_stable(
     records: Callable[[], Mapping[str, PaperRecord]],
     search: Callable[[Mapping[str, PaperRecord]], Found],
 ) -> Found:
@@ -105,17 +102,6 @@ def unchanged(
     return search(records())
 
 
-def best_papers(records: Mapping[str, PaperRecord], summaries: Scored, passages: Scored, k: int) -> list[NearPaper]:
-    """The `k` nearest papers by the cosines of their summaries and of the passages of notes; ties by key."""
-    best = {key: NearPaper(records[key].paper, records[key].summary, score) for key, score in summaries}
-    for identifier, score in passages:
-        key, place = split_chunk_id(identifier)
-        note = records[key].note
-        if note is not None and (key not in best or score > best[key].score):
-            best[key] = NearPaper(records[key].paper, records[key].summary, score, note.passages[place])
-    return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:k]
-
-
 def cosines(vectors: Mapping[str, Vector], vector: Vector) -> dict[str, float]:
     """The cosine of each of these unit vectors with another unit vector, by id."""
     import numpy as np
@@ -123,7 +109,7 @@ def cosines(vectors: Mapping[str, Vector], vector: Vector) -> dict[str, float]:
     return {identifier: float(np.dot(row, vector)) for identifier, row in vectors.items()}
 
 
-def ordered(scored: Iterable[tuple[str, float]]) -> Scored:
+def sort_scores(scored: Iterable[tuple[str, float]]) -> Scored:
     """Sort best first; ties by id."""
     return sorted(scored, key=lambda item: (-item[1], item[0]))
 
@@ -158,7 +144,7 @@ class ScopedSearch(ABC):
 
         if self._one_state:
             return search(self._records.last())
-        return unchanged(self._records, search)
+        return repeat_until_stable(self._records, search)
 
     def papers(self, vector: Vector, k: int) -> list[NearPaper]:
         """The `k` papers with the nearest summary or passage of a note; ties by key."""
@@ -168,13 +154,18 @@ class ScopedSearch(ABC):
             if most < 1:
                 return []
             near = self._near_summaries(vector, most, records)
+            best = {key: NearPaper(records[key].paper, records[key].summary, score) for key, score in near}
             # Enough that one note with many passages cannot crowd out another paper's.
             counts = [record.passage_count for record in records.values()]
             wanted = min(most * max(counts), sum(counts))
-            passages = self._near_passages(vector, wanted, records) if wanted else []
-            return best_papers(records, near, passages, most)
+            for identifier, score in self._near_passages(vector, wanted, records) if wanted else ():
+                key, place = split_chunk_id(identifier)
+                note = records[key].note
+                if note is not None and (key not in best or score > best[key].score):
+                    best[key] = NearPaper(records[key].paper, records[key].summary, score, note.passages[place])
+            return sorted(best.values(), key=lambda item: (-item.score, item.paper.key))[:most]
 
-        return unchanged(self._records, search)
+        return repeat_until_stable(self._records, search)
 
     @abstractmethod
     def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:

@@ -7,7 +7,7 @@ The other parts of a home are in `backends.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,13 +16,13 @@ from ..models.embeddings.protocol import Vector
 from .metadata_store import MetadataStore
 from .paper_catalog import CurrentRecords, PaperCatalog
 from .paper_change import Change, PaperRecord
-from .search_records import ScopedSearch, Scored, StoredChunk, TextScope, VectorKind
+from .search_records import ScopedSearch, Scored, TextScope, VectorKind
 
 
 class ChunkVectors(Protocol):
     """Texts and vectors of chunks, summaries and passages of notes."""
 
-    def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
+    def get_chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         """The existing chunks, by id."""
 
     def get_vectors(self, ids: Sequence[str], kind: VectorKind = "content") -> dict[str, Vector]:
@@ -49,20 +49,19 @@ def read_change(record: PaperRecord, vectors: ChunkVectors) -> Change | None:
     """The change that would add a paper with its stored texts and vectors; None if any of them is missing."""
     import numpy as np
 
-    key, places = record.paper.key, [chunk_id(record.paper.key, place) for place in range(record.passage_count)]
-    stored = list(vectors.get_chunks([chunk_id(key, i) for i in range(record.chunk_count)], vectors=True).values())
-    stored.sort(key=lambda each: each.chunk.index)
-    rows = [each.vector for each in stored if each.vector is not None]
+    key = record.paper.key
+    ids, places = ([chunk_id(key, at) for at in range(size)] for size in (record.chunk_count, record.passage_count))
+    chunks, rows = vectors.get_chunks(ids), vectors.get_vectors(ids)
     summary, notes = vectors.get_vectors([key], "summaries"), vectors.get_vectors(places, "notes")
-    if len(rows) < record.chunk_count or not summary or len(notes) < len(places):
+    if len(chunks.keys() & rows) < len(ids) or not summary or len(notes) < len(places):
         return None
     nothing = np.zeros((0, 0), np.float32)
     return Change(
         key=key,
         record=record,
         sections=(),
-        chunks=tuple(each.chunk for each in stored),
-        vectors=np.stack(rows) if rows else nothing,
+        chunks=tuple(chunks[name] for name in ids),
+        vectors=np.stack([rows[name] for name in ids]) if ids else nothing,
         summary_vector=summary[key],
         note_vectors=np.stack([notes[place] for place in places]) if places else nothing,
     )
@@ -77,8 +76,8 @@ class WordIndex(Protocol):
     def create(self) -> None:
         """Create an empty index, replacing any existing one."""
 
-    def put_all(self, chunks: Iterable[Chunk]) -> None:
-        """Add the chunks of papers that are not indexed yet, in one commit."""
+    def put_all(self, papers: Iterator[tuple[str, Sequence[Chunk]]]) -> None:
+        """Add papers that are not indexed yet, each with its key and chunks; a folder's index takes one commit."""
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
         """Text hashes by chunk id, for these papers or for all."""

@@ -89,7 +89,7 @@ class Register:
         return [kind(**{name: row[name] for name in names}) for row in rows]
 
     def _write(self, sql: str, *values: Any) -> int:
-        """Execute a statement in a transaction of its own; returns the number of rows that it changed."""
+        """Execute a statement in its own transaction; returns the number of rows that it changed."""
         with self._tables.transaction() as connection:
             return int(connection.execute(sql, values).rowcount)
 

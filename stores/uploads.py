@@ -11,12 +11,15 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..table_columns import BLOB, TEXT, Column, TypedTable, WrongValueError, integer
+
+if TYPE_CHECKING:
+    from .postgres.database import Database
 
 UPLOAD: Final = re.compile(r"ingest-[0-9a-f]{12}")
 
@@ -127,23 +130,23 @@ class SharedUploads(Uploads):
 
     def __init__(
         self,
-        connection: Callable[[], AbstractContextManager[Any]],
+        database: Database,
         root: Path,
         ids: re.Pattern[str],
         idle_after: float = _HOUR,
     ) -> None:
         busy = "SELECT id FROM server_jobs WHERE kind = 'ingest' AND ended_at IS NULL"
         super().__init__(root, ids, idle_after, lambda: {name for (name,) in self._rows(busy)})
-        self._connection = connection
+        self._database = database
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._connection() as connection:
+        with self._database.connection() as connection:
             return list(connection.execute(query, values).fetchall())
 
     def publish(self, upload: str) -> None:
         insert = UPLOADS.insert("ignore").replace("?", "%s")
         stored = set(self.names(upload))
-        with self._connection() as connection, connection.transaction():
+        with self._database.transaction() as connection:
             connection.execute("UPDATE uploads SET stored_at = now() WHERE upload = %s", (upload,))
             for file in sorted(file for file in self.folder(upload).iterdir() if file.name not in stored):
                 with file.open("rb") as content:
@@ -167,7 +170,7 @@ class SharedUploads(Uploads):
         return Path(source) if place is None or Path(source).is_file() else self._fetch(*place)
 
     def names(self, upload: str) -> list[str]:
-        with self._connection() as connection:
+        with self._database.connection() as connection:
             query = "SELECT DISTINCT upload, name FROM uploads WHERE upload = %s ORDER BY 2"
             return [name for _, name in UPLOADS.read(connection.execute(query, (upload,)))]
 
@@ -184,7 +187,7 @@ class SharedUploads(Uploads):
         return found
 
     def remove(self, upload: str, names: Collection[str]) -> None:
-        with self._connection() as connection:
+        with self._database.connection() as connection:
             connection.execute("DELETE FROM uploads WHERE upload = %s AND name = ANY(%s)", (upload, list(names)))
         stored = self.names(upload)
         with suppress(OSError):
@@ -202,7 +205,7 @@ class SharedUploads(Uploads):
         target = self.folder(upload) / name
         if target.is_file():
             return target
-        with self._connection() as connection, connection.transaction():
+        with self._database.transaction() as connection:
             count = "SELECT count(*) FROM uploads WHERE upload = %s AND name = %s"
             (parts,) = connection.execute(count, (upload, name)).fetchone()
             if not parts:

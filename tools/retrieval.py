@@ -107,7 +107,7 @@ async def rank(
     )
     cosines, scores = {**cosines, **more_cosines}, {**scores, **dict(more_scores)}
     if mode == "hybrid":
-        tables = await asyncio.to_thread(library.tables.among, scores)
+        tables = await asyncio.to_thread(library.described.chunks_of_tables, scores)
         ranking = weighted_fusion(cosines, scores, options.bm25_weight, tables)
     else:
         ranking = dense if mode == "dense" else words

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...api.homes import Home, library_contents, open_home
+from ...api.homes import Home, chunk_counts, open_home
 from ...errors import CiteloomError, InputError
 from ...settings.config import LOCAL_EMBEDDING, Settings
 from ..output import notice
@@ -45,7 +45,7 @@ class Opening:
 
     async def session(self) -> Session:
         """The open session; raises `NoPapersError` and opening errors."""
-        if not (await asyncio.to_thread(library_contents, self._home)).keys:
+        if not await asyncio.to_thread(chunk_counts, self._home):
             raise NoPapersError(f"{self._home.name}: no paper is indexed here.")
         if self._task is None or (self._task.done() and (self._task.cancelled() or self._task.exception())):
             self.start()

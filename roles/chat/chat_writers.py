@@ -12,7 +12,7 @@ from ...models.context_size import UNLIMITED, WHOLE, Room
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ..protocols import AnswerBrief, BriefT, Draft, FailingSentence, SectionBrief
-from .clean_output import CleanStream, extract_answer, prose, prose_of, was_cut_off
+from .clean_output import CleanStream, extract_answer, prose, was_cut_off
 from .prompt_format import (
     EARLIER_TOKENS,
     FRESH_TOKENS,
@@ -61,7 +61,7 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
         return draft
 
     def _kept(self, text: str) -> str:
-        return self._clean(Draft(prose_of(text))).text
+        return self._clean(Draft(prose(text))).text
 
     async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
         """Rewrite the draft; returns it unchanged, with a note, if two attempts gave no text."""
@@ -86,7 +86,7 @@ class _DraftWriter(SentenceRepairer, Generic[BriefT]):
             answer = await self.caller.call(messages, max_tokens=self.max_tokens, listener=stream)
             if stream is not None:
                 stream.finish()
-            text, truncated = prose(answer.message), was_cut_off(answer.message)
+            text, truncated = prose(str(answer.message.text)), was_cut_off(answer.message)
             if text:
                 return Draft(text, truncated=truncated, notes=notes)
             await self.caller.reject(answer)

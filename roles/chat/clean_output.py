@@ -49,16 +49,11 @@ def was_cut_off(message: AIMessage) -> bool:
     return any(metadata.get(name) in _CUT_OFF for name in ("finish_reason", "stop_reason"))
 
 
-def prose(message: AIMessage) -> str:
-    """The text without a fence around it, an announcing first line, or a heading that names its kind.
+def prose(text: str) -> str:
+    """The text of an answer without a fence around it, an announcing first line, or a heading that names its kind.
 
     The text itself is not changed: other problems are left to the checks.
     """
-    return prose_of(str(message.text))
-
-
-def prose_of(text: str) -> str:
-    """The prose of the text of an answer."""
     text = _PREAMBLE.sub("", _without_thinking(text), count=1)
     if whole := _WHOLE_FENCE.match(text):
         text = _PREAMBLE.sub("", whole["body"].strip(), count=1)

@@ -281,11 +281,6 @@ class SupportVerdict(StructuredAnswer):
             if value is not None
         }
 
-    def share(self, identifier: str) -> PassageShare | None:
-        """The answer for a passage; None when it was omitted."""
-        found: PassageShare | None = getattr(self, identifier)
-        return found
-
     @property
     def label(self) -> VerdictLabel:
         """The verdict on the whole sentence."""
@@ -329,7 +324,7 @@ def to_verdicts(answer: SupportVerdict, passages: Mapping[str, JudgedPassage]) -
 
     A passage with a deciding sentence never counts as idle, whatever the answer says.
     """
-    shares = {name: answer.share(name) for name in passages}
+    shares: dict[str, PassageShare | None] = {name: getattr(answer, name) for name in passages}  # None if omitted
     against = {name for name, share in shares.items() if share and share.does == "contradicts"}
     spans = {name: passages[name].spans(share.sentences) if share else () for name, share in shares.items()}
     carried = any(spans[name] for name in passages if name not in against)

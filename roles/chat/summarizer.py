@@ -31,7 +31,7 @@ class ChatSummarizer(ChatRole):
         tokens = self.room.left(PAPER_TOKENS, str(system.content), prompt.render(paper=""), paper.abstract)
         task = prompt.render(paper=present_paper(paper, text, tokens))
         answer = await self.caller.call([system, HumanMessage(task)], max_tokens=self.max_tokens)
-        summary = one_line(prose(answer.message))
+        summary = one_line(prose(str(answer.message.text)))
         if summary and not was_cut_off(answer.message):
             return summary
         await self.caller.reject(answer)
@@ -65,7 +65,7 @@ class FigureDescriber(ChatRole):
         image_block = create_image_block(base64=base64.b64encode(image).decode(), mime_type=figure.media_type)
         messages: list[BaseMessage] = [system, HumanMessage([said, dict(image_block)])]
         answer = await self.caller.call(messages, max_tokens=self.max_tokens, cache_messages=key)
-        shown = extract_description(prose(answer.message))
+        shown = extract_description(prose(str(answer.message.text)))
         if not shown:
             await self.caller.reject(answer)
         return shown

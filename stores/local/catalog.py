@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, replace
 from itertools import groupby
 from operator import itemgetter
@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...documents import Chunk, chunk_id, split_chunk_id, text_hash
+from ...documents.figures import PaperFigure, carry_descriptions, image_hash, is_image_hash
+from ...documents.safe_files import replace_file
 from ...errors import InputError, OtherFormatError
 from ...models.embeddings.protocol import Vector, normalise
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
-from ...table_columns import BLOB, SQLITE, TEXT, Column, TypedTable, dump_json, integer, optional
-from ..paper_catalog import PaperCatalog
+from ...table_columns import BLOB, SQLITE, TEXT, Column, TypedTable, dump_json, integer, optional, shaped
+from ..paper_catalog import Figures, PaperCatalog, Rows
 from ..paper_change import (
     CHUNKS,
     FACTS,
@@ -35,11 +37,99 @@ from ..paper_change import (
     Change,
     PaperRecord,
     chunk_row,
+    paper_row,
     section_rows,
     serialize_change,
 )
-from ..search_records import StoredChunk, VectorKind, VectorStoreError
-from .catalog_figures import FIGURES, CatalogFigures, FigureFiles, delete_figures, insert_figures
+from ..search_records import VectorKind, VectorStoreError
+from .folder_home import FolderHome
+
+FIGURES: Final = TypedTable(
+    "figures",
+    ("key",),
+    {"key": TEXT, "version": TEXT, "figures": shaped("a list of figures", tuple[PaperFigure, ...])},
+)
+_READY: Final = "FROM figures f JOIN papers p ON p.key = f.key WHERE p.state = 'ready'"
+
+
+class CatalogFigures(Figures):
+    """Figures of papers: one row per paper in the catalog, and their images in files.
+
+    Images are stored before the change that refers to them, and deleted after the last change that did: a kill in
+    between leaves an image without a paper, never the reverse. A private copy never deletes images of its original.
+    """
+
+    def __init__(
+        self,
+        read: Callable[..., Rows],
+        transaction: Callable[[], AbstractContextManager[sqlite3.Connection]],
+        home: FolderHome,
+    ) -> None:
+        self._read = read
+        self._transaction = transaction
+        self._folder = home.figures  # created with the first image
+        self._own = home.copy_of is None
+
+    def of(self, key: str) -> tuple[PaperFigure, ...]:
+        rows = self._read(FIGURES, f"SELECT f.key, f.figures {_READY} AND f.key = ?", (key,))
+        return rows[0][1] if rows else ()
+
+    def by_paper(self) -> Rows:
+        return self._read(FIGURES, f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
+
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        with self._transaction() as db:
+            for stored in _read_figures(db, key):
+                written = dump_json([asdict(figure) for figure in carry_descriptions(stored, figures)])
+                db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
+
+    def image(self, name: str) -> bytes | None:
+        if not is_image_hash(name):
+            return None
+        try:
+            content = (self._folder / name).read_bytes()
+        except OSError:
+            return None
+        return content if image_hash(content) == name else None
+
+    def put(self, images: Mapping[str, bytes]) -> None:
+        """Store images by hash; existing ones are left unchanged. Raises OSError."""
+        missing = {name: content for name, content in images.items() if self.image(name) is None}
+        if missing:
+            self._folder.mkdir(exist_ok=True)
+        for name, content in missing.items():
+            replace_file(self._folder / name, content)
+
+    def drop(self, names: Collection[str]) -> None:
+        """Delete the given images that no paper needs any more."""
+        for name in set(names) - {name for _, name in self._images()} if names and self._own else ():
+            with suppress(OSError):
+                (self._folder / Path(name).name).unlink()
+
+    def incomplete(self) -> set[str]:
+        wanted = self._images()
+        lost = {name for name in {name for _, name in wanted} if self.image(name) is None}
+        return {key for key, name in wanted if name in lost}
+
+    def stray_images(self) -> set[str]:
+        """The names of files that are no image of a paper, including remnants of interrupted writes."""
+        try:
+            stored = {file.name for file in self._folder.iterdir()}
+        except OSError:
+            return set()
+        return stored - {name for _, name in self._images()}
+
+    def _images(self) -> list[tuple[str, str]]:
+        """The images to which papers and staged changes refer, each with the paper's key."""
+        figures = self._read(FIGURES, "SELECT key, figures FROM figures")
+        figures += [(key, change.figures) for key, change in self._read(STAGED, "SELECT key, change FROM staged")]
+        return [(key, figure.image_hash) for key, listed in figures for figure in listed if figure.image_hash]
+
+
+def _read_figures(db: sqlite3.Connection, key: str) -> list[tuple[PaperFigure, ...]]:
+    rows = FIGURES.read(db.execute("SELECT key, figures FROM figures WHERE key = ?", (key,)))
+    return [figures for _, figures in rows]
+
 
 SCHEMA_VERSION: Final = 3  # lower ones were never released
 _FACTS: Final = replace(FACTS, name="meta")
@@ -66,7 +156,7 @@ CREATE TABLE IF NOT EXISTS vectors (
 );
 {"".join(table.create(SQLITE) for table in _DECLARED)}"""
 _INSERT_PAPER: Final = PAPERS.insert(
-    columns="key state record content_hash metadata_hash chunking summary summary_kind chunk_count".split()
+    columns="key record content_hash metadata_hash chunking summary summary_kind chunk_count state".split()
 )
 
 
@@ -74,13 +164,13 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
     """Insert a paper with all its parts as ready."""
     import numpy as np
 
-    key, paper = change.key, record.paper
+    key = change.key
     if record.note is not None:
         db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
-    insert_figures(db, change, record)
-    hashes = (paper.content_hash, record.metadata_hash, record.chunking)
-    row = (key, "ready", dump_json(asdict(paper)), *hashes, record.summary, record.summary_kind, len(change.chunks))
-    db.execute(_INSERT_PAPER, row)
+    if record.figures_version:
+        values = (key, record.figures_version, dump_json([asdict(figure) for figure in change.figures]))
+        db.execute(FIGURES.insert(), values)
+    db.execute(_INSERT_PAPER, (*paper_row(change, record), "ready"))
     db.executemany(SECTIONS.insert(), section_rows(change))
     db.executemany(
         _CHUNKS.insert(),
@@ -100,7 +190,6 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
 _REMEDY = "Move it away and ingest the papers again."
 # Tables whose rows belong to a row of `papers`.
 _PARTS: Final = ("chunks", "sections", "notes", "figures", "chunk_texts", "vectors")
-_COUNT: Final = TypedTable("chunks", (), {"number": integer()})
 _BREAKS: Final = Column("whole numbers", lambda value: tuple(map(int, TEXT.decode(value).split())))
 _TEXTS: Final = TypedTable(
     "chunk_texts",
@@ -126,11 +215,11 @@ class Catalog(PaperCatalog):
     _READY_CHUNKS = "(SELECT c.* FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready')"
     _IS_READY = "state = 'ready'"
 
-    def __init__(self, path: Path, images: FigureFiles) -> None:
+    def __init__(self, home: FolderHome) -> None:
         """Open or create the file; raises `InputError` if it is not a catalog of this format."""
-        self.figures: CatalogFigures = CatalogFigures(self._read, self._change_papers, images)
+        self.figures: CatalogFigures = CatalogFigures(self._read, self._change_papers, home)
         self._lock = threading.RLock()
-        self._path = path
+        self._path = path = home.catalog
         self._db = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False, timeout=30, factory=TextConnection
         )
@@ -196,15 +285,15 @@ class Catalog(PaperCatalog):
 
     def stage(self, changes: Iterable[Change]) -> None:
         rows = [(change, serialize_change(change)) for change in changes]
-        self.figures.put(change for change, _ in rows)
+        for change, _ in rows:
+            self.figures.put(change.images)
         with self._change_papers() as db:
             for change, row in rows:
                 db.execute("INSERT OR REPLACE INTO staged VALUES (?, ?, ?)", row)
                 if db.execute("UPDATE papers SET state = 'indexing' WHERE key = ?", (change.key,)).rowcount:
                     continue
                 if change.record is not None:
-                    record = dump_json(asdict(change.record.paper))
-                    db.execute(_INSERT_PAPER, (change.key, "indexing", record, "", "", "", "", "extractive", 0))
+                    db.execute(_INSERT_PAPER, (*paper_row(change, change.record), "indexing"))
 
     def strays(self) -> set[str]:
         keys = {name: TypedTable(name, ("key",), {"key": TEXT}) for name in _PARTS}
@@ -220,22 +309,23 @@ class Catalog(PaperCatalog):
     def listed_counts(self, key: str) -> tuple[int, int]:
         """How many chunks of a paper the catalog lists, and how many passages its note has, ready or not."""
         notes = self._read(_NOTES, "SELECT key, note FROM notes WHERE key = ?", (key,))
-        (chunks,) = self._read(_COUNT, "SELECT count(*) AS number FROM chunks WHERE key = ?", (key,))[0]
-        return int(chunks), sum(len(note.spans) for _, note in notes)
+        chunks = self._read(CHUNKS, "SELECT idx FROM chunks WHERE key = ?", (key,))
+        return len(chunks), sum(len(note.spans) for _, note in notes)
 
     def commit(self, changes: Iterable[Change]) -> None:
         """Mark staged changes as done in one transaction: each paper is ready, or gone."""
         before: set[str] = set()
         with self._change_papers() as db:
             for change in changes:
-                before |= delete_figures(db, change.key)
+                for figures in _read_figures(db, change.key):
+                    before |= {figure.image_hash for figure in figures if figure.image_hash}
                 for table in ("papers", "staged", *_PARTS):
                     db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
                 if change.record is not None:
                     insert_paper(db, change, change.record)
         self.figures.drop(before)
 
-    def read_chunks(self, ids: Iterable[str]) -> dict[str, StoredChunk]:
+    def read_chunks(self, ids: Iterable[str]) -> dict[str, Chunk]:
         """The existing chunks, by id, without vectors."""
         places = [[key, index] for key, of_key in _split_ids("content", ids).items() for index in of_key]
         rows = self._read(
@@ -245,7 +335,7 @@ class Catalog(PaperCatalog):
             (dump_json(places),),
         )
         chunks = (Chunk(chunk_id(row[0], row[1]), *row) for row in rows)  # in the order of the columns
-        return {chunk.id: StoredChunk(chunk, text_hash(chunk.text)) for chunk in chunks}
+        return {chunk.id: chunk for chunk in chunks}
 
     def read_vectors(self, kind: VectorKind, ids: Iterable[str]) -> dict[str, Vector]:
         """The existing vectors of a kind, by id."""

@@ -15,15 +15,15 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from filelock import FileLock
 
+from ...documents import Chunk
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
-from ..search_records import Scored, StoredChunk, VectorKind, VectorStoreError
+from ..search_records import Scored, VectorKind, VectorStoreError
 from .folder_home import FolderHome
 
 if TYPE_CHECKING:
@@ -204,12 +204,8 @@ class VectorStore:
                 for page in self.pages(ids):
                     collection.delete(ids=page)
 
-    def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
-        found = self._catalog.read_chunks(ids)
-        if not vectors:
-            return found
-        rows = self.get_vectors(list(found))
-        return {name: replace(stored, vector=rows.get(name)) for name, stored in found.items()}
+    def get_chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return self._catalog.read_chunks(ids)
 
     def get_vectors(self, ids: Sequence[str], kind: VectorKind = "content") -> dict[str, Vector]:
         return self._catalog.read_vectors(kind, ids)

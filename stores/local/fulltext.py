@@ -68,9 +68,9 @@ class FullText:
                 chunks = (chunk for key in changed for chunk in papers[key])
                 self._write([key for key in changed if indexed[key]], chunks)
 
-    def put_all(self, chunks: Iterable[Chunk]) -> None:
+    def put_all(self, papers: Iterator[tuple[str, Sequence[Chunk]]]) -> None:
         with self._lock:
-            self._write([], chunks)
+            self._write([], (chunk for _, chunks in papers for chunk in chunks))
 
     def _write(self, cleared: Sequence[str], chunks: Iterable[Chunk]) -> None:
         from tantivy import Document

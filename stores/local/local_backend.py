@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from filelock import FileLock
 
 from ...errors import ConfigurationError
-from ..backends import Backend, Checkpoints, Listener, ServerRegistry
+from ..backends import Backend, Listener, ServerRegistry
 from ..uploads import UPLOAD, Uploads
 from .file_tables import FileTables, run_tables
 from .folder_home import FolderHome
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # each command loads only what it needs
     from ...models.journal.journal_database import JournalFile
     from ..store_protocols import LibraryStores
     from .catalog import Catalog
+    from .checkpoints import PlainSaver
     from .local_stores import FileRecords
 
 _HOUR: Final = 3600.0
@@ -40,9 +41,8 @@ class LocalBackend(Backend):
 
     def open_catalog(self) -> Catalog:
         from .catalog import Catalog
-        from .catalog_figures import FigureFiles
 
-        return Catalog(self._home.catalog, FigureFiles(self._home))
+        return Catalog(self._home)
 
     def open_journal(self) -> Journal:
         from ...models.journal.journal import Journal
@@ -77,7 +77,7 @@ class LocalBackend(Backend):
         root = (self._home.copy_of or self._home.root) / self._home.papers.name
         return Uploads(root, UPLOAD, 0 if alone else _HOUR, RegisteredJobs(self.server_tables()).unfinished)
 
-    def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
+    def open_checkpoints(self) -> AbstractAsyncContextManager[PlainSaver]:
         from .checkpoints import open_checkpoints
 
         return open_checkpoints(self._home.checkpoints)

@@ -18,7 +18,6 @@ from ..search_records import VectorKind
 from ..store_protocols import LibraryStores
 from ..tables import select_all
 from .catalog import Catalog
-from .catalog_figures import FigureFiles
 from .chroma import VectorStore
 from .file_tables import FileTables, metadata_tables, run_tables
 from .folder_home import FolderHome
@@ -32,7 +31,7 @@ class LocalStores(LibraryStores):
     """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
 
     def __init__(self, home: FolderHome) -> None:
-        self.catalog: Catalog = Catalog(home.catalog, FigureFiles(home))
+        self.catalog: Catalog = Catalog(home)
         self.vectors: VectorStore = VectorStore(home, self.catalog)
         self.words: FullText = FullText(home)
         self.metadata = MetadataStore(metadata_tables(home.metadata))
@@ -66,7 +65,7 @@ def _write_vectors(changes: Sequence[Change], catalog: Catalog, store: VectorSto
         vectors["notes"] |= {chunk_id(key, place): row for place, row in enumerate(change.note_vectors)}
         chunks, passages = catalog.listed_counts(key)
         stale["content"] += [chunk_id(key, index) for index in range(len(change.chunks), chunks)]
-        stale["notes"] += [chunk_id(key, place) for place in range(len(change.passages), passages)]
+        stale["notes"] += [chunk_id(key, place) for place in range(len(change.note_vectors), passages)]
         if change.record is None:
             stale["summaries"].append(key)
         else:

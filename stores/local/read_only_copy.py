@@ -31,7 +31,7 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
     Copies papers, passages and indexes of a `library`, and `records`: runs, conversations and the journal. Raises
     `InputError` if it is unreadable, or keeps changing during the copy.
     """
-    if not isinstance(home, FolderHome) or not home.exists() or writable(home):
+    if not isinstance(home, FolderHome) or not home.exists() or is_writable(home):
         return home
     root = Path(tempfile.mkdtemp(prefix="citeloom-read-only-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
@@ -67,7 +67,7 @@ def discard_copy(home: Home) -> None:
         shutil.rmtree(home.root, ignore_errors=True)
 
 
-def writable(home: FolderHome) -> bool:
+def is_writable(home: FolderHome) -> bool:
     """Whether this process can write the home and the databases in it."""
     places = (home.root, home.catalog, home.metadata, home.chroma, home.chroma / "chroma.sqlite3", home.fulltext)
     return all(os.access(place, os.W_OK) for place in places if place.exists())

@@ -15,7 +15,7 @@ from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector, Vectors
 from ..paper_catalog import CurrentRecords, ReadOnce
 from ..paper_change import PaperRecord
-from ..search_records import ScopedSearch, Scored, TextScope, VectorKind, VectorStoreError, cosines, ordered
+from ..search_records import ScopedSearch, Scored, TextScope, VectorKind, VectorStoreError, cosines, sort_scores
 
 if TYPE_CHECKING:
     from .catalog import Catalog
@@ -89,7 +89,7 @@ class Nearest(ScopedSearch):
             keys = records.keys() if scope.keys is None else scope.keys
             chosen, size = _chunk_scope(records, keys, bytes(scope.categories or ()), categories)
             if size <= _EXACT_LIMIT:
-                return ordered(self._chunks.cosines(vector, chosen.ids(), records).items())[:k] if size else []
+                return sort_scores(self._chunks.cosines(vector, chosen.ids(), records).items())[:k] if size else []
         k = min(k, size)
         asked = k if size == total else min(total, math.ceil(k * _MARGIN * total / size))
         return self._chunks.search(vector, k, chosen, asked, records, whole) if size else []
@@ -179,7 +179,7 @@ class Reach:
                 missed = [identifier for identifier in scope.ids() if identifier not in found]
                 found |= cosines(self._read(missed, vector), vector)
             if enough or no_more:
-                return ordered(found.items())[:k]
+                return sort_scores(found.items())[:k]
             asked *= _WIDENING
 
     def cosines(self, vector: Vector, ids: Sequence[str], state: object) -> dict[str, float]:

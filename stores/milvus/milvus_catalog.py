@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..paper_change import Change, serialize_change
-from ..postgres.database import revise
+from ..postgres.database import increment_revision
 from ..postgres.postgres_catalog import (
     PostgresCatalog,
     drop_images,
@@ -36,7 +36,7 @@ class MilvusCatalog(PostgresCatalog):
 
     def use_milvus(self, name: str) -> None:
         """Record that the library is searched in Milvus, and drop PostgreSQL's search indexes."""
-        with self.connection() as connection, connection.transaction():
+        with self.database.transaction() as connection:
             connection.execute("TRUNCATE postings, word_totals")
             connection.execute("DROP INDEX IF EXISTS chunks_by_vector")
             connection.execute("INSERT INTO facts VALUES (%s, %s) ON CONFLICT DO NOTHING", (_USED, name))
@@ -45,9 +45,9 @@ class MilvusCatalog(PostgresCatalog):
         changes = list(changes)
         rows = [serialize_change(change) for change in changes]
         keys = [row[0] for row in rows]
-        with self.connection() as connection, connection.transaction():
+        with self.database.transaction() as connection:
             for dimension in {len(change.summary_vector) for change in changes if change.record is not None}:
-                require_dimension(connection, dimension, self._database)
+                require_dimension(connection, dimension, self.database)
             connection.execute("INSERT INTO outdated SELECT version FROM staged WHERE key = ANY(%s)", (keys,))
             images = staged_images(connection, keys)
             connection.execute("DELETE FROM staged WHERE key = ANY(%s)", (keys,))
@@ -66,8 +66,8 @@ class MilvusCatalog(PostgresCatalog):
         """
         keys = [change.key for change in changes]
         query = "DELETE FROM staged WHERE key = ANY(%s) AND version = ANY(%s) RETURNING key"
-        with self.connection() as connection, connection.transaction():
-            revise(connection)
+        with self.database.transaction() as connection:
+            increment_revision(connection)
             still = sorted(row[0] for row in connection.execute(query, (keys, list(versions.values()))).fetchall())
             stored = WordCounts()
             query = "SELECT key, text, parent, section FROM chunks WHERE key = ANY(%s)"
@@ -87,7 +87,7 @@ class MilvusCatalog(PostgresCatalog):
 
     def forget_outdated(self, versions: Sequence[int]) -> None:
         """Record that the rows of outdated versions were deleted."""
-        with self.connection() as connection:
+        with self.database.connection() as connection:
             connection.execute("DELETE FROM outdated WHERE version = ANY(%s)", (list(versions),))
 
     def searched(self) -> dict[str, int]:
@@ -96,13 +96,13 @@ class MilvusCatalog(PostgresCatalog):
 
     def number(self, keys: Iterable[str]) -> None:
         """Assign a version to each paper that has none."""
-        with self.connection() as connection, connection.transaction():
+        with self.database.transaction() as connection:
             connection.execute(
                 "INSERT INTO searched SELECT key, nextval('paper_versions') FROM unnest(%s::text[]) AS new (key)"
                 " ON CONFLICT DO NOTHING",
                 (list(keys),),
             )
-            revise(connection)
+            increment_revision(connection)
 
     def counts(self, terms: Collection[str]) -> dict[tuple[str, int], int]:
         """The number of chunks that contain each term, by term and field; omits terms that occur nowhere."""
@@ -116,7 +116,7 @@ class MilvusCatalog(PostgresCatalog):
 
     def add_words(self, words: WordCounts) -> None:
         """Add the words of papers that were not counted yet."""
-        with self.connection() as connection, connection.transaction():
+        with self.database.transaction() as connection:
             add_counts(connection, words, 1)
 
     def clear_words(self) -> None:
@@ -127,7 +127,7 @@ class MilvusCatalog(PostgresCatalog):
             chunks, text = self.rows(f"SELECT {counted.format('text_terms')} FROM word_totals")[0]
             _, section = self.rows(f"SELECT {counted.format('section_terms')} FROM word_totals")[0]
             sums = {TEXT: FieldSum(int(chunks), int(text)), SECTION: FieldSum(int(chunks), int(section))}
-        with self.connection() as connection, connection.transaction():
+        with self.database.transaction() as connection:
             connection.execute("TRUNCATE word_counts, word_sums")
             connection.execute("DELETE FROM facts WHERE name = %s", (_MEANS,))
         if sums[TEXT].chunks:

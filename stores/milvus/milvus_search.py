@@ -17,7 +17,7 @@ from ...models.embeddings.protocol import Vector
 from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
 from ..postgres.postgres_vectors import PostgresVectors
-from ..search_records import FullTextError, ScopedSearch, Scored, TextScope, ordered, split_ids
+from ..search_records import FullTextError, ScopedSearch, Scored, TextScope, sort_scores, split_ids
 from ..store_protocols import WordIndex, read_change
 from .milvus_catalog import MilvusCatalog
 from .milvus_connection import MilvusUnavailableError
@@ -63,7 +63,7 @@ def current_versions(catalog: MilvusCatalog) -> Callable[[], Versions]:
     return lambda: read(catalog.revision())
 
 
-def scopes(versions: Versions, scope: TextScope) -> Iterator[str]:
+def scope_filters(versions: Versions, scope: TextScope) -> Iterator[str]:
     """The filter expressions that together cover the scope; none if it is empty."""
     kinds = "" if scope.categories is None else in_filter("category", sorted({int(kind) for kind in scope.categories}))
     if scope.categories is not None and not scope.categories:
@@ -82,7 +82,7 @@ def scopes(versions: Versions, scope: TextScope) -> Iterator[str]:
         yield f"{listed} and {kinds}" if kinds else listed
 
 
-def best(
+def best_results(
     search: Callable[[int, str], Sequence[Found]],
     k: int,
     filters: Iterable[str],
@@ -95,7 +95,7 @@ def best(
         limit = min(k + _MARGIN, MOST_RESULTS)
         while True:
             found = search(limit, scope)
-            named = ordered((known, round(result.score, digits)) for result in found if (known := name(result)))
+            named = sort_scores((known, round(result.score, digits)) for result in found if (known := name(result)))
             if len(found) < limit or limit == MOST_RESULTS:
                 return named[:k]
             last = round(min(result.score for result in found), digits)
@@ -103,7 +103,7 @@ def best(
                 return named[:k]
             limit = min(limit * _WIDENING, MOST_RESULTS)
 
-    return ordered(result for scope in filters for result in search_scope(scope))[:k]
+    return sort_scores(result for scope in filters for result in search_scope(scope))[:k]
 
 
 class MilvusNearest(ScopedSearch):
@@ -121,7 +121,7 @@ class MilvusNearest(ScopedSearch):
         self._versions = versions
 
     def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
-        return self._nearest(CHUNKS, vector, k, lambda versions: scopes(versions, scope), chunk_id, records)
+        return self._nearest(CHUNKS, vector, k, lambda versions: scope_filters(versions, scope), chunk_id, records)
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
         return self._nearest(PAPERS, vector, k, lambda _: [f"kind == {SUMMARY}"], lambda key, _: key, records)
@@ -151,7 +151,7 @@ class MilvusNearest(ScopedSearch):
         def search(limit: int, scope: str) -> list[Found]:
             return rows.search(kind, VECTOR, vector, limit, scope)
 
-        return best(search, k, filters(versions), name_row, COSINE_DIGITS)
+        return best_results(search, k, filters(versions), name_row, COSINE_DIGITS)
 
 
 _PAPERS_AT_ONCE: Final = 50
@@ -184,9 +184,8 @@ class MilvusWords(WordIndex):
         if dimension := self._catalog.meta("dimension"):
             rows.create(int(dimension))
 
-    def put_all(self, chunks: Iterable[Chunk]) -> None:
-        """Write the papers of these chunks, which are not in Milvus yet, from what PostgreSQL holds."""
-        self.put_papers(list(dict.fromkeys(chunk.key for chunk in chunks)))
+    def put_all(self, papers: Iterator[tuple[str, Sequence[Chunk]]]) -> None:
+        self.put_papers([key for key, _ in papers])
 
     def put_papers(self, every: Sequence[str]) -> None:
         """Write papers that are not in Milvus yet, from what PostgreSQL holds."""
@@ -227,7 +226,7 @@ class MilvusWords(WordIndex):
         def search(limit: int, within: str) -> list[Found]:
             return rows.search(CHUNKS, WORDS, query, limit, within)
 
-        return best(search, k, scopes(versions, scope), name, WORD_DIGITS)
+        return best_results(search, k, scope_filters(versions, scope), name, WORD_DIGITS)
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
         counts, total = self._catalog.counts(set(terms)), max(1, self._catalog.sums()[TEXT].chunks)

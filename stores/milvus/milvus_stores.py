@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...errors import CiteloomError
 from ...plurals import counted, some
@@ -32,26 +32,13 @@ _DRIFT: Final = 1.25  # change of the mean text length from which weights are re
 _LEAST_WEIGHED: Final = 1000  # chunks; fewer give no reliable mean
 
 
-class RowDifferences(NamedTuple):
-    """`differing` papers have missing, extra or outdated rows; `strange` versions belong to no paper.
-
-    `unnumbered` papers have no version. `rows` is the number of all rows.
-    """
-
-    rows: int
-    differing: set[str]
-    unnumbered: set[str]
-    strange: set[int]
-
-
 class MilvusStores(LibraryStores):
     """Catalog, texts and vectors in PostgreSQL; their search in Milvus, connected on first use."""
 
     def __init__(self, database: Database, url: VectorsUrl) -> None:
-        pool = database.pool()
-        self.catalog: MilvusCatalog = MilvusCatalog(database, pool)
-        self.vectors: PostgresVectors = PostgresVectors(database, pool, SeenRevision())
-        self.metadata = MetadataStore(DatabaseTables(database, pool))
+        self.catalog: MilvusCatalog = MilvusCatalog(database)
+        self.vectors: PostgresVectors = PostgresVectors(database, SeenRevision())
+        self.metadata = MetadataStore(DatabaseTables(database))
         self._connection = MilvusConnection(url)
         self._versions = current_versions(self.catalog)
         self._known: MilvusRows | None = None
@@ -88,18 +75,18 @@ class MilvusStores(LibraryStores):
             return [*database, (True, "Milvus", f"nothing written yet, at {self._connection.url}")]
         try:
             about, wrong = self._rows().state()
-            lost = self._compare()
+            rows, differing, unnumbered, strange = self._compare()
         except CiteloomError as error:
             return [*database, (False, "Milvus", f"{error.message.rstrip('.')}; {error.help}".rstrip("; "))]
         found = [(True, "Milvus", f"{about}, at {self._connection.url}")]
         wrong += self._check_drift()
-        if papers := sorted(lost.differing | lost.unnumbered):
+        if papers := sorted(differing | unnumbered):
             wrong.append(f"rows are missing or belong to another text, for: {some(papers)}; run 'doctor --repair'")
-        if lost.strange:
-            wrong.append(f"rows of {counted(len(lost.strange), 'change')} without a paper; run 'doctor --repair'")
+        if strange:
+            wrong.append(f"rows of {counted(len(strange), 'change')} without a paper; run 'doctor --repair'")
         found += [(False, "Milvus", message) for message in wrong]
         if not wrong:
-            found.append((True, "rows", f"Milvus has {counted(lost.rows, 'row')}, those of the database"))
+            found.append((True, "rows", f"Milvus has {counted(rows, 'row')}, those of the database"))
         return [*database, *found]
 
     def _check_drift(self) -> list[str]:
@@ -123,16 +110,20 @@ class MilvusStores(LibraryStores):
             self.catalog.set_meta("fulltext", FULLTEXT_VERSION)
             return list(records)
         self._drop_outdated()
-        lost = self._compare()
-        rows.delete(sorted(lost.strange | {self._versions().by_key[key] for key in lost.differing}))
-        self.catalog.number(lost.unnumbered)
-        keys = sorted(lost.differing | lost.unnumbered)
+        _, differing, unnumbered, strange = self._compare()
+        rows.delete(sorted(strange | {self._versions().by_key[key] for key in differing}))
+        self.catalog.number(unnumbered)
+        keys = sorted(differing | unnumbered)
         stored = filter(None, (read_change(records[key], self.vectors) for key in keys))
         write_papers(stored, self._versions().by_key, rows, self.catalog.means)
         return keys
 
-    def _compare(self) -> RowDifferences:
-        """Compare the places and texts of all rows; raises `VectorStoreError` if there are no collections."""
+    def _compare(self) -> tuple[int, set[str], set[str], set[int]]:
+        """Compare the places and texts of all rows; raises `VectorStoreError` if there are no collections.
+
+        Returns the number of rows, the papers with missing, extra or outdated ones, those without a version, and the
+        versions without a paper.
+        """
         versions, records = self.catalog.searched(), self.catalog.records()
         expected = {
             key: {(PAPERS, place, 0) for place in range(1 + record.passage_count)} for key, record in records.items()
@@ -147,7 +138,7 @@ class MilvusStores(LibraryStores):
         differing = {key for key in versions.keys() & records if found.get(versions[key]) != expected[key]}
         pending = {*self.catalog.outdated(), *self.catalog.staged_versions(self.catalog.unfinished()).values()}
         strange = found.keys() - {versions[key] for key in versions.keys() & records} - pending
-        return RowDifferences(rows, differing, records.keys() - versions.keys(), strange)
+        return rows, differing, records.keys() - versions.keys(), strange
 
     def close(self) -> None:
         self._connection.close()

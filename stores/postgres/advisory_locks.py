@@ -27,12 +27,12 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
 """
 
 
-def taken(connection: Any, name: str) -> bool:
+def try_lock(connection: Any, name: str) -> bool:
     """Try to take a lock for as long as `connection` lives; never waits."""
     return bool(connection.execute(f"SELECT pg_try_advisory_lock({_KEY})", (name,)).fetchone()[0])
 
 
-def free(connection: Any, name: str) -> bool:
+def unlock(connection: Any, name: str) -> bool:
     """Free a lock of this connection; returns whether it held it."""
     return bool(connection.execute(f"SELECT pg_advisory_unlock({_KEY})", (name,)).fetchone()[0])
 
@@ -65,12 +65,12 @@ class DatabaseLock:
     def try_held(self) -> Iterator[bool]:
         with contextlib.closing(self._database.connect(autocommit=True)) as connection:
             with self._database.named_errors():
-                held = taken(connection, self._name)
+                held = try_lock(connection, self._name)
             try:
                 yield held
             finally:
                 with contextlib.suppress(CiteloomError), self._database.named_errors():
-                    free(connection, self._name)  # the server learns of a closed connection only later
+                    unlock(connection, self._name)  # the server learns of a closed connection only later
 
     @contextlib.asynccontextmanager
     async def held(self, on_wait: Callable[[int | None], object] | None = None) -> AsyncIterator[None]:
@@ -110,13 +110,13 @@ class DatabaseCallLocks:
 
     async def try_acquire(self, key: str) -> bool:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._change, taken, key)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._change, try_lock, key)
         except asyncio.CancelledError:
             self.release(key)  # after it was taken: the work is done in order
             raise
 
     def release(self, key: str) -> None:
-        self._thread.submit(self._change, free, key)
+        self._thread.submit(self._change, unlock, key)
 
     def close(self) -> None:
         closing, self._thread = self._thread, ThreadPoolExecutor(1, thread_name_prefix="call locks")

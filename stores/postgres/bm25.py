@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +24,7 @@ from ...table_columns import BLOB, TEXT, TypedTable, integer
 from ..search_records import TextScope
 from ..store_protocols import WordIndex
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
-from .database import Database, DatabaseError, PooledTables, SeenRevision, revise
+from .database import Database, DatabaseError, LibraryTables, SeenRevision, increment_revision
 
 _TEXT, _SECTION = 0, 1
 _POSTING_TYPES: Final = "text int2 int4 bytea".split()
@@ -92,13 +93,13 @@ class _Papers:
         return (1 + K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
 
 
-class PostgresWords(PooledTables, WordIndex):
+class PostgresWords(LibraryTables, WordIndex):
     """The words of all chunks; thread-safe."""
 
     _binary = True
 
-    def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
-        super().__init__(database, pool)
+    def __init__(self, database: Database, seen: SeenRevision) -> None:
+        super().__init__(database)
         self._seen = seen
         self._papers: _Papers | None = None
 
@@ -106,23 +107,15 @@ class PostgresWords(PooledTables, WordIndex):
         return True
 
     def create(self) -> None:
-        with self.connection() as connection, connection.transaction():
-            revise(connection)
+        with self.database.transaction() as connection:
+            increment_revision(connection)
             connection.execute("TRUNCATE postings, word_totals")
 
-    def put_all(self, chunks: Iterable[Chunk]) -> None:
-        papers: dict[str, list[Chunk]] = {}
-        for chunk in chunks:
-            if chunk.key not in papers and len(papers) == _PAPERS_PER_COMMIT:
-                self._put(papers)
-                papers = {}
-            papers.setdefault(chunk.key, []).append(chunk)
-        self._put(papers)
-
-    def _put(self, papers: Mapping[str, Sequence[Chunk]]) -> None:
-        with self.connection() as connection, connection.transaction():
-            revise(connection)
-            write_postings(connection.cursor(), papers)
+    def put_all(self, papers: Iterator[tuple[str, Sequence[Chunk]]]) -> None:
+        while part := dict(islice(papers, _PAPERS_PER_COMMIT)):
+            with self.database.transaction() as connection:
+                increment_revision(connection)
+                write_postings(connection.cursor(), part)
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
         rows = self.rows(
@@ -145,13 +138,13 @@ class PostgresWords(PooledTables, WordIndex):
             papers = self._read_papers()
         else:
             raise DatabaseError(
-                f"{self._database.url}: is being changed too often to be read.", help="Run the same command again."
+                f"{self.database.url}: is being changed too often to be read.", help="Run the same command again."
             )
         try:
             scores = _score_chunks([row for row in rows if row[3]], papers)
         except (IndexError, TypeError, ValueError):
             raise DatabaseError(
-                f"{self._database.url}: table postings, column entries, row term={' or '.join(wanted)!r:.200}:"
+                f"{self.database.url}: table postings, column entries, row term={' or '.join(wanted)!r:.200}:"
                 " does not fit the table word_totals.",
                 help="Run '{citeloom} doctor --repair'.",
             ) from None
@@ -159,7 +152,7 @@ class PostgresWords(PooledTables, WordIndex):
 
     def _read_papers(self) -> _Papers:
         rows = self.rows(_PAPERS)
-        with self._database.named_errors():
+        with self.database.named_errors():
             _WORD_TOTALS.decode(list(_WORD_TOTALS.columns), [row for row in rows if row[1] is not None])
         self._papers = _Papers(rows)
         return self._papers

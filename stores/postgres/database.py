@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
 
-_CONNECTIONS: Final = 6  # for a library's readers and its writer
+CONNECTIONS: Final = 6  # for a library's readers and its writer
 _WAIT: Final = 30.0  # seconds for one of them
 _IDLE: Final = 1.0  # seconds without use, after which a connection is checked
 # Within a minute (default: two hours), the server notices that a computer vanished or stalled in a transaction, and
@@ -60,11 +60,15 @@ class LeaseLostError(ConnectionLostError):
 
 
 class Database:
-    """A PostgreSQL database, whose first schema in the search path holds a library."""
+    """A PostgreSQL database, whose first schema in the search path holds a library.
 
-    def __init__(self, url: DatabaseUrl) -> None:
+    With a number of `connections`, threads share a pool of them, and `close` it; else each use opens one.
+    """
+
+    def __init__(self, url: DatabaseUrl, connections: int = 0, *, vectors: bool = True) -> None:
         self.url = url
         self._check = _CheckIdle()
+        self._pool = self._open_pool(connections, vectors) if connections else None
 
     def connect(self, *, autocommit: bool = False) -> Connection[tuple[Any, ...]]:
         """A new connection; raises `ConnectionLostError`, and `InputError` for an address that cannot be used."""
@@ -91,13 +95,32 @@ class Database:
         return connection
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection[tuple[Any, ...]]]:
+    def connection(self) -> Iterator[Any]:
+        """An autocommit connection for the block; raises our errors."""
+        with self.named_errors():
+            connection = self.connect(autocommit=True) if self._pool is None else self._pool.getconn()
+            try:
+                yield connection
+            finally:
+                if connection.closed:
+                    self._check.forget()
+                if self._pool is None:
+                    connection.close()
+                else:
+                    self._pool.putconn(connection)  # which rolls back what was not committed
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
         """A connection for one transaction, committed at the end of the block."""
-        with self.named_errors(), self.connect() as connection:
+        with self.connection() as connection, connection.transaction():
             yield connection
 
-    def pool(self, connections: int = _CONNECTIONS, *, vectors: bool = True) -> ConnectionPool[Any]:
-        """A connection pool for several threads; the caller closes it."""
+    def close(self) -> None:
+        """Close the pool of connections."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def _open_pool(self, connections: int, vectors: bool) -> ConnectionPool[Any]:
         require_extra()
         from pgvector.psycopg import register_vector
         from psycopg_pool import ConnectionPool
@@ -118,18 +141,6 @@ class Database:
             open=True,
         )
 
-    @contextmanager
-    def leased(self, pool: ConnectionPool[Any]) -> Iterator[Connection[Any]]:
-        """Borrow an autocommit connection from a pool; raises our errors."""
-        with self.named_errors():
-            connection = pool.getconn()
-            try:
-                yield connection
-            finally:
-                if connection.closed:
-                    self._check.forget()
-                pool.putconn(connection)  # which rolls back what was not committed
-
     def _require_lease(self, connection: Connection[Any]) -> None:
         """Close the connection and raise `LeaseLostError` if its server was evicted."""
         if not self.url.server:
@@ -142,11 +153,6 @@ class Database:
 
     def _lease_error(self) -> LeaseLostError:
         return LeaseLostError(f"{self.url}: this server did not answer for too long, and another has its work.")
-
-    def holds_library(self) -> bool:
-        """Whether the tables of a library exist."""
-        with self.reachable(), self.transaction() as connection:
-            return has_table(connection, "schema_versions")
 
     @contextmanager
     def reachable(self) -> Iterator[None]:
@@ -266,31 +272,26 @@ def _text_context() -> Any:
     return SimpleNamespace(adapters=adapters, connection=None)
 
 
-class PooledTables:
-    """Tables of a library that are read through a pool of connections; thread-safe."""
+class LibraryTables:
+    """Tables of a library; thread-safe."""
 
     _binary: ClassVar[bool] = False  # how rows are sent
 
-    def __init__(self, database: Database, pool: Any) -> None:
-        self._database = database
-        self._pool = pool
-
-    def connection(self) -> AbstractContextManager[Any]:
-        """An autocommit connection."""
-        return self._database.leased(self._pool)
+    def __init__(self, database: Database) -> None:
+        self.database = database
 
     def rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        with self.connection() as connection:
+        with self.database.connection() as connection:
             return list(connection.execute(query, values, binary=self._binary).fetchall())
 
     def _read(self, table: TypedTable, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The decoded rows of a query, whose parameters may be written as `?`."""
-        with self.connection() as connection:
+        with self.database.connection() as connection:
             return table.read(connection.execute(query.replace("?", "%s"), values))
 
 
-def revise(connection: Any) -> None:
+def increment_revision(connection: Any) -> None:
     """Increment the library's revision, which also makes other writers wait."""
     connection.execute("UPDATE revision SET number = number + 1")
 
@@ -330,26 +331,21 @@ class SharedSql:
 
 
 class DatabaseTables:
-    """Tables created together with the library; without a `pool`, each call opens a connection."""
+    """Tables created together with the library."""
 
     now: Final = "extract(epoch FROM clock_timestamp())::float8"
     skip_locked: Final = " FOR UPDATE SKIP LOCKED"
 
-    def __init__(self, database: Database, pool: Any = None) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._pool = pool
 
     def exist(self) -> bool:
         return True
 
     @contextmanager
     def transaction(self) -> Iterator[SharedSql]:
-        if self._pool is None:
-            with self._database.transaction() as connection:
-                yield SharedSql(connection)
-        else:
-            with self._database.leased(self._pool) as connection, connection.transaction():
-                yield SharedSql(connection)
+        with self._database.transaction() as connection:
+            yield SharedSql(connection)
 
 
 class DatabaseRecords:

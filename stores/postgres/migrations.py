@@ -19,7 +19,7 @@ from ..home_tables import GRID_TABLES, RUN_TABLES
 from ..metadata_store import METADATA_TABLES
 from ..server_jobs import SERVER_TABLES
 from ..tables import TABLES_VERSION
-from .advisory_locks import free, taken
+from .advisory_locks import try_lock, unlock
 from .database import Database, DatabaseError, has_table
 
 # Statements that migrate the tables to this version.
@@ -42,7 +42,7 @@ def prepare(url: DatabaseUrl) -> None:
         with database.reachable(), database.named_errors(), database.connect(autocommit=True) as connection:
             if _read_version(connection) != TABLES_VERSION or not _checkpoints_ready(connection):
                 until = time.monotonic() + _LOCK_TIMEOUT
-                while not taken(connection, _LOCK):  # a waiting statement would block LangGraph's CREATE INDEX
+                while not try_lock(connection, _LOCK):  # a waiting statement would block LangGraph's CREATE INDEX
                     if time.monotonic() > until:
                         message = f"{url}: another process is changing its tables."
                         raise DatabaseError(message, help="Run the same command again.")
@@ -50,7 +50,7 @@ def prepare(url: DatabaseUrl) -> None:
                 try:
                     _migrate(connection, url)
                 finally:
-                    free(connection, _LOCK)
+                    unlock(connection, _LOCK)
         _prepared.add(url)
 
 

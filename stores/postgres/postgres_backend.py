@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
-from ..backends import Backend, Checkpoints
+from ..backends import Backend
 from ..home import DatabaseHome
 from ..metadata_store import MetadataStore
 from ..paper_catalog import CurrentRecords
@@ -17,7 +18,7 @@ from ..store_protocols import LibraryStores
 from ..uploads import UPLOAD, SharedUploads
 from .advisory_locks import DatabaseLock
 from .bm25 import PostgresWords
-from .database import Database, DatabaseRecords, DatabaseTables, SeenRevision
+from .database import CONNECTIONS, Database, DatabaseRecords, DatabaseTables, SeenRevision
 from .database_state import database_state
 from .migrations import prepare
 from .postgres_catalog import PostgresCatalog
@@ -25,17 +26,19 @@ from .postgres_journal import LibraryJournalDatabase
 from .postgres_vectors import PostgresNearest, PostgresVectors
 from .server_registry import DatabaseServerRegistry
 
+if TYPE_CHECKING:
+    from .postgres_checkpoints import PlainPostgresSaver
+
 
 class PostgresStores(LibraryStores):
     """Catalog, vectors and words in one database, with a common pool of connections."""
 
     def __init__(self, database: Database) -> None:
-        pool = database.pool()
         self._seen = SeenRevision()
-        self.catalog: PostgresCatalog = PostgresCatalog(database, pool)
-        self.vectors: PostgresVectors = PostgresVectors(database, pool, self._seen)
-        self.words = PostgresWords(database, pool, self._seen)
-        self.metadata = MetadataStore(DatabaseTables(database, pool))
+        self.catalog: PostgresCatalog = PostgresCatalog(database)
+        self.vectors: PostgresVectors = PostgresVectors(database, self._seen)
+        self.words = PostgresWords(database, self._seen)
+        self.metadata = MetadataStore(DatabaseTables(database))
 
     def last_seen_revision(self) -> tuple[int, int] | None:
         """A search is one statement, which reads the revision as well."""
@@ -67,7 +70,7 @@ class PostgresBackend(Backend):
         """Open connections; raises `ConfigurationError` if the library needs Milvus but none is configured."""
         from ..milvus.milvus_stores import MilvusStores
 
-        database = Database(self._url)
+        database = Database(self._url, CONNECTIONS)
         if self._vectors is not None:
             return MilvusStores(database, self._vectors)
         stores = PostgresStores(database)
@@ -79,8 +82,7 @@ class PostgresBackend(Backend):
         return stores
 
     def open_catalog(self) -> PostgresCatalog:
-        database = Database(self._url)
-        return PostgresCatalog(database, database.pool())
+        return PostgresCatalog(Database(self._url, CONNECTIONS))
 
     def open_journal(self) -> Journal:
         return Journal(self.journal_database())
@@ -94,12 +96,12 @@ class PostgresBackend(Backend):
     server_tables = run_tables
 
     def plots(self) -> SharedUploads:
-        return SharedUploads(Database(self._url).transaction, self._home.plots, PLOT_SET, PLOTS_KEPT)
+        return SharedUploads(Database(self._url), self._home.plots, PLOT_SET, PLOTS_KEPT)
 
     def uploads(self) -> SharedUploads:
-        return SharedUploads(Database(self._url).transaction, self._home.papers, UPLOAD)
+        return SharedUploads(Database(self._url), self._home.papers, UPLOAD)
 
-    def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
+    def open_checkpoints(self) -> AbstractAsyncContextManager[PlainPostgresSaver]:
         from .postgres_checkpoints import open_database_checkpoints
 
         return open_database_checkpoints(self._url)

@@ -18,9 +18,9 @@ from ...documents.figures import PaperFigure, carry_descriptions
 from ...errors import InputError
 from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..paper_catalog import Figures, PaperCatalog
-from ..paper_change import FIGURE, SECTIONS, Change, PaperRecord, chunk_row, section_rows
+from ..paper_change import FIGURE, SECTIONS, Change, PaperRecord, chunk_row, paper_row, section_rows
 from .bm25 import write_postings
-from .database import Database, PooledTables, SharedSql, revise
+from .database import Database, LibraryTables, SharedSql, increment_revision
 from .postgres_vectors import EXACT_LIMIT
 
 ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
@@ -39,27 +39,20 @@ WHERE item->>'image_hash' IS NOT NULL"""
 _FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
 
 
-class PostgresFigures(PooledTables, Figures):
+class PostgresFigures(LibraryTables, Figures):
     """Figures and images of a library; thread-safe."""
 
     def of(self, key: str) -> tuple[PaperFigure, ...]:
         rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
         return tuple(figure for _, _, figure in rows)
 
-    def counts(self) -> dict[str, tuple[int, int]]:
-        rows = self.rows(
-            "SELECT p.key, count(*) FILTER (WHERE kind = 'figure'), count(*) FILTER (WHERE kind = 'table')"
-            " FROM papers p LEFT JOIN figures USING (key) WHERE figures_version <> '' GROUP BY p.key ORDER BY p.key"
-        )
-        return {key: (figures, tables) for key, figures, tables in rows}
-
     def image(self, name: str) -> bytes | None:
         rows = self.rows("SELECT content FROM images WHERE hash = %s", (name,))
         return bytes(rows[0][0]) if rows else None
 
     def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        with self.connection() as connection, connection.transaction():
-            revise(connection)
+        with self.database.transaction() as connection:
+            increment_revision(connection)
             query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
             rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
             for item in carry_descriptions([figure for _, _, figure in rows], figures):
@@ -68,16 +61,10 @@ class PostgresFigures(PooledTables, Figures):
                     (dump_json(asdict(item)), key, item.number),
                 )
 
-    def _all(self) -> Iterable[tuple[str, list[PaperFigure]]]:
+    def by_paper(self) -> Iterable[tuple[str, list[PaperFigure]]]:
         rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures ORDER BY key, idx")
         for key, of_paper in groupby(rows, key=itemgetter(0)):
             yield key, [figure for _, _, figure in of_paper]
-
-
-def images_of(connection: Any, keys: Sequence[str]) -> list[str]:
-    """The images of these papers, before they are changed."""
-    rows = connection.execute("SELECT image FROM figures WHERE key = ANY(%s) AND image IS NOT NULL", (list(keys),))
-    return sorted({name for (name,) in rows.fetchall()})
 
 
 def staged_images(connection: Any, keys: Sequence[str]) -> list[str]:
@@ -93,18 +80,6 @@ def write_images(cursor: Any, changes: Sequence[Change]) -> None:
         cursor.executemany("INSERT INTO images VALUES (%s, %s) ON CONFLICT DO NOTHING", list(images.items()))
 
 
-def write_figures(cursor: Any, changes: Sequence[Change]) -> None:
-    """Write figures and images of papers that were just inserted."""
-    write_images(cursor, changes)
-    rows = [
-        (change.key, figure.number, figure.kind, dump_json(asdict(figure)), figure.image_hash)
-        for change in changes
-        for figure in change.figures
-    ]
-    if rows:
-        cursor.executemany("INSERT INTO figures (key, idx, kind, record, image) VALUES (%s, %s, %s, %s, %s)", rows)
-
-
 def drop_images(connection: Any, names: Sequence[str]) -> None:
     """Delete the given images that no figure, current or staged, refers to any longer."""
     if not names:
@@ -116,7 +91,7 @@ def drop_images(connection: Any, names: Sequence[str]) -> None:
     )
 
 
-class PostgresCatalog(PooledTables, PaperCatalog):
+class PostgresCatalog(LibraryTables, PaperCatalog):
     """Papers, sections and chunks."""
 
     _RECORDS = (
@@ -124,37 +99,37 @@ class PostgresCatalog(PooledTables, PaperCatalog):
         " FROM papers"
     )
 
-    def __init__(self, database: Database, pool: Any) -> None:
-        super().__init__(database, pool)
-        self.figures: PostgresFigures = PostgresFigures(database, pool)
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.figures: PostgresFigures = PostgresFigures(database)
 
     def close(self) -> None:
-        self._pool.close()
+        self.database.close()
 
     def revision(self) -> tuple[int, int]:
         """The number of the library's revision: it changes whenever papers change."""
         return self._read(_REVISION, "SELECT number FROM revision")[0][0], 0
 
     def _write(self, statement: str, values: Sequence[object]) -> None:
-        with self.connection() as connection:
+        with self.database.connection() as connection:
             connection.execute(statement.replace("?", "%s"), values)
 
     @contextmanager
     def _change_papers(self) -> Iterator[SharedSql]:
-        with self.connection() as connection, connection.transaction():
-            revise(connection)
+        with self.database.transaction() as connection:
+            increment_revision(connection)
             yield SharedSql(connection)
 
     def _naming_damage(self) -> AbstractContextManager[None]:
-        return self._database.named_errors()
+        return self.database.named_errors()
 
     def _among(self, column: str, values: Iterable[object]) -> tuple[str, object]:
         return f"{column} = ANY(?)", list(values)
 
     def stage(self, changes: Iterable[Change]) -> None:
         """Write changes to catalog, texts, vectors and words in one transaction."""
-        with self.connection() as connection, connection.transaction():
-            revise(connection)
+        with self.database.transaction() as connection:
+            increment_revision(connection)
             added = self._replace(connection, list(changes))
             write_postings(connection.cursor(), {change.key: change.chunks for change in added})
             (total,) = connection.execute("SELECT sum(chunk_count) FROM papers").fetchone()
@@ -166,19 +141,31 @@ class PostgresCatalog(PooledTables, PaperCatalog):
     def _replace(self, connection: Any, changes: Sequence[Change]) -> list[Change]:
         """Delete the papers of changes and write those that are not removed, without their words; returns those."""
         keys = [change.key for change in changes]
-        images = images_of(connection, keys)
+        query = "SELECT DISTINCT image FROM figures WHERE key = ANY(%s) AND image IS NOT NULL"
+        images = [name for (name,) in connection.execute(query, (keys,)).fetchall()]
         connection.execute("DELETE FROM papers WHERE key = ANY(%s)", (keys,))
         added = [change for change in changes if change.record is not None]
         if added:
             cursor = connection.cursor()
             for dimension in {len(change.summary_vector) for change in added}:
-                require_dimension(connection, dimension, self._database)
-            cursor.executemany(ROW, [paper_row(change, change.record) for change in added if change.record is not None])
+                require_dimension(connection, dimension, self.database)
+            cursor.executemany(
+                ROW, [full_paper_row(change, change.record) for change in added if change.record is not None]
+            )
             cursor.executemany(SECTION_ROW, [row for change in added for row in section_rows(change)])
-            copy_rows(cursor, (row for change in added for row in chunk_rows_of(change)))
+            copy_rows(cursor, (row for change in added for row in build_chunk_rows(change)))
             if passages := [(change.key, *place) for change in added for place in enumerate(change.note_vectors)]:
                 cursor.executemany("INSERT INTO passages VALUES (%s, %s, %s)", passages)
-            write_figures(cursor, added)
+            write_images(cursor, added)
+            figures = [
+                (change.key, figure.number, figure.kind, dump_json(asdict(figure)), figure.image_hash)
+                for change in added
+                for figure in change.figures
+            ]
+            if figures:
+                cursor.executemany(
+                    "INSERT INTO figures (key, idx, kind, record, image) VALUES (%s, %s, %s, %s, %s)", figures
+                )
         drop_images(connection, images)
         return added
 
@@ -192,13 +179,10 @@ def require_dimension(connection: Any, dimension: int, database: Database) -> No
         raise InputError(f"{database.url}: holds vectors of {known[0]} numbers, but these have {dimension}.")
 
 
-def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
+def full_paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
     """The row of a paper."""
-    paper = record.paper
     note = dump_json(asdict(record.note)) if record.note is not None else None
-    head = (change.key, dump_json(asdict(paper)), paper.content_hash, record.metadata_hash, record.chunking)
-    rest = (record.summary_kind, len(change.chunks), note, change.summary_vector, record.figures_version)
-    return (*head, record.summary, *rest)
+    return (*paper_row(change, record), note, change.summary_vector, record.figures_version)
 
 
 def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
@@ -209,7 +193,7 @@ def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
             copy.write_row(row)
 
 
-def chunk_rows_of(change: Change) -> list[tuple[object, ...]]:
+def build_chunk_rows(change: Change) -> list[tuple[object, ...]]:
     """The rows of a paper's chunks."""
     return [
         (*chunk_row(chunk), list(chunk.page_breaks), text_hash(chunk.text), vector)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from ...models.journal.journal_database import JournalConnection
 from ...settings.addresses import DatabaseUrl
 from .advisory_locks import DatabaseCallLocks
 from .database import ConnectionLostError, Database, DatabaseError, LeaseLostError
+
+if TYPE_CHECKING:
+    from psycopg import Pipeline
 
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ':journal', 0))"
 _TABLES: Final = "unnest('{answers,uses,spending,beginnings,contexts}'::regclass[]) AS name"
@@ -18,35 +22,56 @@ _PAUSE: Final = 0.2
 
 
 class LibraryJournalConnection:
-    """A connection that reopens itself when lost, and finds out whether a commit succeeded."""
+    """A connection that reopens itself when lost, and finds out whether a commit succeeded.
+
+    The statements of a transaction are pipelined: only those that return rows, and the commit, wait for the server. An
+    error of another one is raised by the next that waits.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection = database.connect(autocommit=True)
-        self._changed = False  # whether the open transaction has written anything
+        self._transaction = ExitStack()  # which leaves the pipeline
+        self._pipeline: Pipeline | None = None
+        self._written: Any = None  # the cursor with the id of the open transaction, once that has written anything
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Any:
         if self._connection.closed:
             self._connection = self._reconnect()
-        self._changed = not sql.startswith("BEGIN") and (self._changed or not sql.startswith("SELECT"))
         with self._database.named_errors():
-            return self._connection.execute(sql.replace("?", "%s"), parameters or None)
+            if sql == LibraryJournalDatabase.begin:
+                self._leave()
+                self._pipeline = self._transaction.enter_context(self._connection.pipeline())
+                self._connection.execute(sql)
+                return self._connection.execute(_LOCK)
+            cursor = self._connection.execute(sql.replace("?", "%s"), parameters or None)
+            reads = sql.startswith("SELECT")
+            if not reads:
+                self._note_write()
+            if self._pipeline is not None and (reads or "RETURNING" in sql):
+                self._pipeline.sync()
+        return cursor
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
-        self._changed = True
         with self._database.named_errors():
             cursor = self._connection.cursor()
             cursor.executemany(sql.replace("?", "%s"), rows)
+            self._note_write()
         return cursor
 
     def commit(self) -> None:
         """Commit. If the connection is lost meanwhile, the server is asked whether the transaction was committed."""
         transaction = None
-        if self._changed:
-            (transaction,) = self.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()
+        if self._written is not None:
+            with self._database.named_errors():
+                (transaction,) = self._written.fetchone()
         try:
-            self.execute("COMMIT")
+            with self._database.named_errors():
+                self._connection.execute("COMMIT")
+                self._transaction.close()
+                self._pipeline = self._written = None
         except ConnectionLostError:
+            self._leave()
             self._connection.close()
             until, status = time.monotonic() + _RECONNECTING, "in progress" if transaction else "unknown"
             while status == "in progress" and time.monotonic() < until:
@@ -58,11 +83,23 @@ class LibraryJournalConnection:
 
     def rollback(self) -> None:
         """Roll back; the server already did so for a lost connection."""
+        self._leave()
         if not self._connection.closed:
             try:
                 self.execute("ROLLBACK")
             except (ConnectionLostError, DatabaseError):
                 self._connection.close()
+
+    def _note_write(self) -> None:
+        """Ask for the transaction's id with the first statement that writes."""
+        if self._pipeline is not None and self._written is None:
+            self._written = self._connection.execute("SELECT pg_current_xact_id_if_assigned()::text")
+
+    def _leave(self) -> None:
+        """Leave the pipeline of a transaction that failed."""
+        with suppress(ConnectionLostError, DatabaseError), self._database.named_errors():
+            self._transaction.close()
+        self._pipeline = self._written = None
 
     def close(self) -> None:
         self._connection.close()
@@ -83,7 +120,7 @@ class LibraryJournalConnection:
 class LibraryJournalDatabase:
     """The journal's tables in the database at `url`."""
 
-    begin = f"BEGIN; {_LOCK}"
+    begin = "BEGIN"  # followed by the lock in the same pipeline
     errors: tuple[type[Exception], ...] = (ConnectionLostError, DatabaseError)
     passing: tuple[type[Exception], ...] = (ConnectionLostError,)
 

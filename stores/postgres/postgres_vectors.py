@@ -18,13 +18,12 @@ from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
 from ..paper_catalog import CurrentRecords
 from ..paper_change import PaperRecord
-from ..search_records import ScopedSearch, Scored, StoredChunk, TextScope, VectorKind, ordered, split_ids
+from ..search_records import ScopedSearch, Scored, TextScope, VectorKind, sort_scores, split_ids
 from ..store_protocols import ChunkVectors
-from .database import Database, PooledTables, SeenRevision
+from .database import Database, LibraryTables, SeenRevision
 
 _CHUNK: Final = (
-    "c.key, c.idx, c.text, c.section, c.parent, c.category, c.level, c.page, c.start, c.stop, c.tokens, c.page_breaks,"
-    " c.text_hash"
+    "c.key, c.idx, c.text, c.section, c.parent, c.category, c.level, c.page, c.start, c.stop, c.tokens, c.page_breaks"
 )
 # Ids sort as text, including the colon after the key.
 _BY_ID: Final = "(key || ':') COLLATE \"C\", idx"
@@ -39,7 +38,7 @@ def _by_ids(columns: str, table: str) -> str:
 
 
 _REVISION: Final = "(SELECT number FROM revision)"
-CHUNKS: Final = _by_ids(f"{_CHUNK}, NULL", "chunks")
+CHUNKS: Final = _by_ids(_CHUNK, "chunks")
 EXACT: Final = (
     f"SELECT {_REVISION}, key, idx, 1 - (embedding <=> %(vector)s) FROM chunks"
     f" WHERE {_LIMITS} ORDER BY embedding <=> %(vector)s, {_BY_ID} LIMIT %(k)s"
@@ -50,30 +49,26 @@ _WIDENING: Final = 4  # results requested from the index per result wanted
 _MOST_SCANNED: Final = 200_000
 
 
-class PostgresVectors(PooledTables, ChunkVectors):
+class PostgresVectors(LibraryTables, ChunkVectors):
     """Chunks, summaries and passages of notes; thread-safe."""
 
     _binary = True
 
-    def __init__(self, database: Database, pool: Any, seen: SeenRevision) -> None:
-        super().__init__(database, pool)
+    def __init__(self, database: Database, seen: SeenRevision) -> None:
+        super().__init__(database)
         self.seen = seen
 
-    def _of_ids(self, columns: str, table: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
-        return self.rows(_by_ids(columns, table), id_columns(ids))
-
-    def get_chunks(self, ids: Sequence[str], *, vectors: bool = False) -> dict[str, StoredChunk]:
-        rows = self._of_ids(f"{_CHUNK}, {'c.embedding' if vectors else 'NULL'}", "chunks", ids)
-        with self._database.named_errors():
-            chunks = [(_chunk(row), row) for row in rows]
-        return {chunk.id: StoredChunk(chunk, row[12], _vector(row[13])) for chunk, row in chunks}
+    def get_chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        rows = self.rows(CHUNKS, id_columns(ids))
+        with self.database.named_errors():
+            return {chunk.id: chunk for chunk in map(_chunk, rows)}
 
     def get_vectors(self, ids: Sequence[str], kind: VectorKind = "content") -> dict[str, Vector]:
         if kind != "summaries":
-            rows = self._of_ids("c.key, c.idx, c.embedding", _TABLES[kind], ids)
-            return {chunk_id(key, index): np.asarray(_vector(row), np.float32) for key, index, row in rows}
+            rows = self.rows(_by_ids("c.key, c.idx, c.embedding", _TABLES[kind]), id_columns(ids))
+            return {chunk_id(key, index): _vector(row) for key, index, row in rows}
         query = "SELECT key, summary_vector FROM papers WHERE key = ANY(%s) AND summary_vector IS NOT NULL"
-        return {key: np.asarray(_vector(row), np.float32) for key, row in self.rows(query, (list(ids),))}
+        return {key: _vector(row) for key, row in self.rows(query, (list(ids),))}
 
     def stored_ids(self, kind: VectorKind = "content") -> set[str]:
         if kind == "summaries":
@@ -81,7 +76,7 @@ class PostgresVectors(PooledTables, ChunkVectors):
         return {chunk_id(*row) for row in self.rows(f"SELECT key, idx FROM {_TABLES[kind]}")}
 
     def delete(self, ids: Sequence[str], kind: VectorKind = "content") -> None:
-        with self.connection() as connection:
+        with self.database.connection() as connection:
             if kind == "summaries":
                 connection.execute("UPDATE papers SET summary_vector = NULL WHERE key = ANY(%s)", (list(ids),))
                 return
@@ -96,7 +91,7 @@ class PostgresVectors(PooledTables, ChunkVectors):
 
     def set_aside(self) -> Path:
         """Raise `InputError`: a damaged database is restored from a backup."""
-        raise InputError(f"{self._database.url}: vectors cannot be read.", help="Restore a backup of the database.")
+        raise InputError(f"{self.database.url}: vectors cannot be read.", help="Restore a backup of the database.")
 
 
 class PostgresNearest(ScopedSearch):
@@ -122,12 +117,12 @@ class PostgresNearest(ScopedSearch):
     def _search_index(self, vector: Vector, k: int, values: dict[str, Any]) -> Scored:
         cast = f"embedding::vector({len(vector)}) <=> %(vector)s::vector({len(vector)})"
         search = f"SELECT {_REVISION}, key, idx, 1 - ({cast}) FROM chunks WHERE {_LIMITS} ORDER BY {cast} LIMIT %(k)s"
-        with self._vectors.connection() as connection, connection.transaction():
+        with self._vectors.database.transaction() as connection:
             connection.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, _WIDENING * k))}")
             connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
             connection.execute(f"SET LOCAL hnsw.max_scan_tuples = {_MOST_SCANNED}")
             found = connection.execute(search, values | {"k": _WIDENING * k}, binary=True).fetchall()
-        return ordered(self._score_rows(found))[:k]
+        return sort_scores(self._score_rows(found))[:k]
 
     def _score_rows(self, rows: Sequence[tuple[Any, ...]]) -> Scored:
         """Ids and cosines of the rows of a search; notes the revision that it saw."""
@@ -157,15 +152,15 @@ def id_columns(ids: Iterable[str]) -> tuple[list[str], list[int]]:
     return [key for key, _ in pairs], [index for _, index in pairs]
 
 
-def _vector(value: Any) -> Vector | None:
-    return None if value is None else np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value, np.float32)
+def _vector(value: Any) -> Vector:
+    return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value, np.float32)
 
 
 _CATEGORIES: Final = {int(category): category for category in Category}  # ten times as fast as `Category(number)`
 
 
 def _chunk(row: tuple[Any, ...]) -> Chunk:
-    key, index, text, section, parent, category, level, page, start, stop, tokens, breaks = row[:12]
+    key, index, text, section, parent, category, level, page, start, stop, tokens, breaks = row
     wrong = "category" if category not in _CATEGORIES else "page_breaks" if breaks is None else ""
     if wrong:
         raise WrongValueError(f"table chunks, column {wrong}, row key={key!r} idx={index!r}: not a value of a chunk.")

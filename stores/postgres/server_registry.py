@@ -18,7 +18,7 @@ import secrets
 import threading
 import time
 from contextlib import closing
-from functools import partial
+from dataclasses import replace
 from typing import Any, Final
 
 from ...errors import CiteloomError
@@ -51,11 +51,6 @@ OR (renewed_at < now() - interval '{DISCONNECTED_TIMEOUT} s' AND NOT EXISTS (SEL
 """
 
 
-def channel_of(url: DatabaseUrl) -> str:
-    """The channel on which the servers of a library notify each other."""
-    return f"citeloom_{hashlib.sha256(url.mark.encode()).hexdigest()[:16]}"
-
-
 class DatabaseServerRegistry(ServerRegistry):
     """A server's row, and the thread that renews it."""
 
@@ -64,13 +59,12 @@ class DatabaseServerRegistry(ServerRegistry):
         self._id = secrets.token_hex(6)
         with Database(home.url).transaction() as connection:
             connection.execute("INSERT INTO servers (id) VALUES (%s)", (self._id,))
-        own_home = home.as_server(self._id)
-        self._database = Database(own_home.url)
-        self._channel = channel_of(home.url)
-        self._pool = self._database.pool(_CONNECTIONS, vectors=False)
-        super().__init__(own_home, DatabaseTables(self._database, self._pool), self._id, self._notify)
+        own_home = replace(home, url=DatabaseUrl(home.url.secret, self._id))  # whose connections are a server's
+        self._database = Database(own_home.url, _CONNECTIONS, vectors=False)
+        self._channel = f"citeloom_{hashlib.sha256(home.url.mark.encode()).hexdigest()[:16]}"  # for notifications
+        super().__init__(own_home, DatabaseTables(self._database), self._id, self._notify)
         self.locks = DatabaseCallLocks(own_home.url)
-        self.uploads = SharedUploads(partial(self._database.leased, self._pool), home.papers, UPLOAD)
+        self.uploads = SharedUploads(self._database, home.papers, UPLOAD)
         self._leaving = threading.Event()
         self._thread: threading.Thread | None = None
         self._heartbeats = 0
@@ -93,7 +87,7 @@ class DatabaseServerRegistry(ServerRegistry):
                 connection.execute("DELETE FROM servers WHERE id = %s", (self._id,))
         except CiteloomError as error:
             _log.warning("The server could not sign off: %s", error)
-        self._pool.close()
+        self._database.close()
 
     def _serve(self, listener: Listener) -> None:
         while not self._leaving.is_set():

@@ -9,10 +9,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 _WORKER = re.compile(rb"ray::(IDLE|citeloom )")
+_STARTS = 3  # of a cluster
 _RAY_FOLDER = re.compile(rb"/tmp/citeloom-ray-\w+")
 
 
@@ -66,23 +67,29 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def started_cluster(folder: Path, *, cpus: int) -> Iterator[tuple[str, str]]:
-    """A cluster of one node, with the addresses host:port and ray://host:port; only its own processes are ended."""
-    port, client = free_ports(2)
+    """A cluster of one node, with the addresses host:port and ray://host:port; only its own processes are ended.
+
+    Beside other work `ray start` may fail: it waits thirty seconds for its node, which no option changes, and somebody
+    else may take one of the free ports before Ray does. It is then started again.
+    """
     ray = str(Path(sys.executable).with_name("ray"))
-    options = [f"--port={port}", f"--ray-client-server-port={client}", f"--num-cpus={cpus}", f"--temp-dir={folder}"]
     command = [ray, "start", "--head", "--block", "--include-dashboard=false", "--object-store-memory=100000000"]
-    with (
-        (folder / "head.log").open("w") as log,
-        subprocess.Popen([*command, *options, "--disable-usage-stats"], stdout=log, stderr=log) as head,
-    ):
-        try:
-            while not (_answers(port) and _answers(client)):
+    with ExitStack() as stack:
+        for _ in range(_STARTS):
+            port, client = free_ports(2)
+            options = [f"--port={port}", f"--ray-client-server-port={client}", f"--num-cpus={cpus}"]
+            options += [f"--temp-dir={folder}", "--disable-usage-stats"]
+            log = stack.enter_context((folder / "head.log").open("w"))
+            head = stack.enter_context(subprocess.Popen([*command, *options], stdout=log, stderr=log))
+            stack.callback(head.terminate)
+            while head.poll() is None and not (_answers(port) and _answers(client)):
                 with suppress(subprocess.TimeoutExpired):
                     head.wait(0.2)
-                    raise AssertionError((folder / "head.log").read_text())
-            yield f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}"
-        finally:
-            head.terminate()
+            if head.poll() is None:
+                break
+        else:
+            raise AssertionError((folder / "head.log").read_text())
+        yield f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}"
 
 
 @contextmanager

@@ -317,10 +317,10 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
 }
 
 MODELS: Final[Mapping[str, Reader]] = {
-    "prose": lambda text: clean_output.prose(AIMessage(text)),
+    "prose": clean_output.prose,
     "answer_text": lambda text: clean_output.answer_text(AIMessage(text)),
     "answer_alone": lambda text: clean_output.extract_answer(Draft(text)),
-    "CleanStream": lambda text: _heard(clean_output.CleanStream(_Deaf(), clean_output.prose_of), text),
+    "CleanStream": lambda text: _heard(clean_output.CleanStream(_Deaf(), clean_output.prose), text),
     "json_objects": lambda text: list(structured_output.json_objects(text)),
     "server_message": failures.server_message,
     "fenced": lambda text: prompt_format.fence(text, "a"),

@@ -18,7 +18,7 @@ from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.vector_search import Nearest
-from citeloom.stores.search_records import cosines, ordered
+from citeloom.stores.search_records import cosines, sort_scores
 from citeloom.stores.text_analysis import analyze
 from citeloom.tools.retrieval import retrieve
 from tests.support import pausing_writer, restless_writer
@@ -73,7 +73,7 @@ class Audience:
         self._note(event, "papers", pausing_writer.UNTOUCHED, records)
         vectors = reader.store.get_vectors(sorted(every))
         self._note(event, "vectors by id", every, vectors)
-        exact = [score for _, score in ordered(cosines(vectors, self._query).items())[:5]]
+        exact = [score for _, score in sort_scores(cosines(vectors, self._query).items())[:5]]
         for way, limit in (("whole", 5_000), ("graph", 0)):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("citeloom.stores.local.vector_search.WHOLE_LIMIT", limit)

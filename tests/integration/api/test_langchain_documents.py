@@ -44,8 +44,8 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 def chunks_of(session: Session, key: str) -> list[Chunk]:
     store = session.library.store
-    found = store.get_chunks(sorted(name for name in store.stored_ids() if name.startswith(f"{key}:")))
-    return [stored.chunk for stored in found.values()]
+    ids = sorted(name for name in store.stored_ids() if name.startswith(f"{key}:"))
+    return list(store.get_chunks(ids).values())
 
 
 def test_pages_of_one_source_are_one_paper_with_its_pages(session: Session, tmp_path: Path) -> None:

@@ -266,4 +266,4 @@ def test_the_words_of_an_ingested_table_weigh_more_in_a_search(library: Library,
     taken_in(library, folder)
     (chunk,) = library.paper_chunks("p")
     assert "Jacquard" in chunk.text
-    assert library.tables.among([chunk.id, "q:00000"]) == {chunk.id}
+    assert library.described.chunks_of_tables([chunk.id, "q:00000"]) == {chunk.id}

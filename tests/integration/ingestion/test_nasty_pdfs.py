@@ -60,9 +60,9 @@ def test_two_columns_are_indexed_in_reading_order(nasty: Path, library: Library)
     paper = library.paper("multicolumn")
     assert (paper.title, paper.pages) == ("Two-Column Document with Lorem Ipsum", 3)
     chunks = library.store.get_chunks(sorted(library.store.stored_ids()))
-    first = chunks["multicolumn:00000"].chunk
+    first = chunks["multicolumn:00000"]
     assert "This is a sample document with two columns filled with Lorem Ipsum text." in first.text
-    assert "consectetuer adipiscing elit" in " ".join(stored.chunk.text for stored in chunks.values())
+    assert "consectetuer adipiscing elit" in " ".join(chunk.text for chunk in chunks.values())
 
 
 @pytest.mark.long

@@ -46,7 +46,8 @@ def test_figures_are_read_back_with_their_images(library: Library) -> None:
     assert library.figures("old2019") == ()
     assert library.figure_image(FIGURE) == PNG
     assert library.figure_image(TABLE) is None
-    assert library.catalog.figures.counts() == {"loom2020": (1, 1)}
+    (read,) = library.catalog.figures.by_paper()
+    assert read[0] == "loom2020" and sorted(figure.kind for figure in read[1]) == ["figure", "table"]
     assert library.records()["loom2020"].figures_version == FIGURES_VERSION
     assert library.records()["old2019"].figures_version == ""
     with pytest.raises(UnknownPaperError):
@@ -81,7 +82,12 @@ def test_a_description_is_stored_beside_the_caption(library: Library) -> None:
     described = replace(FIGURE, description="A wooden loom.", described_by="see-1", vector="AAAA", described_chunk=0)
     library.catalog.figures.describe("a", [described])
     assert library.figures("a") == (described, TABLE)
-    assert library.catalog.figures.described() == {"a": (described,)}
+    assert _described(library) == [described]
+
+
+def _described(library: Library) -> list[PaperFigure]:
+    figures = (figure for _, listed in library.catalog.figures.by_paper() for figure in listed)
+    return [figure for figure in figures if figure.description]
 
 
 def test_words_of_a_description_find_the_chunk_of_the_caption(library: Library) -> None:
@@ -120,15 +126,15 @@ def test_a_description_of_a_figure_that_has_changed_since_is_not_stored(library:
         library.catalog.figures.describe("a", [stale])
     library.catalog.figures.describe("unknown", [described])
     assert library.figures("a") == (FIGURE,)
-    assert library.catalog.figures.described() == {}
+    assert _described(library) == []
 
 
 def test_a_search_knows_the_chunks_with_rows_of_tables(library: Library) -> None:
     put(library, illustrated("a", FIGURE, TABLE, images=(PNG,)), illustrated("b", FIGURE, images=(PNG,)))
     ids = ["a:00000", "a:00001", "a:00002", "b:00000", "unknown:00000"]
-    assert library.tables.among(ids) == {"a:00000", "a:00001"}
+    assert library.described.chunks_of_tables(ids) == {"a:00000", "a:00001"}
     put(library, illustrated("a", FIGURE, replace(TABLE, table_chunks=None)))
-    assert library.tables.among(ids) == set()
+    assert library.described.chunks_of_tables(ids) == set()
 
 
 def test_a_copied_change_has_figures_and_images(library: Library) -> None:

@@ -9,7 +9,8 @@ from datetime import datetime
 import pytest
 
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
-from citeloom.models.journal.journal import Journal
+from citeloom.models.journal.journal import Journal, JournalPausedError
+from citeloom.models.journal.journal_database import JournalConnection
 from citeloom.models.journal.maintenance import prune, survey
 from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
 from citeloom.models.journal.spending_table import load_context_sizes, save_context_sizes
@@ -62,6 +63,17 @@ async def test_equal_concurrent_calls_are_made_once(backend: Backend, journal: J
         )
     assert {answer.payload for answer in answers} == {'"answer 1 ✓"'}
     assert model.calls == 1
+
+
+async def test_a_statement_that_fails_harms_no_other_work(journal: Journal) -> None:
+    def break_off(db: JournalConnection) -> None:
+        row = ("run", "a", None)
+        db.execute("INSERT INTO uses (run, key, answer, paid, used_at) VALUES (?, ?, ?, 0, 0)", row)
+
+    work = (journal.remember({"good": "kept"}, "some-model"), journal.submit(break_off))
+    kept, broken = await asyncio.gather(*work, return_exceptions=True)
+    assert kept is None and isinstance(broken, JournalPausedError)
+    assert await journal.recall(["good"], OTHER) == {"good": "kept"}
 
 
 async def test_a_call_that_failed_or_was_cancelled_can_be_made_again(journal: Journal) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast
 
 import pytest
 from langgraph.graph import END, START, StateGraph
 
 from citeloom.sqlite import DamagedFileError
-from citeloom.stores.backends import Backend, Checkpoints
+from citeloom.stores.backends import Backend
+
+if TYPE_CHECKING:
+    from citeloom.stores.backends import Checkpoints
 
 
 def added(old: list[str], new: list[str]) -> list[str]:

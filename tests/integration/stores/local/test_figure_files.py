@@ -11,7 +11,7 @@ from citeloom.documents.figures import image_hash
 from citeloom.sqlite import DamagedFileError
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.catalog_figures import FigureFiles
+from citeloom.stores.local.catalog import Catalog
 from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.paper_change import removal
 from tests.integration.stores.conformance.test_figure_stores import FIGURE, PNG, illustrated
@@ -65,11 +65,12 @@ def test_an_image_without_a_paper_is_dropped_with_other_strays(home: Home) -> No
 
 
 def test_a_private_copy_reads_the_images_of_its_original_and_deletes_none(home: Home, tmp_path: Path) -> None:
-    FigureFiles(home).put({image_hash(PNG): PNG})
-    copy = FigureFiles(FolderHome(tmp_path / "copy", copy_of=home.root))
-    assert copy.get(image_hash(PNG)) == PNG
-    copy.delete([image_hash(PNG)])
-    assert FigureFiles(home).get(image_hash(PNG)) == PNG
+    figures = Catalog(home.prepare()).figures
+    figures.put({image_hash(PNG): PNG})
+    copy = Catalog(FolderHome(tmp_path / "copy", copy_of=home.root).prepare()).figures
+    assert copy.image(image_hash(PNG)) == PNG
+    copy.drop([image_hash(PNG)])
+    assert figures.image(image_hash(PNG)) == PNG
 
 
 @pytest.mark.parametrize("hostile", ["../catalog.sqlite", "/etc/hostname", "", "A" * 64])

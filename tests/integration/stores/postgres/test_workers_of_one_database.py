@@ -63,18 +63,17 @@ async def test_no_answer_is_paid_for_twice(
 def test_after_one_lost_connection_no_other_of_its_pool_fails(url: str) -> None:
     address = parse_home(url)
     assert isinstance(address, DatabaseUrl)
-    database = Database(address)
-    pool = database.pool(3, vectors=False)
+    database = Database(address, 3, vectors=False)
     with ExitStack() as stack:
-        for connection in [stack.enter_context(database.leased(pool)) for _ in range(3)]:
+        for connection in [stack.enter_context(database.connection()) for _ in range(3)]:
             (process,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
             stack.callback(cut, url, process)
-    with suppress(ConnectionLostError), database.leased(pool) as connection:
+    with suppress(ConnectionLostError), database.connection() as connection:
         connection.execute("SELECT 1")
     for _ in range(3):
-        with database.leased(pool) as connection:
+        with database.connection() as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
-    pool.close()
+    database.close()
 
 
 async def backend_of_journal(journal: Journal) -> int:

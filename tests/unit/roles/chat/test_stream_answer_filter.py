@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from citeloom.roles.chat.clean_output import CleanStream, extract_answer, prose_of
+from citeloom.roles.chat.clean_output import CleanStream, extract_answer, prose
 from citeloom.roles.protocols import Draft
 from tests.support.listener import Heard
 
@@ -13,7 +13,7 @@ TEXT = "Degree explains edges [E1].\n\n## Sources of error\n\nReferences to othe
 
 
 def kept(text: str) -> str:
-    return extract_answer(Draft(prose_of(text))).text
+    return extract_answer(Draft(prose(text))).text
 
 
 def heard(draft: str, length: int) -> Heard:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from langchain_core.messages import AIMessage
 
-from citeloom.roles.chat.clean_output import CleanStream, prose, prose_of
+from citeloom.roles.chat.clean_output import CleanStream, prose
 from tests.support.listener import Heard
 
 TEXT = "Degree explains edges [E1].\n\nIt `is` strong, **very**."
@@ -37,7 +36,7 @@ ANSWERS = [
 
 def heard(answer: str, length: int) -> Heard:
     listener = Heard()
-    stream = CleanStream(listener, prose_of)
+    stream = CleanStream(listener, prose)
     for start in range(0, len(answer), length):
         stream.piece(answer[start : start + length])
     stream.finish()
@@ -46,8 +45,8 @@ def heard(answer: str, length: int) -> Heard:
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("length", [1, 2, 5, 11, 1000])
-def test_pieces_joined_are_the_prose_of_the_whole(answer: str, length: int) -> None:
-    assert heard(answer, length).text == prose(AIMessage(answer))
+def test_pieces_joined_are_the_prose_the_whole(answer: str, length: int) -> None:
+    assert heard(answer, length).text == prose(answer)
 
 
 PARTS = [
@@ -69,12 +68,12 @@ PARTS = [
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join), st.integers(1, 9))
 def test_however_it_is_put_together(answer: str, length: int) -> None:
-    assert heard(answer, length).text == prose(AIMessage(answer))
+    assert heard(answer, length).text == prose(answer)
 
 
 def test_prose_comes_as_soon_as_it_has_begun() -> None:
     listener = Heard()
-    stream = CleanStream(listener, prose_of)
+    stream = CleanStream(listener, prose)
     for piece in ("The", " degree", " of", " a", " node", ". ", "It"):
         stream.piece(piece)
     assert listener.said == ["The", " degree", " of", " a", " node", ".", " It"]
@@ -82,7 +81,7 @@ def test_prose_comes_as_soon_as_it_has_begun() -> None:
 
 def test_a_restart_is_emitted_only_after_a_piece() -> None:
     listener = Heard()
-    stream = CleanStream(listener, prose_of)
+    stream = CleanStream(listener, prose)
     stream.piece("<think>so")
     stream.restart()
     assert listener.restarts == 0

@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.models.embeddings.protocol import Vector
 from citeloom.stores.local.vector_search import Reach
-from citeloom.stores.search_records import Scored, VectorStoreError, cosines, ordered
+from citeloom.stores.search_records import Scored, VectorStoreError, cosines, sort_scores
 
 RANDOM = np.random.default_rng(1)
 ROWS = RANDOM.standard_normal((200, 8)).astype(np.float32)
@@ -51,7 +51,7 @@ class LossyGraph:
 
     def near(self, vector: Vector, k: int) -> list[tuple[str, float]]:
         self.asked.append(k)
-        return ordered(cosines(self.reached, vector).items())[:k]
+        return sort_scores(cosines(self.reached, vector).items())[:k]
 
     def reach(self) -> Reach:
         return Reach(self.near, vectors)
@@ -72,10 +72,10 @@ def same(found: Scored, wanted: Scored) -> bool:
 @pytest.mark.parametrize("k", [1, 5, 60, 199, 200])
 @pytest.mark.parametrize("lost", [0, 1, 30, 199, 200])
 def test_what_no_edge_leads_to_is_found_all_the_same(lost: int, k: int, strangers: int) -> None:
-    gone = ordered(cosines(VECTORS, QUERY).items())[:lost]  # the nearest of all
+    gone = sort_scores(cosines(VECTORS, QUERY).items())[:lost]  # the nearest of all
     reach = LossyGraph({name for name, _ in gone}, strangers).reach()
     found = reach.search(QUERY, k, WHOLE, k, "state", WHOLE)
-    assert same(found, ordered(cosines(VECTORS, QUERY).items())[:k])
+    assert same(found, sort_scores(cosines(VECTORS, QUERY).items())[:k])
 
 
 @pytest.mark.parametrize("k", [1, 10, 50])
@@ -84,7 +84,7 @@ def test_within_a_scope_the_nearest_are_found_whichever_are_lost(k: int) -> None
     for place in range(20):
         lost = {name for name in VECTORS if RANDOM.random() < place / 20}
         found = LossyGraph(lost).reach().search(QUERY, k, scope, k, "state", WHOLE)
-        assert same(found, ordered(cosines(vectors(scope.ids()), QUERY).items())[:k])
+        assert same(found, sort_scores(cosines(vectors(scope.ids()), QUERY).items())[:k])
 
 
 def test_the_graph_is_looked_through_once_for_each_state_of_the_library(whole_limit: int) -> None:
@@ -98,7 +98,7 @@ def test_the_graph_is_looked_through_once_for_each_state_of_the_library(whole_li
 @pytest.mark.parametrize("k", [1, 5, 60])
 def test_a_graph_that_has_lost_much_is_not_asked_for_a_few(k: int) -> None:
     """It leads to others only when all are asked for: a walk for a few ends before them."""
-    nearest = [name for name, _ in ordered(cosines(VECTORS, QUERY).items())]
+    nearest = [name for name, _ in sort_scores(cosines(VECTORS, QUERY).items())]
 
     class Astray(LossyGraph):
         def near(self, vector: Vector, k: int) -> list[tuple[str, float]]:
@@ -107,7 +107,7 @@ def test_a_graph_that_has_lost_much_is_not_asked_for_a_few(k: int) -> None:
 
     graph = Astray({nearest[0], nearest[100], nearest[150]})
     found = graph.reach().search(QUERY, k, WHOLE, k, "state", WHOLE)
-    assert same(found, ordered(cosines(VECTORS, QUERY).items())[:k])
+    assert same(found, sort_scores(cosines(VECTORS, QUERY).items())[:k])
 
 
 @pytest.mark.parametrize("wrong", [VECTORS.keys(), {"p:00007"}], ids=["all", "one"])

@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.documents import Category
 from citeloom.stores.milvus.milvus_rows import Found, fingerprint, row_id
-from citeloom.stores.milvus.milvus_search import Versions, best, scopes
+from citeloom.stores.milvus.milvus_search import Versions, best_results, scope_filters
 from citeloom.stores.milvus.word_weights import SECTION, TEXT, FieldSum, WordCounts, chunk_vector, query_vector
 from citeloom.stores.search_records import TextScope
 
@@ -65,18 +65,20 @@ def test_ties_at_the_end_and_rows_of_other_versions_are_decided_by_asking_for_mo
         limits.append(limit)
         return rows[:limit]
 
-    found = best(search, 3, iter([""]), lambda row: f"b:{row.place:05d}" if row.version == 1 else None, 7)
+    found = best_results(search, 3, iter([""]), lambda row: f"b:{row.place:05d}" if row.version == 1 else None, 7)
     assert found == [("b:00000", 0.5), ("b:00001", 0.5), ("b:00002", 0.5)]
     assert limits == [11, 44, 176]
 
 
 def test_a_scope_becomes_filters_of_versions() -> None:
-    assert list(scopes(SCOPE, TextScope())) == [""]
-    assert list(scopes(SCOPE, TextScope(categories=[Category.METHOD]))) == [f"category in [{int(Category.METHOD)}]"]
-    assert list(scopes(SCOPE, TextScope(keys=["a", "b", "gone"]))) == ["paper in [1, 3]"]
-    assert list(scopes(SCOPE, TextScope(keys=[]))) == list(scopes(SCOPE, TextScope(categories=[]))) == []
+    assert list(scope_filters(SCOPE, TextScope())) == [""]
+    assert list(scope_filters(SCOPE, TextScope(categories=[Category.METHOD]))) == [
+        f"category in [{int(Category.METHOD)}]"
+    ]
+    assert list(scope_filters(SCOPE, TextScope(keys=["a", "b", "gone"]))) == ["paper in [1, 3]"]
+    assert list(scope_filters(SCOPE, TextScope(keys=[]))) == list(scope_filters(SCOPE, TextScope(categories=[]))) == []
     ids = TextScope(ids=["a:00002", "gone:00001", "nonsense"], keys=["a"])
-    assert list(scopes(SCOPE, ids)) == [f"id in [{row_id(3, 2)}]"]
+    assert list(scope_filters(SCOPE, ids)) == [f"id in [{row_id(3, 2)}]"]
     many = Versions({f"p{n}": n for n in range(12_000)}, {})
-    filters = list(scopes(many, TextScope(keys=many.by_key.keys())))
+    filters = list(scope_filters(many, TextScope(keys=many.by_key.keys())))
     assert len(filters) == 3 and sum(text.count(",") + 1 for text in filters) == 12_000
