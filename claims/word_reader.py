@@ -22,7 +22,7 @@ from xml.parsers import expat
 from ..documents import Paper
 from ..documents.front_matter import find_doi
 from ..documents.safe_files import FileRefusedError, require_regular
-from .manuscript import LIST_HEADING, ListedReference, Manuscript, ProseBuilder
+from .manuscript import LIST_HEADING, ListedReference, Manuscript
 
 _MOST_BYTES: Final = 300_000_000
 MOST_XML: Final = 60_000_000
@@ -110,14 +110,14 @@ def read_word(path: str) -> Manuscript:
         notices.append(f"{file.name}: its comments are not checked.")
     if body.formulas:
         notices.append(f"{file.name}: {body.formulas} equations are not checked.")
-    return prose.finish("docx")
+    return prose.finish()
 
 
 class WordText:
     """The prose of one part, its runs with their bytes, and the works that its citation fields name."""
 
     def __init__(self, xml: bytes, styles: Mapping[str, str] | None = None) -> None:
-        self.prose = ProseBuilder()
+        self.prose = Manuscript("docx")
         self.runs: list[WordRun] = []
         self.changes = self.formulas = self.paragraphs = 0
         self._styles = styles or {}
@@ -128,7 +128,7 @@ class WordText:
 
     def append(self, note: WordText) -> None:
         """Add the paragraphs of another part, such as footnotes, at the end of the document."""
-        for line in filter(None, (line.strip() for line in note.prose.text.split("\n\n"))):
+        for line in filter(None, (line.strip() for line in "".join(note.prose.pieces).split("\n\n"))):
             self.prose.paragraph(self.paragraphs, 0)
             self.prose.add(line, self.paragraphs, 0, 0)
         self.prose.papers |= note.prose.papers
@@ -341,7 +341,6 @@ def _listed_paper(title: str, authors: tuple[str, ...], families: tuple[str, ...
 
 
 def _decoded(data: str) -> str:
-    """The text of a field's data; empty if it is not text."""
     try:
         return base64.b64decode("".join(data.split()) + "==").decode("utf-8", "replace")
     except (binascii.Error, ValueError):
