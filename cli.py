@@ -126,16 +126,12 @@ def main() -> None:
     """Run the command line; ends with one of the exit codes of `citeloom.errors`."""
     code = _run()
     if not stop_background_loop(_GRACE):  # only after Ctrl-C; Python would otherwise wait for its threads
-        _flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
         os._exit(code)
     gc.freeze()  # else what was imported is searched for cycles once more at the end: 0.1 s of a question
     raise SystemExit(code)
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
 
 
 def _run() -> int:
@@ -150,7 +146,9 @@ def _run() -> int:
         if error.exit_code == PAUSED:
             notice_command(f"Paused: {error} To resume:", resume_command(sys.argv, error))
         else:
-            notice(f"Error: {error}{_own_help(error)}")
+            unhelped = error.exit_code == WRONG_INPUT and not error.help and given_command()
+            hint = f" See '{command(given_command())} --help'." if unhelped else ""
+            notice(f"Error: {error}{hint}")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
@@ -161,11 +159,6 @@ def _run() -> int:
         if full := disk_full(error, home_in_use()):
             return _waiting_for_space(full)
         return _refused(error)
-
-
-def _own_help(error: CiteloomError) -> str:
-    given = given_command()
-    return f" See '{command(given)} --help'." if given and error.exit_code == WRONG_INPUT and not error.help else ""
 
 
 def _interrupted() -> int:

@@ -7,6 +7,7 @@ subclasses are defined next to the code that raises them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from .program import filled
@@ -79,3 +80,18 @@ class PausedError(CiteloomError):
 
     exit_code = PAUSED
     default_help = "Completed calls are saved; run the same command to resume."
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and all errors behind it, each once."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        link = waiting.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        waiting += [link.__cause__, link.__context__]
+        if isinstance(link, BaseExceptionGroup):
+            waiting += link.exceptions

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..citations.html_escaping import inert
-from ..drafts.completeness import Tried, coverage_warnings
+from ..drafts.completeness import few_succeeded
 from ..errors import ConfigurationError, InputError
 from ..evidence_tables.stances import (
     agreement_columns,
@@ -146,7 +146,7 @@ async def acontradictions(
         ],
         "judged": judged,
         "unjudged": len(cells) - judged,
-        "warnings": coverage_warnings(Tried("stances of papers", "judged", len(cells), judged)),
+        "warnings": few_succeeded("stances of papers", "judged", len(cells), judged),
         "run": table.table_id,
         "usage": made["usage"],
     }

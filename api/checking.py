@@ -10,42 +10,43 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
+from typing_extensions import TypedDict, Unpack
+
 from ..claims.check_files import (
-    CHECK_FORMATS,
-    CheckFormat,
+    CHECK_FORMATS as CHECK_FORMATS,
+    CheckFormat as CheckFormat,
     check_formats,
     comment_in_place,
     without_copy,
     write_check,
 )
 from ..claims.check_report import (
-    check_report,
-    needs_attention,
-    problem_lines,
-    remarks_of,
-    shown_place,
-    summary_lines,
+    check_report as check_report,
+    needs_attention as needs_attention,
+    problem_lines as problem_lines,
+    remarks_of as remarks_of,
+    shown_place as shown_place,
+    summary_lines as summary_lines,
 )
 from ..claims.claim_passages import ClaimPassage, choose_sentences, given_passages
 from ..claims.claim_records import (
-    CheckResult,
-    ClaimInput,
+    CheckResult as CheckResult,
+    ClaimInput as ClaimInput,
     ClaimLabel,
-    ClaimRecord,
-    ClaimsResult,
-    RemarkedText,
+    ClaimRecord as ClaimRecord,
+    ClaimsResult as ClaimsResult,
+    RemarkedText as RemarkedText,
     SourceRecord,
 )
 from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
-from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
 from ..claims.reference_entries import entries_elsewhere, load_references
 from ..claims.text_check import (
-    CHECK_PARTS,
+    CHECK_PARTS as CHECK_PARTS,
     MOST_PASSAGES,
     OTHER_MARK,
     OWN_MARK,
-    CheckPart,
+    CheckPart as CheckPart,
     ClaimChecker,
     ManuscriptCheck,
     elsewhere_records,
@@ -63,28 +64,6 @@ from ..tools.scope import require_words
 from .arguments import ArgumentError, at_least_one, require_writable, requires_open
 from .blocking import blocking
 
-__all__ = [
-    "CHECK_FORMATS",
-    "CHECK_PARTS",
-    "CheckFormat",
-    "CheckPart",
-    "CheckResult",
-    "ClaimInput",
-    "ClaimRecord",
-    "ClaimsResult",
-    "RemarkedText",
-    "acheck_claims",
-    "acheck_prose",
-    "acheck_text",
-    "check_claims",
-    "check_report",
-    "check_text",
-    "needs_attention",
-    "problem_lines",
-    "remarks_of",
-    "shown_place",
-    "summary_lines",
-]
 _WORD_WEIGHT: Final = 0.6  # a claim repeats more words of its source than a question does; see docs/scores.md
 _PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
 
@@ -149,7 +128,7 @@ async def acheck_text(
     session: Session,
     file: Path | str,
     *,
-    experiment: Path | str | None = None,
+    experiment: Experiment | Path | str | None = None,
     bib: Path | str | None = None,
     only: Sequence[CheckPart] | CheckPart = (),
     max_calls: int | None = None,
@@ -166,7 +145,7 @@ async def acheck_text(
     Args:
         session: an open library.
         file: the text: `.tex`, `.md`, `.docx`, `.typ` or `.pdf`.
-        experiment: the `exp.json` whose numbers the text may state without a source.
+        experiment: the `exp.json`, or what it holds, whose numbers the text may state without a source.
         bib: the bibliography, if the text does not name it.
         only: parts to check, of `claims`, `uncited`, `numbers` and `references`; all if omitted.
         max_calls: limit on model requests; beyond it, sentences stay unjudged, and the same call resumes later.
@@ -183,29 +162,6 @@ async def acheck_text(
     path, wanted = Path(file), check_formats(formats, out, Path(file))
     for line in without_copy(formats, path):
         on_notice(line)
-    given = None if experiment is None else await asyncio.to_thread(load_experiment, Path(experiment))
-    found = None if bib is None else Path(bib)
-    result, manuscript = await _check(session, path, found, given, only, max_calls, fresh, look_up, on_notice)
-    if out is not None and wanted:
-        result["files"] = await in_thread(write_check, result, manuscript, path, Path(out), wanted, force)
-    if in_place_comments:
-        result["kept"] = await in_thread(comment_in_place, result, manuscript, path)
-    return result
-
-
-async def _check(
-    session: Session,
-    file: Path,
-    bib: Path | None,
-    experiment: Experiment | None,
-    only: Sequence[CheckPart] | CheckPart,
-    max_calls: int | None,
-    fresh: bool,
-    look_up: bool,
-    on_notice: Callable[[str], None],
-    name: str = "",
-) -> tuple[CheckResult, Manuscript]:
-    """The result, and the text as it was read; `name` is shown instead of the path of a temporary file."""
     parts = frozenset((only,) if isinstance(only, str) else only)
     for part in parts.difference(CHECK_PARTS):
         raise ArgumentError(f"only: unknown part {part!r}.", help=f"Choose from {', '.join(CHECK_PARTS)}.")
@@ -214,11 +170,13 @@ async def _check(
     if max_calls is not None:
         at_least_one("max_calls", max_calls)
         session = session.with_settings(max_calls=max_calls)
-    manuscript = await in_thread(read_manuscript, file)
+    own = (
+        experiment if isinstance(experiment, Experiment | None) else await in_thread(load_experiment, Path(experiment))
+    )
+    manuscript = await in_thread(read_manuscript, path)
     library = await asyncio.to_thread(session.library.papers)
-    references = await in_thread(load_references, manuscript, file, bib, library)
-    shown = name or str(file)
-    run = f"check-{hash_key([shown, manuscript.text, sorted(parts)])[:12]}"
+    references = await in_thread(load_references, manuscript, path, None if bib is None else Path(bib), library)
+    run = f"check-{hash_key([path.name, manuscript.text, sorted(parts)])[:12]}"
     progress = Progress(on_notice)
 
     async def work() -> CheckResult:
@@ -228,14 +186,14 @@ async def _check(
             if look_up and "references" in parts:
                 progress.on_notice(f"Asking {service_hosts(session.settings)} for the reference list.")
                 services = await opened.enter_async_context(open_services(session.settings, session.metadata))
-            check = ManuscriptCheck(manuscript, references, checker, parts, experiment, session.metadata, services)
+            check = ManuscriptCheck(manuscript, references, checker, parts, own, session.metadata, services)
             sentences, entries = await check.run()
         unknown = len(entries_elsewhere(references)) if "references" in parts and not look_up else 0
         exist = f"not checked whether {'it exists' if unknown == 1 else 'they exist'} (--look-up asks)"
         noted = [f"{counted(unknown, 'entry', 'entries')} not in the library: {exist}."] if unknown else []
         faults = [found["rule"] for item in (*sentences, *entries) for found in item["faults"]]
         return {
-            "file": shown,
+            "file": str(path),
             "format": manuscript.format,
             "words": len(manuscript.text.split()),
             "model": session.settings.address_of("judge")[0] if checker.judge is not None else "",
@@ -255,7 +213,20 @@ async def _check(
     with session.run(run, fresh=fresh):
         result = await fitted(session, run, work)
     result["usage"] = await session.usage(run)
-    return result, manuscript
+    if out is not None and wanted:
+        result["files"] = await in_thread(write_check, result, manuscript, path, Path(out), wanted, force)
+    if in_place_comments:
+        result["kept"] = await in_thread(comment_in_place, result, manuscript, path)
+    return result
+
+
+class _ProseOptions(TypedDict, total=False):
+    experiment: Experiment | None
+    only: Sequence[CheckPart] | CheckPart
+    max_calls: int | None
+    fresh: bool
+    look_up: bool
+    on_notice: Callable[[str], None]
 
 
 @requires_open
@@ -265,12 +236,7 @@ async def acheck_prose(
     *,
     format: Literal["md", "tex", "typ"] = "md",
     bib: str = "",
-    experiment: Experiment | None = None,
-    only: Sequence[CheckPart] | CheckPart = (),
-    max_calls: int | None = None,
-    fresh: bool = False,
-    look_up: bool = False,
-    on_notice: Callable[[str], None] = lambda _: None,
+    **options: Unpack[_ProseOptions],
 ) -> CheckResult:
     """Check a text given as a string instead of a file; see `acheck_text`. `bib` is the content of its bibliography.
 
@@ -282,9 +248,8 @@ async def acheck_prose(
         entries = Path(folder) / "references.bib"
         if bib.strip():
             await asyncio.to_thread(entries.write_text, bib, encoding="utf-8", errors="replace")
-        given = (experiment, only, max_calls, fresh, look_up, on_notice)
-        result, _ = await _check(session, file, entries if bib.strip() else None, *given, name=file.name)
-        return result
+        result = await acheck_text(session, file, bib=entries if bib.strip() else None, **options)
+        return {**result, "file": file.name}
 
 
 check_claims = requires_open(blocking(acheck_claims))
@@ -305,17 +270,14 @@ async def _checker(session: Session, run: str, progress: Progress, most: int, *,
 
 async def _passages(checker: ClaimChecker, item: ClaimInput) -> list[ClaimPassage]:
     """The passages that a claim is compared with, each with the sentences to show."""
-    text, before = _without_marks(item["claim"]), (item.get("context") or "").strip()
+    text = " ".join(item["claim"].replace(OWN_MARK, " ").replace(OTHER_MARK, " ").split())
+    before = (item.get("context") or "").strip()
     if "passages" in item:
         return choose_sentences(text, given_passages(item["passages"]), most=checker.most)
     if item.get("papers"):
         found = await checker.find(text, before, item["papers"], checker.most)
         return choose_sentences(text, [passage for of_paper in found.values() for passage in of_paper])
     return await checker.elsewhere(text, before, ())
-
-
-def _without_marks(claim: str) -> str:
-    return " ".join(claim.replace(OWN_MARK, " ").replace(OTHER_MARK, " ").split())
 
 
 def _claim_record(item: ClaimInput, claim: JudgedClaim) -> ClaimRecord:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..citations.export.section_files import slug, write_texts
 from ..documents.chunking import Window
@@ -16,9 +16,8 @@ from ..errors import InputError
 from ..evidence_tables.cells import TableCell, cell_text as cell_text, study_name as study_name
 from ..evidence_tables.column_specs import parse_columns
 from ..evidence_tables.column_values import sum_lines as sum_lines
-from ..evidence_tables.extraction import Decision, TableFiller, own_window
+from ..evidence_tables.extraction import Decision, own_window
 from ..evidence_tables.given_tables import GivenTable, give_table
-from ..evidence_tables.stances import claim_needs
 from ..evidence_tables.stored_tables import (
     cell_record,
     count_line as count_line,
@@ -34,7 +33,6 @@ from ..evidence_tables.table_files import (
 )
 from ..evidence_tables.table_plots import draw_table as draw_table
 from ..experiment import load_experiment
-from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..roles.cell_protocols import TableColumn
 from ..roles.run_roles import Roles
@@ -50,6 +48,9 @@ from ..stores.evidence_table_register import (
 from ..tools.scope import Scope, plain_question
 from .arguments import one_or_more, require_choice, require_writable, requires_open
 from .blocking import blocking
+
+if TYPE_CHECKING:
+    from ..graph.nodes.tabulate import Describe
 
 
 @requires_open
@@ -93,9 +94,6 @@ async def amake_table(
     )
 
 
-Describe = Callable[[StoredTable | None, Roles], Awaitable[tuple[TableColumn, ...]]]
-
-
 async def complete_table(
     session: Session,
     table: StoredTable,
@@ -104,48 +102,15 @@ async def complete_table(
     claims: Callable[[Sequence[TableColumn]], Sequence[str]] = lambda _: (),
     own: Window | None = None,
 ) -> dict[str, Any]:
-    """Make or complete a table; returns its JSON. `describe` gives its columns, given the stored table if any.
+    """Make or complete a table, as `fill_table` does, with a budget and costs of its own; returns its JSON."""
+    from ..graph.nodes.tabulate import fill_table  # half a second, which a list of tables need not wait for
 
-    `claims` maps the columns to the claims that papers are screened for; if there are any, the judge reads the cells.
-    `own` is the user's study.
-    """
     require_writable(session)
     scope = await asyncio.to_thread(Scope.within, session.library, table.plan["papers"])
     await session.require_papers()
-    register, table_id = await asyncio.to_thread(_register, session), table.table_id
-    with session.run(table_id):
-        known = [item for item in await asyncio.to_thread(register.all) if item.table_id == table_id]
-
-        async def columns() -> tuple[TableColumn, ...]:
-            return await describe(known[0] if known else None, await session.roles_of(table_id))
-
-        described = await fitted(session, table_id, columns)
-        plan = {"columns": [item.as_dict() for item in described], "papers": list(table.plan["papers"])}
-        await asyncio.to_thread(register.save, table_id, table.question, plan)
-        needs = claim_needs(claims(described))
-        asked = f"What do papers find on this: {table.question}" if needs else table.question
-
-        async def fill() -> None:  # again, with new roles, once the context size is known
-            roles = await session.roles_of(table_id)
-            filler = TableFiller(
-                session.library,
-                register,
-                table_id,
-                asked,
-                described,
-                roles.answer_reader,
-                roles.stances if needs else roles.cells,
-                roles.screener,
-                session.settings.screened_papers,
-                on_progress,
-                needs,
-                own,
-            )
-            await filler.fill(scope)
-
-        if described:
-            await fitted(session, table_id, fill)
-    return {**await aload_table(session, table_id), "usage": await session.usage(table_id)}
+    with session.run(table.table_id):
+        made = await fill_table(session, table.table_id, table, scope, describe, on_progress, claims, own)
+    return {**made, "usage": await session.usage(table.table_id)}
 
 
 make_table = requires_open(blocking(amake_table))

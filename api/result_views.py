@@ -25,7 +25,6 @@ from ..citations.html_escaping import inert as inert
 from ..citations.references import numbered_list as numbered_list
 from ..drafts.completeness import (
     all_unreadable as all_unreadable,
-    attempts as attempts,
     coverage_line as coverage_line,
     coverage_warnings as coverage_warnings,
 )

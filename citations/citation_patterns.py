@@ -15,7 +15,7 @@ from typing import Literal
 
 from ..documents import Paper
 from ..documents.paper_names import family_name
-from ..text.words import one_line, without_accents
+from ..text.words import one_line, read_words, without_accents
 from .checks.unicode_folding import Folded
 from .markers import SpanSet
 
@@ -29,28 +29,9 @@ _PARTICLE = (
 )
 
 # Words that begin a sentence or phrase before a name but are never names themselves.
-_LEADING = frozenset(
-    (
-        "a according after all although also an and are as at based because before both but by compared "
-        "consistent contrary despite does during each e.g even extending finally first following for from "
-        "given hence here how however i.e if in indeed is it its later like likewise moreover more most "
-        "not of on one or other our recall recently second see several similarly similar since so some "
-        "such than that the their then there these they third this those though thus to two unlike until "
-        "using was we were what when where whereas whether which while who whose why with work yet again "
-        "against among between building cf extends earlier early late notably importantly interestingly "
-        "specifically together versus "
-    ).split()
-)
+_LEADING = read_words("words_before_names")
 # Capitalised words that, alone before a year, give a date and cite nobody.
-_DATED = frozenset(
-    (
-        "january february march april may june july august september october november december jan feb "
-        "mar apr jun jul aug sep sept oct nov dec spring summer autumn fall winter monday tuesday "
-        "wednesday thursday friday saturday sunday figure fig figures figs table tables tab section "
-        "sections sec chapter box panel equation eq eqs appendix supplementary supplement step task "
-        "version release year years circa mid covid "
-    ).split()
-)
+_DATED = read_words("words_before_years")
 # A value follows these, as in "HR 2003, 95% CI 9.9 to 4.05e5".
 _STATISTICS = frozenset("AIC AUC BIC CI HR IQR IRR MD OR RR SD SE SMD".split())
 _DETACHED = (

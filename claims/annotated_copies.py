@@ -18,7 +18,8 @@ from ..documents.safe_files import FileRefusedError
 from ..errors import InputError
 from .check_report import remarked_sentences
 from .claim_records import CheckResult
-from .latex_reader import NOTE
+from .latex_reader import BRACE, NOTE
+from .manuscript import bracket_pairs
 from .word_reader import WordRun, WordText, open_document, read_part
 
 _AUTHOR: Final = "Citeloom"
@@ -38,7 +39,6 @@ _FLOAT: Final = re.compile(
     r"\\begin\{(figure|table|wrapfigure|sidewaystable|longtable|algorithm|equation|align|abstract)\*?\}"
     r"|\\end\{(figure|table|wrapfigure|sidewaystable|longtable|algorithm|equation|align|abstract)\*?\}"
 )
-_BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
 
 
 def word_copy(file: Path, result: CheckResult) -> bytes:
@@ -58,7 +58,6 @@ def word_copy(file: Path, result: CheckResult) -> bytes:
 
 
 def _commented(archive: zipfile.ZipFile, result: CheckResult) -> dict[str, bytes]:
-    """The changed parts of a document, by name."""
     document = read_part(archive, "word/document.xml")
     runs: dict[int, list[WordRun]] = {}
     for run in WordText(document).runs:
@@ -67,6 +66,7 @@ def _commented(archive: zipfile.ZipFile, result: CheckResult) -> dict[str, bytes
     number = max((int(found) for found in _ID.findall(comments)), default=-1) + 1
     inserted: list[tuple[int, bytes]] = []
     made: list[str] = []
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     for sentence, lines in remarked_sentences(result):
         place = sentence["place"]
         start, end = place["start"] or 0, place["end"] or 0
@@ -77,7 +77,12 @@ def _commented(archive: zipfile.ZipFile, result: CheckResult) -> dict[str, bytes
         inserted.append((touched[0].first, f"<w:commentRangeStart {mark}/>".encode()))
         reference = f"<w:commentRangeEnd {mark}/><w:r><w:commentReference {mark}/></w:r>"
         inserted.append((touched[-1].last, reference.encode()))
-        made.append(_comment(number, [f"\u201c{sentence['claim']}\u201d", *lines]))
+        body = "".join(
+            f'<w:p><w:r><w:t xml:space="preserve">{escape(_CONTROL.sub(" ", line))}</w:t></w:r></w:p>'
+            for line in (f"\u201c{sentence['claim']}\u201d", *lines)
+        )
+        head = f'<w:comment w:id="{number}" w:author="{_AUTHOR}" w:initials="CL" w:date="{now}">'
+        made.append(f"{head}{body}</w:comment>")
         number += 1
     pieces: list[bytes] = []
     done = 0
@@ -99,16 +104,7 @@ def _commented(archive: zipfile.ZipFile, result: CheckResult) -> dict[str, bytes
     return changed
 
 
-def _comment(number: int, lines: Sequence[str]) -> str:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    body = "".join(
-        f'<w:p><w:r><w:t xml:space="preserve">{escape(_CONTROL.sub(" ", line))}</w:t></w:r></w:p>' for line in lines
-    )
-    return f'<w:comment w:id="{number}" w:author="{_AUTHOR}" w:initials="CL" w:date="{now}">{body}</w:comment>'
-
-
 def _before(content: bytes, closing: bytes, added: bytes) -> bytes:
-    """The part with something added before its closing tag."""
     place = content.rfind(closing)
     bare = content.rstrip()
     if place < 0 and bare.endswith(b"/>"):
@@ -151,14 +147,9 @@ def _closed_spans(source: str) -> list[tuple[int, int]]:
     """The spans in braces and in floats, where no note in the margin may stand."""
     begin = max(0, source.find("\\begin{document}"))
     spans: list[tuple[int, int]] = []
-    opened: list[int] = []
-    for match in _BRACE.finditer(source, begin):
-        if match[0] == "{":
-            opened.append(match.start())
-        elif match[0] == "}" and opened:
-            first = opened.pop()
-            if not opened:
-                spans.append((first, match.end()))
+    for first, last in sorted(bracket_pairs(BRACE, source, begin).items()):
+        if not spans or first >= spans[-1][1]:  # the outermost ones
+            spans.append((first, last + 1))
     started = -1
     for match in _FLOAT.finditer(source, begin):
         if match[1] and started < 0:

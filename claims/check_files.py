@@ -13,7 +13,7 @@ from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..program import NAME
 from .annotated_copies import latex_copies, word_copy
-from .check_report import LABELS, MEANINGS, SEVERITIES, check_report
+from .check_report import WRONG_LABELS, check_report, problems, rule_of
 from .claim_records import FAULTS, CheckResult, FaultSeverity, PlaceRecord
 from .manuscript import Manuscript
 
@@ -96,7 +96,6 @@ def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) ->
 
 
 def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file: Path, out: Path, force: bool) -> str:
-    """Write a file, or a folder of copies for a LaTeX text with inputs; returns the path of the main file."""
     if name == "docx":
         made = path = _free(out / f"{file.stem}.checked.docx", force)
         contents = {path: word_copy(file, result)}
@@ -117,7 +116,6 @@ def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file:
 
 
 def _free(path: Path, force: bool) -> Path:
-    """The path, or if it exists, the path with the next free number."""
     if force or not path.exists():
         return path
     return next(
@@ -127,8 +125,7 @@ def _free(path: Path, force: bool) -> Path:
 
 def sarif(result: CheckResult) -> dict[str, Any]:
     """The problems in the format that CI systems show beside the lines of a file."""
-    of_labels = {label: f"claim-{label.replace('_', '-')}" for label in SEVERITIES}
-    rules = dict(FAULTS) | {rule: (SEVERITIES[label], MEANINGS[label]) for label, rule in of_labels.items()}
+    rules = {**FAULTS, **{rule_of(label): described for label, described in WRONG_LABELS.items()}}
     try:
         number = version(NAME)
     except PackageNotFoundError:
@@ -142,33 +139,18 @@ def sarif(result: CheckResult) -> dict[str, Any]:
         }
         for rule, (level, meaning) in rules.items()
     ]
-    found: list[tuple[str, FaultSeverity, str, str, PlaceRecord | None]] = []
-    for sentence in result["sentences"]:
-        label, place = sentence["label"], sentence["place"]
-        if sentence["kind"] == "cited" and label in SEVERITIES:
-            message = f"{LABELS[label]}: {sentence['reason'] or sentence['claim']}"
-            found.append((of_labels[label], SEVERITIES[label], message, place["file"], place))
-        found += [(one["rule"], one["severity"], one["message"], place["file"], place) for one in sentence["faults"]]
+    found: list[tuple[str, FaultSeverity, str, PlaceRecord | None]] = [
+        (*problem, sentence["place"]) for sentence in result["sentences"] for problem in problems(sentence)
+    ]
     for entry in result["references"]:
-        file = Path(result["file"]).name
-        found += [
-            (one["rule"], one["severity"], f"{entry['key']}: {one['message']}", file, None) for one in entry["faults"]
-        ]
+        found += [(one["rule"], one["severity"], f"{entry['key']}: {one['message']}", None) for one in entry["faults"]]
+    results = []
+    names = {"startLine": "line", "startColumn": "column", "endLine": "end_line", "endColumn": "end_column"}
+    for rule, level, text, at in found:
+        location: dict[str, Any] = {"artifactLocation": {"uri": at["file"] if at else Path(result["file"]).name}}
+        if at is not None and at["line"] is not None:
+            location["region"] = {name: at[field] for name, field in names.items()}  # type: ignore[literal-required]
+        locations = [{"physicalLocation": location}]
+        results.append({"ruleId": rule, "level": level, "message": {"text": text}, "locations": locations})
     driver = {"name": NAME, "version": number, "rules": described}
-    results = [_sarif_result(*one) for one in found]
     return {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
-
-
-def _sarif_result(
-    rule: str, severity: FaultSeverity, message: str, file: str, place: PlaceRecord | None
-) -> dict[str, Any]:
-    location: dict[str, Any] = {"artifactLocation": {"uri": file}}
-    if place is not None and place["line"] is not None:
-        names = {"startLine": "line", "startColumn": "column", "endLine": "end_line", "endColumn": "end_column"}
-        location["region"] = {name: place[field] for name, field in names.items()}  # type: ignore[literal-required]
-    return {
-        "ruleId": rule,
-        "level": severity,
-        "message": {"text": message},
-        "locations": [{"physicalLocation": location}],
-    }

@@ -40,23 +40,14 @@ KINDS: Final[Mapping[SentenceKind, str]] = {
     "opinion": "a view",
     "other": "no claim",
 }
-# What a label says of a sentence, for those who see its rule alone.
-MEANINGS: Final[Mapping[ClaimLabel, str]] = {
-    "contradicted": "A source says otherwise than the sentence that cites it.",
-    "not_found": "The cited paper does not say what the sentence says.",
-    "overstated": "The sources say it more weakly, for fewer cases, or only in part.",
-    "indirect": "The cited paper says it of another paper's work.",
-    "unread": "No passage of the cited paper could be read.",
-    "not_in_library": "The cited paper is not in the library, so the sentence could not be compared.",
-}
-# How serious a label is; those that are not named need no attention.
-SEVERITIES: Final[Mapping[ClaimLabel, FaultSeverity]] = {
-    "contradicted": "error",
-    "not_found": "warning",
-    "overstated": "warning",
-    "indirect": "note",
-    "unread": "note",
-    "not_in_library": "note",
+# The labels that need attention: how serious each is, and what it says of a sentence.
+WRONG_LABELS: Final[Mapping[ClaimLabel, tuple[FaultSeverity, str]]] = {
+    "contradicted": ("error", "A source says otherwise than the sentence that cites it."),
+    "not_found": ("warning", "The cited paper does not say what the sentence says."),
+    "overstated": ("warning", "The sources say it more weakly, for fewer cases, or only in part."),
+    "indirect": ("note", "The cited paper says it of another paper's work."),
+    "unread": ("note", "No passage of the cited paper could be read."),
+    "not_in_library": ("note", "The cited paper is not in the library, so the sentence could not be compared."),
 }
 # What the totals call sentences with these faults, beside the labels of their claims.
 _TOTALS: Final[Mapping[str, frozenset[str]]] = {
@@ -71,12 +62,24 @@ _ORDER: Final[tuple[FaultSeverity, ...]] = ("error", "warning", "note")
 _QUOTED: Final = 240  # characters
 
 
+def problems(sentence: SentenceRecord) -> list[tuple[str, FaultSeverity, str]]:
+    """The problems of a sentence, most serious first: rule, severity, and what is wrong in one line."""
+    found = [(fault["rule"], fault["severity"], fault["message"]) for fault in sentence["faults"]]
+    label = sentence["label"]
+    if sentence["kind"] == "cited" and label in WRONG_LABELS:
+        reason = f": {sentence['reason']}" if sentence["reason"] else "."
+        found.append((rule_of(label), WRONG_LABELS[label][0], f"{LABELS[label]}{reason}"))
+    return sorted(found, key=lambda item: _ORDER.index(item[1]))
+
+
+def rule_of(label: ClaimLabel) -> str:
+    """The name of a label among the rules of faults."""
+    return f"claim-{label.replace('_', '-')}"
+
+
 def severity_of(sentence: SentenceRecord) -> FaultSeverity | None:
     """How serious the worst problem of a sentence is; None if it has none."""
-    found = [fault["severity"] for fault in sentence["faults"]]
-    if sentence["kind"] == "cited" and sentence["label"] in SEVERITIES:
-        found.append(SEVERITIES[sentence["label"]])
-    return min(found, key=_ORDER.index, default=None)
+    return next((severity for _, severity, _ in problems(sentence)), None)
 
 
 def needs_attention(result: CheckResult) -> bool:
@@ -87,27 +90,20 @@ def needs_attention(result: CheckResult) -> bool:
 
 
 def problem_lines(sentence: SentenceRecord) -> list[str]:
-    """The problems of a sentence, one line each, most serious first; empty if it has none."""
-    lines = [(_ORDER.index(fault["severity"]), fault["message"]) for fault in sentence["faults"]]
-    label = sentence["label"]
-    if sentence["kind"] == "cited" and label in SEVERITIES:
-        reason = f": {sentence['reason']}" if sentence["reason"] else "."
-        lines.append((_ORDER.index(SEVERITIES[label]), f"{LABELS[label]}{reason}"))
-    shown = [line for _, line in sorted(lines, key=lambda item: item[0])]
-    return [*shown, *_words(sentence)] if shown else []
-
-
-def _words(sentence: SentenceRecord) -> Iterator[str]:
-    """The deciding words, and the papers of the library that say it."""
+    """The problems of a sentence, most serious first, the deciding words, and the papers of the library that say it."""
+    shown = [line for _, _, line in problems(sentence)]
+    if not shown:
+        return []
     for source in sentence["sources"]:
         for passage in source["passages"][:1]:
             if passage["does"] in ("contradicts", "supports"):
-                yield f'{passage["key"]}{_page(passage["page"])}: "{shorten(passage["shown"], _QUOTED)}"'
+                shown.append(f'{passage["key"]}{_page(passage["page"])}: "{shorten(passage["shown"], _QUOTED)}"')
         if source["cites"]:
-            yield f"{source['written']} relies on {', '.join(source['cites'])}."
+            shown.append(f"{source['written']} relies on {', '.join(source['cites'])}.")
     for passage in sentence["elsewhere"][:2]:
         does = "says it" if passage["does"] == "supports" else "is near"
-        yield f'{passage["key"]}{_page(passage["page"])} {does}: "{shorten(passage["shown"], _QUOTED)}"'
+        shown.append(f'{passage["key"]}{_page(passage["page"])} {does}: "{shorten(passage["shown"], _QUOTED)}"')
+    return shown
 
 
 def _page(page: int | None) -> str:
@@ -152,7 +148,7 @@ def check_report(result: CheckResult) -> str:
         script_hash=content_hash(script),
         labels=LABELS,
         kinds=KINDS,
-        wrong=[label for label, severity in SEVERITIES.items() if severity in ("error", "warning")],
+        wrong=[label for label, (severity, _) in WRONG_LABELS.items() if severity in ("error", "warning")],
         figures=list(_figures(result)),
         filters=filters,
         chosen=next((name for name, _, number in filters if number), "only-all"),

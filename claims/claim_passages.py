@@ -14,7 +14,6 @@ from ..citations.cited_works import find_marks
 from ..documents import Category, Chunk, Evidence, Paper
 from ..documents.passages import readable_units
 from ..documents.plain_text import plain_text
-from ..models.concurrency import gather_all
 from ..roles.chat.prompt_format import estimate_tokens
 from ..roles.protocols import PassageSentence, Source
 from ..stores.library import Library, UnknownPaperError
@@ -93,19 +92,6 @@ def needed_context(text: str, before: str) -> str:
     return before if is_context_dependent(text) else ""
 
 
-async def passages_of(
-    library: Library, query: str, keys: Sequence[str], most: int, options: Retrieval = DEFAULT_OPTIONS
-) -> dict[str, list[ClaimPassage]]:
-    """The passages of each paper that are nearest to a claim, best first, by key."""
-    found = await gather_all(
-        retrieve(library, query, most, Scope(papers=(key,)), options) for key in dict.fromkeys(keys)
-    )
-    return {
-        key: [ClaimPassage(hit.chunk, hit.paper, hit.vector_score) for hit in hits]
-        for key, hits in zip(dict.fromkeys(keys), found, strict=True)
-    }
-
-
 async def passages_elsewhere(
     library: Library,
     query: str,
@@ -164,7 +150,6 @@ def given_passages(given: Sequence[GivenPassage]) -> list[ClaimPassage]:
 
 
 def _parts(text: str) -> list[tuple[int, int]]:
-    """Spans of whole sentences of a given text, each of some paragraphs' length."""
     units = [unit for unit in readable_units(text) if unit.end > unit.start]
     spans: list[tuple[int, int]] = []
     for unit in units:
@@ -228,7 +213,6 @@ def choose_sentences(
 
 @lru_cache(maxsize=4096)
 def _units(text: str) -> tuple[tuple[int, int, str, tuple[str, ...]], ...]:
-    """The readable units of a passage, each with the works that it cites."""
     return tuple(
         (unit.start, unit.end, unit.text, cited_in(text[unit.start : unit.end])) for unit in readable_units(text)
     )

@@ -206,7 +206,6 @@ async def judge_claims(
 
 
 def _batches(claims: Mapping[str, JudgedClaim]) -> Iterator[list[tuple[str, JudgedClaim]]]:
-    """Claims with those of the same paper together, as many as one call takes."""
     first: dict[str, int] = {}
     for claim in claims.values():
         first.setdefault(claim.passages[0].chunk.key, len(first))

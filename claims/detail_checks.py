@@ -191,7 +191,6 @@ _AROUND: Final = 50  # characters on either side of a number
 
 
 def _words_around(text: str, number: Number) -> frozenset[str]:
-    """The nearest content words: up to three before a number and two after it."""
     sides = (text[max(0, number.start - _AROUND) : number.start], text[number.end : number.end + _AROUND])
     before, after = ([word.form for word in split_words(side) if not is_stop(word)] for side in sides)
     return frozenset((*before[-3:], *after[:2]))
@@ -217,7 +216,6 @@ def _with_unit(text: str, number: Number) -> str:
 
 
 def _unit(written: str) -> tuple[int, str] | None:
-    """The dimension and the unit of a written unit; None if it is not a unit."""
     plain = written.replace("\u03bc", "\u00b5").replace("\\", "")
     return _UNITS.get(plain) or (_UNITS.get(plain[:-1]) if plain.endswith("s") and len(plain) > 3 else None)
 
@@ -232,7 +230,6 @@ def _unit_after(text: str, number: Number) -> tuple[tuple[int, str] | None, str]
 
 
 def _other_unit(text: str, number: Number, near: Sequence[str], sources: Sequence[str]) -> tuple[str, str] | None:
-    """The unit as written here and in a near passage, if the sources have the value only with other units."""
     unit, written = _unit_after(text, number)
     if unit is None:
         return None
@@ -266,7 +263,6 @@ def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool
 
 
 def _stands_alike(text: str, number: Number, sources: Sequence[str]) -> bool:
-    """Whether a source has the number before the same noun, and shares another word around it."""
     noun, words = _noun(text, number), _words_around(text, number)
     return any(
         _same_value(number, given)

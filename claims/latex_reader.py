@@ -14,7 +14,7 @@ from typing import Final
 
 from ..documents.bibliography import readable
 from ..documents.safe_files import FileRefusedError, read_regular
-from .manuscript import ListedReference, Manuscript, ProseBuilder
+from .manuscript import ListedReference, Manuscript, bracket_pairs
 
 MOST_BYTES: Final = 4_000_000  # of all files together
 _MOST_FILES: Final = 200
@@ -81,7 +81,7 @@ _UNITS: Final = {
     **{"volt": "V", "watt": "W", "hertz": "Hz", "joule": "J", "newton": "N", "pascal": "Pa", "byte": "B", "bit": "bit"},
     **{"per": "/", "squared": "\u00b2", "cubed": "\u00b3", "ampere": "A", "electronvolt": "eV", "kilogram": "kg"},
 }
-_BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
+BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
 _KEYS: Final = re.compile(r"[^\s,{}%]+")
 _PLAIN_MATH: Final = re.compile(r"[\d\s.,+<>=()/%-]{1,60}|[A-Za-z]")
 _BIBITEM: Final = re.compile(r"\\bibitem\s{0,20}(?:\[[^\[\]]{0,200}\])?\s{0,20}\{([^{}]{1,200})\}")
@@ -94,11 +94,11 @@ class _Macro:
     body: str
 
 
-class _LatexReading(ProseBuilder):
+class _LatexReading(Manuscript):
     """What was read so far of all files."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__()
+        super().__init__("tex")
         self.folder = folder
         self.macros: dict[str, _Macro] = {}
         self.size = self.expanded = self.formulas = 0
@@ -127,7 +127,7 @@ def read_latex(path: str) -> Manuscript:
     if reading.formulas:
         noun = "formula" if reading.formulas == 1 else "formulas"
         reading.note(f"{file.name}: {reading.formulas} displayed {noun} are not checked.")
-    return reading.finish("tex")
+    return reading.finish()
 
 
 def _load(reading: _LatexReading, file: Path) -> str | None:
@@ -175,7 +175,6 @@ class _Scan:
         self._unclosed: set[str] = set()
 
     def definitions(self, start: int, end: int) -> None:
-        """Read macros and bibliographies of a preamble, and nothing else."""
         place = start
         while place < end:
             token = _TOKEN.match(self._text, place)
@@ -191,7 +190,6 @@ class _Scan:
                 place = self._input(place, preamble=True)
 
     def read(self, start: int, end: int) -> None:
-        """Read prose."""
         place = start
         while place < end:
             token = _TOKEN.match(self._text, place, end)
@@ -236,7 +234,6 @@ class _Scan:
         self._reading.paragraph(self._unit, self._place(at)[0])
 
     def _command(self, name: str, start: int, stop: int, end: int) -> int:
-        """Read a command and what belongs to it; returns the position behind it."""
         bare, reading = name.rstrip("*"), self._reading
         if name in reading.macros:
             return self._expand(reading.macros[name], start, stop)
@@ -260,7 +257,7 @@ class _Scan:
             if bare == "label":
                 reading.labels.append(content.strip())
             elif bare == "nocite":
-                reading.silent += _KEYS.findall(content)
+                reading.cited_silently += _KEYS.findall(content)
             else:
                 for target in filter(None, (one.strip() for one in content.split(","))):
                     reading.point("label", target, target, self._unit, *self._place(start, behind))
@@ -332,15 +329,7 @@ class _Scan:
 
     @cached_property
     def _closings(self) -> dict[int, int]:
-        """The closing brace of each opening one."""
-        found: dict[int, int] = {}
-        opened: list[int] = []
-        for match in _BRACE.finditer(self._text):
-            if match[0] == "{":
-                opened.append(match.start())
-            elif match[0] == "}" and opened:
-                found[opened.pop()] = match.start()
-        return found
+        return bracket_pairs(BRACE, self._text)
 
     def _options(self, place: int) -> int:
         """The position behind optional arguments in square brackets."""
@@ -397,7 +386,6 @@ class _Scan:
         return behind
 
     def _define(self, name: str, stop: int) -> int:
-        """Remember a macro."""
         text = self._text
         head = re.compile(
             r"\s{0,9}\{?\s{0,9}\\([A-Za-z@]{1,60})\s{0,9}\}?\s{0,9}(?:\[(\d)\])?(?:\[[^\[\]]{0,80}\])?(#1)?(#2)?"
@@ -411,7 +399,6 @@ class _Scan:
         return max(behind, head.end())
 
     def _expand(self, macro: _Macro, start: int, stop: int) -> int:
-        """Read a macro's body, with its arguments put in, as if it stood at its place."""
         body, place = macro.body, stop
         for number in range(1, macro.arguments + 1):
             content, _, place = self._argument(place)
@@ -451,7 +438,7 @@ class _Scan:
             inside = self._text[behind:close]
             self._reading.labels += [label.strip() for label in _LABEL.findall(inside)]
             if "\\caption" in inside and name != "algorithm":
-                self._reading.counted["table" if "table" in name else "figure"] += 1
+                self._reading.uncaptioned["table" if "table" in name else "figure"] += 1
             for caption in re.finditer(r"\\caption\*?(?:of\{\w+\})?(?=\s*[\[{])", inside):
                 _, inner, _ = self._argument(self._options(behind + caption.end()))
                 self._paragraph(inner[0])
@@ -466,7 +453,7 @@ class _Scan:
             reading.files = list(self._reading.files)
             inner = _Scan(reading, 0, self._text)
             inner.read(item.end(), following.start() if following else end)
-            self._reading.listed.append(ListedReference(item[1].strip(), " ".join(reading.text.split())))
+            self._reading.listed.append(ListedReference(item[1].strip(), " ".join("".join(reading.pieces).split())))
 
     def _math(self, sign: str, start: int, stop: int, end: int) -> int:
         close = self._text.find(sign, stop, min(end, stop + 4_000))
@@ -484,7 +471,6 @@ class _Scan:
         return behind
 
     def _formula(self, start: int, inside: str) -> None:
-        """Show a displayed formula as an ellipsis in its sentence, which it may end."""
         self._reading.formulas += 1
         self._reading.space(self._unit, self._place(start)[0])
         self._add("\u2026." if inside.rstrip().endswith(".") else "\u2026", start, start)

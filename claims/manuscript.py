@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -88,76 +89,6 @@ class ListedReference:
     text: str
 
 
-class ProseBuilder:
-    """Collects prose with the places that it comes from, and what else a reader finds: see `Manuscript`."""
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._length = 0
-        self.segments: list[Segment] = []
-        self.pointers: list[Pointer] = []
-        self.files: list[str] = []
-        self.sources: list[str] = []
-        self.bibliographies: list[str] = []
-        self.listed: list[ListedReference] = []
-        self.papers: dict[str, Paper] = {}
-        self.silent: list[str] = []
-        self.labels: list[str] = []
-        self.notices: list[str] = []
-        self.counted = {"figure": 0, "table": 0}  # those without a written number
-
-    def finish(self, kind: TextFormat) -> Manuscript:
-        """The text as read."""
-        return Manuscript(
-            kind,
-            self.text,
-            tuple(self.segments),
-            tuple(self.files),
-            tuple(self.sources),
-            tuple(dict.fromkeys(self.bibliographies)),
-            tuple(self.listed),
-            tuple(self.papers.values()),
-            tuple(self.silent),
-            (*self.pointers, *mentions(self.text)),
-            numbered_targets(self.text, self.counted) | {"label": self.labels},
-            tuple(self.notices),
-        )
-
-    def add(self, text: str, unit: int, start: int, end: int) -> None:
-        """Append text that comes from `start:end` of a unit; linear if it is as long."""
-        if not text:
-            return
-        linear = len(text) == end - start
-        last = self.segments[-1] if self.segments else None
-        if not (last and linear and last.linear and last.unit == unit and last.source_end == start):
-            self.segments.append(Segment(self._length, unit, start, end, linear))
-        else:
-            self.segments[-1] = Segment(last.start, unit, last.source, end, True)
-        self._pieces.append(text)
-        self._length += len(text)
-
-    def space(self, unit: int, at: int) -> None:
-        """Append one blank, unless there is one."""
-        if self._pieces and not self._pieces[-1][-1].isspace():
-            self.add(" ", unit, at, at)
-
-    def paragraph(self, unit: int, at: int) -> None:
-        """End the paragraph."""
-        if self._pieces and not self._pieces[-1].endswith("\n\n"):
-            self.add("\n\n", unit, at, at)
-
-    def point(self, kind: TargetKind, name: str, shown: str, unit: int, start: int, end: int) -> None:
-        """Append a reference to a figure or the like."""
-        begin = self._length
-        self.add(shown, unit, start, end)
-        self.pointers.append(Pointer(kind, name, begin, self._length))
-
-    @property
-    def text(self) -> str:
-        """All prose so far."""
-        return "".join(self._pieces)
-
-
 @dataclass(frozen=True, slots=True)
 class ManuscriptSentence:
     """A sentence of the prose, `text[start:end]`: its citations, and what its paragraph says before it.
@@ -174,27 +105,67 @@ class ManuscriptSentence:
     before: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Manuscript:
-    """A text to check.
+    """A text to check. A reader adds its prose with the places that it comes from, and whatever else it finds.
 
     `files` are the names of its files and `sources` their contents (text formats only). `bibliographies` are the `.bib`
     files that it names, `listed` the entries of its own list, `papers` entries that came with citations (Word fields).
-    `targets` are the names of what it can point to, by kind. `notices` say in one line each what was not read.
+    `targets` are the names of what it can point to, by kind: first the labels, and the figures and tables without a
+    written number, once finished also the numbers. `notices` say in one line each what was not read.
     """
 
     format: TextFormat
-    text: str
-    segments: tuple[Segment, ...]
-    files: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    bibliographies: tuple[str, ...] = ()
-    listed: tuple[ListedReference, ...] = ()
-    papers: tuple[Paper, ...] = ()
-    cited_silently: tuple[str, ...] = ()
-    pointers: tuple[Pointer, ...] = ()
-    targets: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    notices: tuple[str, ...] = ()
+    files: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    text: str = ""
+    segments: list[Segment] = field(default_factory=list)
+    bibliographies: list[str] = field(default_factory=list)
+    listed: list[ListedReference] = field(default_factory=list)
+    papers: dict[str, Paper] = field(default_factory=dict)
+    cited_silently: list[str] = field(default_factory=list)
+    pointers: list[Pointer] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    uncaptioned: Counter[str] = field(default_factory=Counter)
+    targets: dict[str, list[str]] = field(default_factory=dict)
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0
+
+    def finish(self) -> Manuscript:
+        """The text as read."""
+        self.text, self.pieces = "".join(self.pieces), []
+        self.pointers += mentions(self.text)
+        self.targets = numbered_targets(self.text, self.uncaptioned) | {"label": self.labels}
+        return self
+
+    def add(self, text: str, unit: int, start: int, end: int) -> None:
+        """Append text that comes from `start:end` of a unit; linear if it is as long."""
+        if not text:
+            return
+        linear = len(text) == end - start
+        last = self.segments[-1] if self.segments else None
+        if not (last and linear and last.linear and last.unit == unit and last.source_end == start):
+            self.segments.append(Segment(self.length, unit, start, end, linear))
+        else:
+            self.segments[-1] = Segment(last.start, unit, last.source, end, True)
+        self.pieces.append(text)
+        self.length += len(text)
+
+    def space(self, unit: int, at: int, blank: str = " ") -> None:
+        """Append one blank, unless there is one."""
+        if self.pieces and not (self.pieces[-1].endswith(blank) or (blank == " " and self.pieces[-1][-1].isspace())):
+            self.add(blank, unit, at, at)
+
+    def paragraph(self, unit: int, at: int) -> None:
+        """End the paragraph."""
+        self.space(unit, at, "\n\n")
+
+    def point(self, kind: TargetKind, name: str, shown: str, unit: int, start: int, end: int) -> None:
+        """Append a reference to a figure or the like."""
+        begin = self.length
+        self.add(shown, unit, start, end)
+        self.pointers.append(Pointer(kind, name, begin, self.length))
 
     def place(self, start: int, end: int) -> PlaceRecord:
         """Where `text[start:end]` is."""
@@ -263,15 +234,11 @@ class Manuscript:
 
     def _source(self, position: int, *, at_end: bool) -> tuple[int, int]:
         """The unit and the position in it of a character; with `at_end`, the position behind it."""
-        index = max(0, bisect_right(self._starts, position) - 1)
+        index = max(0, bisect_right(self.segments, position, key=lambda segment: segment.start) - 1)
         segment = self.segments[index]
         if segment.linear:
             return segment.unit, min(segment.source + position - segment.start + at_end, segment.source_end)
         return segment.unit, segment.source_end if at_end else segment.source
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [segment.start for segment in self.segments]
 
     @cached_property
     def _lines(self) -> list[list[int]]:
@@ -302,6 +269,19 @@ def _with_broken(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]
         mark = found.get(match.start()) or CitationMark("key", *match.span(), ())
         found[match.start()] = replace(mark, works=(*mark.works, CitedWork()))
     return [found[start] for start in sorted(found)]
+
+
+def bracket_pairs(brackets: re.Pattern[str], text: str, start: int = 0) -> dict[int, int]:
+    """The closing bracket of each opening one, of those that a pattern finds; what else it finds does not count."""
+    pairs = {")": "(", "]": "[", "}": "{"}
+    found: dict[int, int] = {}
+    opened: list[tuple[str, int]] = []
+    for match in brackets.finditer(text, start):
+        if match[0] in pairs.values():
+            opened.append((match[0], match.start()))
+        elif match[0] in pairs and opened and opened[-1][0] == pairs[match[0]]:
+            found[opened.pop()[1]] = match.start()
+    return found
 
 
 def numbered_targets(text: str, counted: Mapping[str, int]) -> dict[str, list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +19,7 @@ from .manuscript import (
     LIST_HEADING,
     ListedReference,
     Manuscript,
-    ProseBuilder,
+    bracket_pairs,
 )
 from .word_reader import read_word
 
@@ -80,9 +79,8 @@ def _text_of(path: Path) -> str:
 def read_markdown(path: str) -> Manuscript:
     """Read a markdown file. Raises `FileRefusedError`."""
     source = _text_of(Path(path))
-    prose = ProseBuilder()
-    prose.files, prose.sources, prose.labels = [Path(path).name], [source], _LABELLED.findall(source)
-    prose.counted = {"figure": len(_IMAGE.findall(source)), "table": len(_TABLE_RULE.findall(source))}
+    prose = Manuscript("md", [Path(path).name], [source], labels=_LABELLED.findall(source))
+    prose.uncaptioned.update(figure=len(_IMAGE.findall(source)), table=len(_TABLE_RULE.findall(source)))
     in_list = False
     for block in parse_blocks(source, "paper"):
         raw = source[block.start : block.end]
@@ -104,7 +102,7 @@ def read_markdown(path: str) -> Manuscript:
             prose.paragraph(0, block.start)
             prose.add(raw.rstrip(), 0, block.start, block.start + len(raw.rstrip()))
             prose.paragraph(0, block.end)
-    return prose.finish("md")
+    return prose.finish()
 
 
 def split_references(raw: str) -> list[ListedReference]:
@@ -123,23 +121,21 @@ def split_references(raw: str) -> list[ListedReference]:
 def read_typst(path: str) -> Manuscript:
     """Read a Typst file. Raises `FileRefusedError`."""
     source = _text_of(Path(path))
-    scan = _TypstScan(source)
-    scan.prose.files, scan.prose.sources = [Path(path).name], [source]
+    scan = _TypstScan(Manuscript("typ", [Path(path).name], [source], labels=re.findall(r"<([\w][\w:.-]*)>", source)))
     scan.read(0, len(source))
-    return scan.prose.finish("typ")
+    return scan.prose.finish()
 
 
 class _TypstScan:
     """Scans Typst markup: the text of its content, without code."""
 
-    def __init__(self, source: str) -> None:
-        self.prose = ProseBuilder()
-        self.prose.labels = re.findall(r"<([\w][\w:.-]*)>", source)
-        self._source = source
+    def __init__(self, prose: Manuscript) -> None:
+        self.prose = prose
+        (self._source,) = prose.sources
+        self._closings = bracket_pairs(_TYPST_BRACKET, self._source)
         self._in_heading = False
 
     def read(self, start: int, end: int) -> None:
-        """Read content."""
         place = start
         while place < end:
             token = _TYPST.match(self._source, place, end)
@@ -185,7 +181,6 @@ class _TypstScan:
         return stop
 
     def _code(self, name: str, start: int, stop: int, end: int) -> int:
-        """Read a function call: its content, and what it cites."""
         if name in _STATEMENTS:
             line = self._source.find("\n", stop, end)
             line = end if line < 0 else line
@@ -204,7 +199,7 @@ class _TypstScan:
         elif name in ("#figure", "#footnote", "#quote"):
             caption = arguments.find("caption:")
             if name == "#figure" and caption >= 0:
-                self.prose.counted["table" if arguments.startswith("(table(") else "figure"] += 1
+                self.prose.uncaptioned["table" if arguments.startswith("(table(") else "figure"] += 1
             opening = self._source.find("[", stop + caption, behind) if caption >= 0 else -1
             if opening >= 0:
                 self.prose.paragraph(0, opening)
@@ -217,25 +212,11 @@ class _TypstScan:
         close = self._closings.get(opening, opening)
         return close + 1 if close < end else opening + 1
 
-    @cached_property
-    def _closings(self) -> dict[int, int]:
-        """The closing bracket of each opening one; brackets in strings of code do not count."""
-        pairs = {")": "(", "]": "[", "}": "{"}
-        found: dict[int, int] = {}
-        opened: list[tuple[str, int]] = []
-        for match in _TYPST_BRACKET.finditer(self._source):
-            if match[0] in pairs.values():
-                opened.append((match[0], match.start()))
-            elif match[0] in pairs and opened and opened[-1][0] == pairs[match[0]]:
-                found[opened.pop()[1]] = match.start()
-        return found
-
 
 def read_pdf(path: Path) -> Manuscript:
     """Read a PDF; blocks. Raises `FileRefusedError`."""
     paper = read_pdf_apart(path)
-    prose = ProseBuilder()
-    prose.files, prose.notices = [path.name], list(paper.warnings)
+    prose = Manuscript("pdf", [path.name], notices=list(paper.warnings))
     for section in paper.sections:
         if not section.searchable:
             if LIST_HEADING.fullmatch(section.title.strip()):
@@ -253,4 +234,4 @@ def read_pdf(path: Path) -> Manuscript:
                 at = paper.page_at(block.start) or page
                 prose.add(line, at, 0, 0)
             prose.paragraph(page, 0)
-    return prose.finish("pdf")
+    return prose.finish()

@@ -84,7 +84,7 @@ def load_references(manuscript: Manuscript, file: Path, bib: Path | None, librar
                 continue
             papers |= read.papers
             notices += [f"{refusal.path}: {refusal.reason}." for refusal in read.refused]
-    papers |= {paper.key: paper for paper in manuscript.papers if paper.key not in papers}
+    papers |= {key: paper for key, paper in manuscript.papers.items() if key not in papers}
     texts = {key: paper.title or key for key, paper in papers.items()}
     numbers: dict[int, str] = {}
     if not papers or (manuscript.format in ("pdf", "docx") and not manuscript.papers):
@@ -101,7 +101,6 @@ def load_references(manuscript: Manuscript, file: Path, bib: Path | None, librar
 
 
 def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) -> Iterator[Path]:
-    """The `.bib` files that the text names, within its folder; the only one there if it names none."""
     folder = file.parent.resolve()
     if not manuscript.bibliographies:
         lone = sorted(folder.glob("*.bib"))[:2] if not (manuscript.listed or manuscript.papers) else []
@@ -109,7 +108,7 @@ def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) 
             notices.append(f"{file.name}: names no bibliography, so {lone[0].name} next to it was used.")
             yield lone[0]
         return
-    for name in manuscript.bibliographies:
+    for name in dict.fromkeys(manuscript.bibliographies):
         path = (folder / name).resolve()
         if not path.is_relative_to(folder):
             notices.append(f"{name}: is outside the folder of the text and was not read; give it as --bib.")
@@ -132,7 +131,6 @@ def parse_listed(item: ListedReference, place: int) -> Paper:
 
 
 def _listed_authors(text: str) -> list[str]:
-    """The family names before the year of an entry: "Smith, A., Lee, B. C., & Wu D." """
     names: list[str] = []
     for part in re.split(r",|;|&|\band\b|(?=\bet al\b)", text.partition("(")[0].partition(". \u201c")[0]):
         words = [word for word in part.replace(".", ". ").split() if not _INITIALS.fullmatch(word)]
@@ -302,7 +300,6 @@ def _service_differences(entry: Paper, paper: Paper | None, store: MetadataStore
 
 
 def _twins(entries: Sequence[Paper], references: ReferenceList) -> Iterator[tuple[str, str]]:
-    """Entries of the same work under two keys, with the first of them."""
     first: dict[str, str] = {}
     for entry in entries:
         mark = find_doi(entry.doi) or references.in_library.get(entry.key) or ""

@@ -22,7 +22,8 @@ from ..stores.library import Library
 from ..stores.metadata_store import MetadataStore
 from ..text.sentences import is_context_dependent
 from ..text.words import shorten
-from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval
+from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
+from ..tools.scope import Scope
 from .claim_passages import (
     ClaimPassage,
     WholePaper,
@@ -32,7 +33,6 @@ from .claim_passages import (
     nearest_passage,
     needed_context,
     passages_elsewhere,
-    passages_of,
 )
 from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceCheck, SentenceRecord, SourceRecord, fault
 from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sentences, judge_claims
@@ -69,8 +69,15 @@ class ClaimChecker:
     ids: dict[Chunk, str] = field(default_factory=dict)
 
     async def find(self, text: str, before: str, keys: Sequence[str], most: int) -> dict[str, list[ClaimPassage]]:
-        """The passages of cited papers that are nearest to a claim."""
-        return await passages_of(self.library, claim_query(text, before), keys, most, self.options)
+        """The passages of each cited paper that are nearest to a claim, best first, by key."""
+        query, papers = claim_query(text, before), list(dict.fromkeys(keys))
+        found = await gather_all(
+            retrieve(self.library, query, most, Scope(papers=(key,)), self.options) for key in papers
+        )
+        return {
+            key: [ClaimPassage(hit.chunk, hit.paper, hit.vector_score) for hit in hits]
+            for key, hits in zip(papers, found, strict=True)
+        }
 
     async def elsewhere(self, text: str, before: str, without: Collection[str]) -> list[ClaimPassage]:
         """The nearest passages of other papers, with the sentences to show."""
@@ -207,7 +214,13 @@ class ManuscriptCheck:
         if self.parts & {"claims", "numbers"}:
             keys = {key for check in cited for key in check.papers}
             texts = await asyncio.to_thread(lambda: {key: WholePaper.of(self.checker.library, key) for key in keys})
-            await gather_all(self._find_passages(check, texts) for check in cited)
+            found = await gather_all(
+                self.checker.find(check.text, check.sentence.before, check.papers, MOST_PASSAGES) for check in cited
+            )
+            for check, passages in zip(cited, found, strict=True):
+                check.passages = passages
+                near = [said for key in check.papers if (said := texts[key].sentences.nearest(check.text))]
+                check.said = max(near, key=lambda item: item.share, default=None)
         if "claims" in self.parts:
             await self._judge_cited(cited)
         if "numbers" in self.parts:
@@ -219,12 +232,6 @@ class ManuscriptCheck:
             unknown = await unknown_entries(self.references, self.services) if self.services else {}
             references = await asyncio.to_thread(self._check_references, checks, papers, unknown)
         return [self._record(check, papers) for check in checks], references
-
-    async def _find_passages(self, check: _SentenceCheck, texts: Mapping[str, WholePaper]) -> None:
-        if check.papers:
-            check.passages = await self.checker.find(check.text, check.sentence.before, check.papers, MOST_PASSAGES)
-            near = [found for key in check.papers if (found := texts[key].sentences.nearest(check.text))]
-            check.said = max(near, key=lambda item: item.share, default=None)
 
     async def _judge_cited(self, cited: Sequence[_SentenceCheck]) -> None:
         asked = [check for check in cited if any(check.passages.values())]
@@ -238,7 +245,6 @@ class ManuscriptCheck:
         await self._look_elsewhere([check for check in failing if check.works][:_MOST_ELSEWHERE])
 
     def _claim(self, check: _SentenceCheck) -> JudgedClaim:
-        """The claim with the passages of each cited paper, whose markers stand where it is cited."""
         most = max(_FEWEST_PASSAGES, self.checker.most // len(check.papers))
         chosen = choose_sentences(check.text, [item for found in check.passages.values() for item in found[:most]])
         sources = self.checker.sources(chosen)
@@ -276,7 +282,6 @@ class ManuscriptCheck:
             check.faults.append(fault("wrong-key", message))
 
     async def _look_elsewhere(self, checks: Sequence[_SentenceCheck]) -> None:
-        """Find which other papers of the library say a sentence, by the judge if there is one."""
         found = await gather_all(
             self.checker.elsewhere(check.text, check.sentence.before, check.papers) for check in checks
         )
@@ -320,7 +325,6 @@ class ManuscriptCheck:
         await self._look_elsewhere(needing[:_MOST_ELSEWHERE])
 
     async def _find_copied(self, check: _SentenceCheck, own: str) -> None:
-        """Note the paper of the library that a sentence without a citation is copied from."""
         text = check.sentence.shown
         near = await asyncio.to_thread(nearest_in_library, self.checker.library, text)
         if near is not None and near.is_copied and text.strip(" .") not in own:

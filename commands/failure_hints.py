@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from ..api.messages import help_as_called, program
-from ..errors import CiteloomError, InputError
+from ..errors import CiteloomError, InputError, causes
 
 _UNEXPECTED: Final = "Got unexpected extra argument"
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -20,7 +20,7 @@ _TOO_LITTLE: Final = 2 * 1024 * 1024
 
 def disk_full(error: BaseException, places: Sequence[Path]) -> str | None:
     """A one-line message if a full disk caused the error; `places` are where the command writes, existing or not."""
-    links = list(_chain(error))
+    links = list(causes(error))
     # User errors are reported as such even if the disk is full; errors from libraries may be caused by it.
     ours_alone = isinstance(error, CiteloomError) and len(links) == 1
     full = [] if ours_alone else [place for place in places if _free(place) < _TOO_LITTLE]
@@ -31,20 +31,6 @@ def disk_full(error: BaseException, places: Sequence[Path]) -> str | None:
         return None
     where = f"{full[0]}: the disk is full" if full else "the disk is full where the output goes"
     return f"{where}; completed work is saved. Free some space and run the same command to resume."
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        link = waiting.pop()
-        if link is None or id(link) in seen:
-            continue
-        seen.add(id(link))
-        yield link
-        waiting += [link.__cause__, link.__context__]
-        if isinstance(link, BaseExceptionGroup):
-            waiting += link.exceptions
 
 
 def _free(place: Path) -> float:

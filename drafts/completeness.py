@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ..citations.checks.support_findings import PairKey, cited_claims
@@ -14,23 +13,21 @@ Coverage = Mapping[str, Mapping[str, int]]
 _TOPIC_LABELS: Final = frozenset({"on-topic", "off-topic"})
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """How many things were attempted and how many succeeded; `done` is the participle ("read", "judged")."""
-
-    things: str
-    done: str
-    total: int
-    succeeded: int
+def few_succeeded(things: str, done: str, total: int, succeeded: int) -> list[str]:
+    """A warning if a step failed more often than it succeeded; `done` is the participle ("read", "judged")."""
+    few = f"Only {succeeded} of {total} {things} were {done}: the model gave no valid answer for the others"
+    return [f"{few}, so this result rests on incomplete input."] if 2 * succeeded < total else []
 
 
-def coverage_warnings(*tried: Tried) -> list[str]:
-    """Warns about each step that failed more often than it succeeded."""
+def coverage_warnings(coverage: Coverage) -> list[str]:
+    """Warnings about reading and judging that failed more often than they succeeded."""
+    passages, sentences = coverage["passages"], coverage["sentences"]
+    # Without a judge sentences are compared by topic, which does not count as a failed judgement.
     return [
-        f"Only {item.succeeded} of {item.total} {item.things} were {item.done}: the model gave no valid answer for the"
-        " others, so this result rests on incomplete input."
-        for item in tried
-        if 2 * item.succeeded < item.total
+        *few_succeeded(
+            "passages shown to the model", "read", passages["read"] + passages["unreadable"], passages["read"]
+        ),
+        *few_succeeded("cited sentences", "judged", sentences["cited"], sentences["judged"] + sentences["by_topic"]),
     ]
 
 
@@ -69,17 +66,6 @@ def add_coverage(parts: Iterable[Coverage]) -> dict[str, dict[str, int]]:
             for name, count in counts.items():
                 sums[name] += count
     return total
-
-
-def attempts(coverage: Coverage) -> list[Tried]:
-    """The coverage of a result as `Tried` counts."""
-    passages, sentences = coverage["passages"], coverage["sentences"]
-    # Without a judge sentences are compared by topic, which does not count as a failed judgement.
-    judged = sentences["judged"] + sentences["by_topic"]
-    return [
-        Tried("passages shown to the model", "read", passages["read"] + passages["unreadable"], passages["read"]),
-        Tried("cited sentences", "judged", sentences["cited"], judged),
-    ]
 
 
 def all_unreadable(coverage: Coverage) -> bool:

@@ -9,8 +9,8 @@ citations can only be detected in the whole text and are checked afterwards: the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from ..citations.checks.unicode_folding import fold
 from ..citations.citation_styles import show_group
@@ -31,12 +31,6 @@ _LONGEST_BRACKET: Final = 400  # characters; a longer one is no marker
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-class StreamWriter(Protocol):
-    """Receives events, like the stream writer of a graph's runtime."""
-
-    def __call__(self, event: Any, /) -> None: ...
-
-
 class DraftEventStream:
     """Implements `TextListener`: receives a draft with markers and emits it as events.
 
@@ -48,7 +42,7 @@ class DraftEventStream:
     """
 
     def __init__(
-        self, sources: Sequence[Source], style: CitationStyle, emit: StreamWriter, before: Sequence[str] = ()
+        self, sources: Sequence[Source], style: CitationStyle, emit: Callable[[Any], None], before: Sequence[str] = ()
     ) -> None:
         self._evidence = {source.evidence.id: source.evidence for source in sources}
         self._style = style
@@ -84,7 +78,6 @@ class DraftEventStream:
         self._show(len(text), last=True)
 
     def _is_open(self, end: int) -> bool:
-        """Whether the text has an open bracket at `end` once its markup is interpreted."""
         return bool(_OPEN.search(fold(self._text[max(self._shown, end - _LONGEST_BRACKET) : end]).text))
 
     def _show(self, end: int, *, last: bool = False) -> None:

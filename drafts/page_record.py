@@ -25,7 +25,7 @@ from ..roles.extractive.passage_details import blank_details
 from ..roles.protocols import AnswerBrief
 from ..settings.config import CitationStyle
 from ..stores.library import Library
-from .completeness import attempts, coverage_warnings, measure_coverage
+from .completeness import coverage_warnings, measure_coverage
 from .finished_text import FinishedText, as_answer
 from .written_draft import QuestionSearch, load_read_chunks
 
@@ -152,7 +152,7 @@ def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
     if search := written.search:  # of a question
         screened = search.route.get("screened", {"cards": 0})["cards"]
         coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}
-    tried = coverage_warnings(*attempts(coverage))
+    tried = coverage_warnings(coverage)
     # An answer's references list the cited places, which a section names in its text.
     places = cited_places(shown.citations) if isinstance(written.brief, AnswerBrief) else {}
     cited = [
@@ -202,7 +202,6 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
     style: CitationStyle = "key" if page.options.style == "numeric" else page.options.style
 
     def moved(finding: Finding) -> Finding:
-        """The finding with its span in the rendered text: a whole sentence includes its mark, words do not."""
         if finding.span is None:
             return finding
         start, end = finding.span
@@ -268,6 +267,5 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
 
 
 def _move_spans(items: Sequence[Placed], shown: Rendered) -> list[Placed]:
-    """The items with their spans in the rendered text."""
     spans = [shown.span(item.start, item.end) for item in items]
     return [replace(item, start=start, end=end) for item, (start, end) in zip(items, spans, strict=True)]

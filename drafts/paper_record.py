@@ -78,10 +78,7 @@ def paper_record(
         for warning in record["warnings"]:
             raised.setdefault(warning, []).append(section_title(record["section"]))
     warnings = [f"{', '.join(titles)}: {warning}" for warning, titles in raised.items()] + list(references.warnings)
-    suspicious: list[dict[str, Any]] = []
-    for flag in (flag for record in sections for flag in record["suspicious"]):
-        if flag not in suspicious:
-            suspicious.append(flag)
+    flags = [flag for record in sections for flag in record["suspicious"]]
     return {
         "section": "paper",
         "title": title,
@@ -100,7 +97,7 @@ def paper_record(
         "own_citations": [item for section in placed for item in section.moved(section.record["own_citations"])],
         "figures": shown,
         "warnings": warnings,
-        "suspicious": suspicious,
+        "suspicious": [flag for place, flag in enumerate(flags) if flag not in flags[:place]],
         "cite_style": options.style,
         "csl": options.csl,
         "strict": options.strict,

@@ -33,7 +33,7 @@ _BEARS: Final = 0.5  # share of a sentence's words that such a source has
 _SAME_CLAIM: Final = 0.6
 # Characters read when looking for edits that change other sentences: a base amount, and a factor of the text length.
 _READ_AT_LEAST: Final = 8_000
-_READINGS: Final = 3
+_READINGS: Final = 30
 _MARKERS = re.compile(r"(?<![ \t])[ \t]*+((?:\[E[1-9]\d{0,5}\])+)")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
@@ -238,9 +238,7 @@ def _edits_to_revert(
         if place is not None and now >= weight:
             back.add(place)
         elif place is None and now > weight:
-            start = max((match.end() for match in BLANK_LINE.finditer(text, 0, sentence.start)), default=0)
-            following = BLANK_LINE.search(text, sentence.end)
-            end = following.start() if following else len(text)
+            start, end = _paragraph(text, sentence.start, sentence.end)
             paragraph = {number for number, edit in enumerate(edits) if start <= edit["start"] < end}
             back |= paragraph or set(range(len(edits)))
     if _whole_draft_rules(findings) - _whole_draft_rules(before):
@@ -250,7 +248,6 @@ def _edits_to_revert(
 
 
 def _whole_draft_rules(findings: Sequence[FindingRecord]) -> set[str]:
-    """Rules of the findings, notes aside, that concern the whole draft rather than a sentence."""
     return {item["rule"] for item in findings if item["start"] is None and item["severity"] != "note"}
 
 
@@ -295,7 +292,6 @@ def _neighbours(text: str, placed: Sequence[CitedSentence], place: int, lead: Ci
 
 
 def _cited_next_to(text: str, placed: Sequence[CitedSentence], place: int) -> tuple[str, ...]:
-    """What the neighbours of an unmarked sentence cite, since it may rest on the same evidence."""
     here = placed[place]
     if here.ids:
         return ()
@@ -328,7 +324,6 @@ def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[
 
 
 def _clean_answer(answer: str | None, old: str) -> str | None:
-    """An answer as one or more sentences of a paragraph, or None when it cannot be used there."""
     if answer is None:
         return None
     new = _LEADING_MARK.sub("", normalise_markers(" ".join(answer.split())))
@@ -340,7 +335,6 @@ def _clean_answer(answer: str | None, old: str) -> str | None:
 
 
 def _drops_source(old: str, new: str, own_words: str) -> bool:
-    """True when a claim lost its marker although it is not a statement of the experiment."""
     if not marker_ids(old) or marker_ids(new) or NEEDED in new:
         return False
     words = _words(new)
@@ -348,35 +342,25 @@ def _drops_source(old: str, new: str, own_words: str) -> bool:
 
 
 def _select_safe(text: str, edits: Sequence[EditRecord]) -> list[EditRecord]:
-    """The edits that leave the other sentences of their paragraphs unchanged.
-
-    The edits of a paragraph with an unsafe one are bisected until it is found; edits not reached within the reading
-    limit are dropped.
-    """
-    ends = [match.start() for match in BLANK_LINE.finditer(text)]
-    by_paragraph: dict[int, list[EditRecord]] = {}
-    for edit in edits:
-        by_paragraph.setdefault(bisect_left(ends, edit["end"]), []).append(edit)
-    waiting = [(place, together) for place, together in reversed(by_paragraph.items())]
+    """The edits that leave the other sentences of their paragraphs unchanged, as far as the reading limit goes."""
     left = _READ_AT_LEAST + _READINGS * len(text)
     safe: list[EditRecord] = []
-    while waiting and left > 0:
-        place, together = waiting.pop()
-        start, end = ends[place - 1] if place else 0, ends[place] if place < len(ends) else len(text)
-        left -= end - start + sum(len(edit["text"]) for edit in together)
-        moved: list[EditRecord] = [
-            {"start": edit["start"] - start, "end": edit["end"] - start, "text": edit["text"]} for edit in together
-        ]
-        half = len(together) // 2
-        if _leaves_others(text[start:end], moved):
-            safe += together
-        elif half:
-            waiting += [(place, together[half:]), (place, together[:half])]
+    for edit in edits:
+        start, end = _paragraph(text, edit["start"], edit["end"])
+        left -= end - start + len(edit["text"])
+        moved: EditRecord = {"start": edit["start"] - start, "end": edit["end"] - start, "text": edit["text"]}
+        if left >= 0 and _leaves_others(text[start:end], [moved]):
+            safe.append(edit)
     return safe
 
 
+def _paragraph(text: str, start: int, end: int) -> tuple[int, int]:
+    first = max((match.end() for match in BLANK_LINE.finditer(text, 0, start)), default=0)
+    following = BLANK_LINE.search(text, end)
+    return first, following.start() if following else len(text)
+
+
 def _leaves_others(text: str, edits: Sequence[EditRecord]) -> bool:
-    """True when all other sentences stay the same, to the character and in order."""
     by_start = {edit["start"]: edit["text"] for edit in edits}
     wanted: list[str] = []
     for sentence in sentences(text):

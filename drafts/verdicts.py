@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
 
 from ..citations.checks.support_findings import BY_SEARCHES, PairKey, absence_pairs, cited_claims
@@ -13,6 +14,8 @@ from ..citations.markers import marker_ids
 from ..documents import text_hash
 from ..roles.protocols import DecidingSpan, Source, SupportJudge, Verdict, VerdictLabel
 from .sentence_edits import EditRecord, Failing
+
+VERDICT: Final = TypeAdapter(Verdict)
 
 
 class VerdictRecord(TypedDict):
@@ -29,20 +32,13 @@ class VerdictRecord(TypedDict):
 
 
 def verdict_record(key: PairKey, verdict: Verdict) -> VerdictRecord:
-    """The verdict as a state record."""
-    sentence, evidence_id = key
     fields = {**asdict(verdict), "spans": [asdict(span) for span in verdict.spans]}
-    return cast(VerdictRecord, {"sentence": sentence, "evidence_id": evidence_id, **fields})
+    return cast(VerdictRecord, {"sentence": key[0], "evidence_id": key[1], **fields})
 
 
 def verdicts_from(records: Iterable[VerdictRecord]) -> dict[PairKey, Verdict]:
     """The verdicts of state records, by sentence and evidence."""
-    found: dict[PairKey, Verdict] = {}
-    for record in records:
-        fields: dict[str, Any] = {**record, "spans": tuple(DecidingSpan(**span) for span in record["spans"])}
-        key = fields.pop("sentence"), fields.pop("evidence_id")
-        found[key] = Verdict(**fields)
-    return found
+    return {(record["sentence"], record["evidence_id"]): VERDICT.validate_python(record) for record in records}
 
 
 async def judge_text(

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from ..citations.checks.number_parsing import given_numbers
 from ..documents import Category, Chunk, Paper, chunk_id
 from ..documents.chunking import Window
 from ..documents.evidence import EvidenceSpan
@@ -41,6 +41,7 @@ _AGAIN: Final = WindowLimits(tokens=2_500, window_tokens=500, paper_share=1.0)
 _NEAREST: Final = WindowLimits(tokens=1_500, window_tokens=1, hits=3, paper_share=1.0)
 _NEAR: Final = 0.7  # score above which a passage is taken to be near the question if no chat model decides
 _AT_ONCE: Final = 16  # papers that are read concurrently
+_DIGITS: Final = re.compile(r"(?<!\w)\d")  # neither "one another" nor "Neo4j" is a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +231,12 @@ class TableFiller:
         """The sentence of a paper nearest to a column, not judged; for numbers, the nearest with a number."""
         need = _need(column)
         windows = await self._windows(paper, [column], _NEAREST, ())
-        found = await self.reader.read(Purpose(need.text, (need,)), windows)
+        asked = replace(need, text=f"How many {need.text}?") if column.kind == "number" else need
+        found = await self.reader.read(Purpose(asked.text, (asked,)), windows)
         numeric = column.kind in ("number", "p-value", "interval")
         for finding in found:
             spans = tuple(EvidenceSpan.of(*span) for span in finding.spans)
-            if not numeric or given_numbers(spans[0].quote):
+            if not numeric or _DIGITS.search(spans[0].quote):
                 return TableCell(value=" ".join(spans[0].quote.split()), status="not_judged", spans=spans)
         return TableCell(status="not_judged", searched=need.queries)
 

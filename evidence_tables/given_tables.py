@@ -23,30 +23,17 @@ _NEAR: Final = 0.5  # of a sentence that was found without one
 _NOTHING: Final = ("not_reported", "unread")
 
 
-class GivenCell(TypedDict):
-    """A cell as a text shows it, as its words print it, and these words; `said` is empty where they say nothing."""
-
-    text: str
-    said: str
-    score: float
-    spans: list[dict[str, Any]]
-
-
-class GivenRow(TypedDict):
-    """A study: the key of its paper, its name in a text, and its cells in the order of the columns."""
-
-    key: str
-    name: str
-    cells: list[GivenCell]
-
-
 class GivenTable(TypedDict):
-    """A table that a text rests on; `shown` if it stands in the text."""
+    """A table that a text rests on; `shown` if it stands in the text.
+
+    Each row has the key of its paper, the study's `name` in a text, and its `cells` in the order of the columns: each
+    with its `text`, its `score`, its `spans`, and what is `said` there as printed, empty where the words say nothing.
+    """
 
     table_id: str
     question: str
     columns: list[str]
-    rows: list[GivenRow]
+    rows: list[dict[str, Any]]
     shown: bool
 
 
@@ -78,7 +65,7 @@ def _study_name(row: Mapping[str, Any], paper: Paper | None) -> str:
     return f"{in_text_name(paper)} ({paper.year or 'n.d.'}){study}"
 
 
-def _give(cell: Mapping[str, Any], *, own: bool) -> GivenCell:
+def _give(cell: Mapping[str, Any], *, own: bool) -> dict[str, Any]:
     every = [cell, *cell["alternatives"]]
     spans = [] if own or cell["status"] in _NOTHING else [span for item in every for span in item["spans"]]
     as_printed = {"converted": "", "status": "reported"}
@@ -100,7 +87,7 @@ def cell_findings(table: GivenTable, needs: Sequence[str], library: Library) -> 
     papers = {paper.key: paper for paper in library.papers()}
     found: list[FoundEvidence] = []
     for row in table["rows"]:
-        cells: dict[tuple[tuple[Chunk, int, int], ...], list[tuple[str, str, GivenCell]]] = {}
+        cells: dict[tuple[tuple[Chunk, int, int], ...], list[tuple[str, str, dict[str, Any]]]] = {}
         for column, need, cell in zip(table["columns"], needs, row["cells"], strict=True):
             spans = tuple(_locate(span, row["key"], chunks, library) for span in cell["spans"])
             held = tuple(span for span in spans if span is not None)
@@ -135,7 +122,7 @@ def table_lines(table: GivenTable, evidence: Sequence[Mapping[str, Any]]) -> str
     def line(cells: Sequence[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
-    def markers(row: GivenRow) -> str:
+    def markers(row: Mapping[str, Any]) -> str:
         runs = [
             FindingWords(
                 row["key"], tuple((span["chunk_id"], " ".join(span["quote"].split())) for span in cell["spans"])

@@ -15,17 +15,10 @@ from string import ascii_lowercase
 from typing import Any, Final
 
 from ..errors import ConfigurationError
-from ..text.words import without_accents
+from ..text.words import read_words, without_accents
 
 # Better BibTeX skips such words in titles.
-_SKIPPED: Final = frozenset(
-    "a ab aboard about above across after against al along amid among an and anti around as at before behind below "
-    "beneath beside besides between beyond but by d da das de del dell dello dei degli della dem den der des despite "
-    "die do down du during ein eine einem einen einer eines el en et except for from gli i il in inside into is l la "
-    "las le les like lo los near nor of off on onto or over past per plus round save since so some sur than the "
-    "through to toward towards un una unas under underneath une unlike uno unos until up upon versus via von while "
-    "with within without yet zu zum".split()
-)
+_SKIPPED: Final = read_words("words_skipped_in_keys")
 _PLAIN: Final = str.maketrans({"ß": "ss", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "æ": "ae", "Æ": "AE", "đ": "d"})
 _UNSAFE = re.compile(r"[^A-Za-z0-9:_-]+")
 _LONGEST: Final = 120

@@ -120,7 +120,7 @@ async def _keep(app: FastAPI, open_state: OpenState, opened: asyncio.Future[None
         try:
             async with (
                 open_state() as state,
-                mcp_over_http(state.session, state.runs, state.options, stateless=state.shared) as sessions,
+                mcp_over_http(state.session, state.runs, state.options, stateless=state.member.jobs.shared) as sessions,
             ):
                 app.state.server, app.state.mcp = state, sessions
                 if not opened.done():

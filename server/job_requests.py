@@ -62,7 +62,7 @@ class JobRequest:
         """
         if self.key is None:
             return await start()
-        name, register = hashlib.sha256(self.key.encode()).hexdigest(), self.state.keys
+        name, register = hashlib.sha256(self.key.encode()).hexdigest(), self.state.member.keys
         given = json.dumps([self.request.url.path, content], sort_keys=True, default=str)
         fingerprint = hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()
         earlier = await asyncio.to_thread(register.claim, name, fingerprint)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
 
 from ..api import serving
-from ..errors import CiteloomError
+from ..errors import CiteloomError, causes
 from .job import EventLog, Job
 
 _PUBLISH_INTERVAL: Final = 0.1  # seconds to collect events of all jobs
@@ -126,13 +126,12 @@ async def _catch_up(job: Job, register: serving.ServerJobs) -> bool:
 
 
 def lost_connection(error: BaseException) -> bool:
-    causes = list(_causes(error))
-    lost = any(isinstance(each, serving.ConnectionLostError) for each in causes)
-    return lost and not any(isinstance(each, serving.LeaseLostError) for each in causes)
+    lost = any(isinstance(each, serving.ConnectionLostError) for each in causes(error))
+    return lost and not lost_lease(error)
 
 
 def lost_lease(error: BaseException) -> bool:
-    return any(isinstance(each, serving.LeaseLostError) for each in _causes(error))
+    return any(isinstance(each, serving.LeaseLostError) for each in causes(error))
 
 
 async def wait_for_database(register: serving.ServerJobs) -> bool:
@@ -149,11 +148,3 @@ async def wait_for_database(register: serving.ServerJobs) -> bool:
         else:
             return True
     return False
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__

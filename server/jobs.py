@@ -276,11 +276,7 @@ class JobRecovery:
     """Starts jobs of servers that are gone by `resume`, stops jobs for others, and sets `lost` on an eviction."""
 
     def __init__(
-        self,
-        jobs: Jobs,
-        register: ServerJobs,
-        resume: Callable[[JobOrder], Awaitable[object]],
-        lost: asyncio.Event,
+        self, jobs: Jobs, register: ServerJobs, resume: Callable[[JobOrder], Awaitable[object]], lost: asyncio.Event
     ) -> None:
         self._jobs = jobs
         self._register = register

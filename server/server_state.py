@@ -13,7 +13,7 @@ from fastapi import Depends, Request
 
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
-from ..api.serving import JobOrder, RequestKeys, ServerRegistry, Session, Uploads, join_servers, open_session
+from ..api.serving import JobOrder, ServerRegistry, Session, join_servers, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from .ingest_jobs import IngestJobs
@@ -61,9 +61,7 @@ class ServerState:
     tokens: Tokens
     sessions: BrowserSessions
     ingests: IngestJobs
-    keys: RequestKeys
-    uploads: Uploads
-    shared: bool  # among servers
+    member: ServerRegistry
     lost: asyncio.Event = field(default_factory=asyncio.Event)
     renderers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_RENDERERS))
 
@@ -100,9 +98,7 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         tokens=tokens,
         sessions=BrowserSessions(tokens, member.sessions),
         ingests=IngestJobs(session, jobs, member.uploads),
-        keys=member.keys,
-        uploads=member.uploads,
-        shared=member.jobs.shared,
+        member=member,
     )
     await asyncio.to_thread(state.sessions.end_outdated)
 

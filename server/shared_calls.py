@@ -71,8 +71,7 @@ async def get_context_window(
 @router.get("/tables/{table_id}", tags=["tables"], responses=problems(404))
 @shared_tool("An evidence table")
 async def get_table(
-    session: SessionOf,
-    table_id: Annotated[str, Path(min_length=1, max_length=200, description="Id of the table.")],
+    session: SessionOf, table_id: Annotated[str, Path(min_length=1, max_length=200, description="Id of the table.")]
 ) -> TableRecord:
     """A table by its id or a prefix of it: every cell with its words, status and revision."""
     return cast("TableRecord", await aload_table(session, table_id))

@@ -51,7 +51,7 @@ async def improve(shell: Shell, feedback: str) -> ShellState:
 async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     session = await shell.session()
     from ...api.conversation import TurnRequest, take_turn
-    from ...api.result_views import attempts, coverage_line, coverage_warnings
+    from ...api.result_views import coverage_line, coverage_warnings
 
     if session.answer_notice and not shell.told_of_mode:
         notice(session.answer_notice)
@@ -74,7 +74,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
         result(str(record["text"]))
         return shell.state.without_result()
     if not record["citations"]:
-        for text in coverage_warnings(*attempts(record["coverage"])):
+        for text in coverage_warnings(record["coverage"]):
             display.warning(text)
         if stages.papers and not stages.chunks:
             display.failure("No detailed content found in the selected papers. Papers may not be properly indexed.")

@@ -1,25 +1,72 @@
-"""tabulate: answers a question for the papers of a kind by an evidence table, whose cells are the evidence."""
+"""tabulate: answers a question for the papers of a kind by an evidence table; `fill_table` fills any table."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
 
 from ...documents import chunk_id
+from ...documents.chunking import Window
 from ...drafts.written_draft import ScreeningRecord
 from ...evidence_tables.extraction import TableFiller
 from ...evidence_tables.given_tables import give_table
+from ...evidence_tables.stances import claim_needs
 from ...evidence_tables.stored_tables import count_line, describe_columns, id_of_table, load_table
 from ...plurals import counted
+from ...roles.cell_protocols import TableColumn
 from ...roles.protocols import Need
+from ...roles.run_roles import Roles
 from ...stores.backends import backend_of
+from ...stores.evidence_table_register import StoredTable
 from ...tools.scope import Scope
+from ..prompt_fitting import fitted
 from ..role_inputs import limits_of
 from ..run_events import progress
 from ..session import Session
 from ..state import ResearchState, Update, evidence_key, recorded, table_searches
+
+Describe = Callable[[StoredTable | None, Roles], Awaitable[tuple[TableColumn, ...]]]
+
+
+async def fill_table(
+    session: Session,
+    run_id: str,
+    table: StoredTable,
+    scope: Scope,
+    describe: Describe,
+    on_progress: Callable[[str], None],
+    claims: Callable[[Sequence[TableColumn]], Sequence[str]] = lambda _: (),
+    own: Window | None = None,
+) -> dict[str, Any]:
+    """Make or complete a table in a run; returns its JSON. `describe` gives its columns, from the stored table if any.
+
+    `claims` maps the columns to the claims that papers are screened for; if there are any, the judge reads the cells.
+    `own` is the user's study.
+    """
+    register = await asyncio.to_thread(lambda: backend_of(session.home).evidence_tables())
+    stored = {item.table_id: item for item in await asyncio.to_thread(register.all)}.get(table.table_id)
+
+    async def columns() -> tuple[TableColumn, ...]:
+        return await describe(stored, await session.roles_of(run_id))
+
+    described = await fitted(session, run_id, columns)
+    plan = {"columns": [item.as_dict() for item in described], "papers": list(table.plan["papers"])}
+    await asyncio.to_thread(register.save, table.table_id, table.question, plan)
+    needs = claim_needs(claims(described))
+    asked = f"What do papers find on this: {table.question}" if needs else table.question
+
+    async def fill() -> None:  # again, with new roles, once the context size is known
+        roles, most = await session.roles_of(run_id), session.settings.screened_papers
+        cells, place = roles.stances if needs else roles.cells, (session.library, register, table.table_id)
+        readers = (roles.answer_reader, cells, roles.screener)
+        await TableFiller(*place, asked, described, *readers, most, on_progress, needs, own).fill(scope)
+
+    if described:
+        await fitted(session, run_id, fill)
+    return await asyncio.to_thread(load_table, session.library, register, table.table_id)
 
 
 async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session) -> Update:
@@ -31,30 +78,22 @@ async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session
     within = Scope(tuple(state["route"]["papers"])).narrowed(await asyncio.to_thread(limits_of, state, library))
     papers = await asyncio.to_thread(library.papers)
     keys = [paper.key for paper in papers if within.holds(paper)]
-    most = session.settings.screened_papers
-    if roles.cells is None or roles.screener is None or not most or len(keys) < 2:
+    if roles.cells is None or roles.screener is None or not session.settings.screened_papers or len(keys) < 2:
         return {}
     named = keys if len(keys) < len(papers) else []
-    register = await asyncio.to_thread(lambda: backend_of(session.home).evidence_tables())
-    table_id = id_of_table(question, named)
-    stored = [item for item in await asyncio.to_thread(register.all) if item.table_id == table_id]
-    columns = await describe_columns(library, stored[0] if stored else None, roles.cells, question)
-    plan = {"columns": [column.as_dict() for column in columns], "papers": named}
-    await asyncio.to_thread(register.save, table_id, question, plan)
+    kept = StoredTable(id_of_table(question, named), question, {"papers": named})
+
+    async def describe(stored: StoredTable | None, roles: Roles) -> tuple[TableColumn, ...]:
+        return await describe_columns(library, stored, roles.cells, question)
 
     def show(text: str) -> None:
         runtime.stream_writer(progress("shortlisted", text))
 
-    reader, screener = roles.answer_reader, roles.screener
-    filler = TableFiller(
-        library, register, table_id, question, columns, reader, roles.cells, screener, most, on_progress=show
-    )
-    await filler.fill(within)
-    table = await asyncio.to_thread(load_table, library, register, table_id)
+    table = await fill_table(session, session.run_id(runtime), kept, within, describe, show)
     if not table["rows"]:
         return {}
-    asked = [(column, column.asks or column.name) for column in columns]
-    needs = [Need(f"N{n}", asks, column.queries or (asks,)) for n, (column, asks) in enumerate(asked, 1)]
+    asked = [(column["asks"] or column["name"], tuple(column["queries"])) for column in table["columns"]]
+    needs = [Need(f"N{number}", asks, queries or (asks,)) for number, (asks, queries) in enumerate(asked, 1)]
     filled: Update = {
         "tables": [await asyncio.to_thread(give_table, table, library, shown=True)],
         "needs": [need.as_dict() for need in needs],
@@ -68,7 +107,7 @@ async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session
         "cards": table["screened"],
         "opened": included,
         "near": {item["key"]: item["reason"] for item in table["left_out"]},
-        "table_id": table_id,
+        "table_id": kept.table_id,
         "counts": count_line(table),
     }
     openings = [chunk_id(key, 0) for key in (*included, *near)]

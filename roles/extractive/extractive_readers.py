@@ -8,9 +8,9 @@ from typing import Final
 from ...documents import Chunk
 from ...documents.chunking import Window
 from ...models.concurrency import gather_all
-from ...text.words import one_line
+from ...text.words import is_latin, one_line
 from ..protocols import Need, PassageFinding, Purpose
-from .passage_scores import CITED, EVEN, PassageScores, as_score, rank_by_words
+from .passage_scores import CITED, EVEN, PassageScores, as_score, rank_by_words, topic_of
 from .quotable_sentences import QuotablePassage, quotable_passages
 from .statement_needs import is_cited
 
@@ -30,12 +30,13 @@ class StatementReader:
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
         """At most one finding for each chunk and need, best first."""
+        topic = topic_of(purpose.needs)
 
         async def nearest(need: Need, window: Window, chunk: Chunk) -> list[PassageFinding]:
             if not (passages := _compared(need, chunk)):
                 return []
-            texts = [passage.text for passage in passages]
-            odds = await self._scores.statements(need, purpose.text, texts, chunk.category)
+            texts = [(passage.text, chunk.category) for passage in passages]
+            odds = await self._scores.statements(need, topic, texts)
             score = as_score(float(odds.max()) + CITED * is_cited(window.paper, need.text), *_STATED)
             return [_finding(window, chunk, passages[int(odds.argmax())], score, need)]
 
@@ -66,7 +67,7 @@ class QuestionReader:
 
     async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
         needs = purpose.named(window.needs) or purpose.needs[:1]
-        if not self._scores.can_judge(purpose.text):
+        if not is_latin(purpose.text):  # the cross-encoder reads English only
             passages = _compared(needs[0], chunk) if self._scores.multilingual else []
             cosines = await self._scores.cosines([needs[0].text], [passage.text for passage in passages])
             nearest = [passages[int(cosines.argmax())]] if passages else []

@@ -9,9 +9,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-_DETAILS: Final = re.compile(
-    r"(?<=\]), in “[^“”\n]{0,300}”(?:, page \d{1,6})?(?:; (?:less )?near(?: to [^\n]*)?)?(?=\n|$)"
-)
+_DETAILS: Final = re.compile(r"(?<=\]), in “[^“”\n]{0,300}”(?:, page \d{1,6})?(?:; near to [^\n]*)?(?=\n|$)")
 _WORD: Final = re.compile(r"\w+")
 
 

@@ -1,7 +1,7 @@
 """Writes sections and answers without a chat model: the author's own paragraphs, with lists of passages near to them.
 
-Nothing is composed, argued or judged. A passage is a verbatim sentence with its place and the nearest sentence of the
-statement, nearest first; statements without a near passage are listed at the end.
+Nothing is composed, argued or judged. A passage is a verbatim sentence with its place and the number of the sentence
+that it is near to, nearest first; a statement without a near passage says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...plurals import counted
 from ...text.sentences import sentence_spans
 from ...text.words import one_line
 from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, NeedCoverage, SectionBrief, Source
-from .passage_scores import CITED, PassageScores
+from .passage_scores import CITED, PassageScores, topic_of
 from .section_outlines import outline, used_and_left_out
 from .statement_needs import is_cited
 
@@ -27,16 +27,15 @@ _OF_A_QUESTION: Final = 8  # for a question without parts
 _OF_A_PAPER: Final = 2  # for one need
 _USED_BEFORE: Final = 0.25  # score taken off per earlier passage of the same paper in an answer,
 _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
-_LABEL: Final = 12  # words of a statement where a passage names it
-_NEAR: Final = -0.5  # log-odds from which a passage is listed under a statement
-_FAINT: Final = -2.5  # and from which it may add a paper to a section that has few
-_FAR: Final = -0.8  # below it, nothing counts as near: odds depend a little on what else a section's searches found
+_NEAR: Final = 0.8  # log-odds from which a passage is listed under a statement
+_OF_SUBJECT: Final = 3.9  # and how near to the subject it has to be to add a paper to a section that has few
 _PAPERS: Final = 4  # in a section; fewer are noted
+# No more than five words, so that a paper does not say a sentence again under every statement.
+SUBJECT: Final = ""  # in place of the id of a need
 OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
-LISTED_BEFORE: Final = "*Listed in the {}, and near to the {} too:*"  # no two sections have the same words
-# No more than five words, so that a paper does not repeat a sentence under every statement.
 EVIDENCE: Final = "*Nearest in your library, unjudged:*"
-NOTHING_NEAR: Final = "*Nothing in your library near:*"
+ELSEWHERE: Final = "*Near too, listed elsewhere:*"
+NOTHING_NEAR: Final = "*Nothing near in your library.*"
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
@@ -52,11 +51,12 @@ class _Repairless:
 
 @dataclass(frozen=True, slots=True)
 class NearPassage:
-    """A passage that may be listed under a need; `odds` are the log-odds that it bears on it."""
+    """A passage near to a need, with its log-odds; `elsewhere` if it is listed under another need or section."""
 
     need: str
     source: Source
     odds: float
+    elsewhere: bool = False
 
     @property
     def words(self) -> str:
@@ -76,33 +76,18 @@ class ExtractiveWriter(_Repairless):
 
     async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
         """The section; notes name omitted parts of the experiment, and whether few papers are near."""
-        earlier = {section.kind: section.text for section in brief.earlier or ()}
-        said = "\n".join(earlier.values())
         paragraphs = outline(brief.kind, brief.experiment, of_paper=brief.earlier is not None)
         needs = {item.need.text: item.need for item in brief.needs}
         stated = {needs[item.about].id for item in paragraphs if item.about in needs}
-        near = await self._near(brief, stated)
-        best = {item.need: item.odds for item in sorted(near, key=lambda item: item.odds)}
-        placed, again = place_passages(near, stated, said)
-        papers = {item.source.paper.key for items in (*placed.values(), again) for item in items}
+        said = "\n".join(section.text for section in brief.earlier or ())
+        placed = place_passages(await self._near(brief, stated), said)
+        papers = {item.source.paper.key for items in placed.values() for item in items}
         blocks: list[str] = []
-        far: list[str] = []
         for paragraph in paragraphs:
             blocks.append(paragraph.text)
-            if (need := needs.pop(paragraph.about, None)) is None:
-                continue
-            if passages := placed.pop(need.id, []):
-                blocks += [EVIDENCE, await self._listed(passages, need.text)]
-            elif best.get(need.id, _FAR) <= _FAR and _quoted(need.text) not in said:
-                far.append(need.text)
-        if beside := sorted((item for items in placed.values() for item in items), key=lambda item: -item.odds):
-            blocks += [OF_SUBJECT, "\n".join(_item(item.source, less=item.odds < _NEAR) for item in beside)]
-        for kind, text in earlier.items():
-            if markers := [item.marker for item in again if item.marker in text]:
-                blocks.append(f"{LISTED_BEFORE.format(kind.capitalize(), brief.kind)} {', '.join(markers)}")
-                again = [item for item in again if item.marker not in markers]
-        if far:
-            blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
+            if need := needs.pop(paragraph.about, None):
+                blocks += await self._listed(placed.pop(need.id, []), EVIDENCE, need.text) or [NOTHING_NEAR]
+        blocks += await self._listed(placed.pop(SUBJECT, []), OF_SUBJECT)
         notes = used_and_left_out(brief.kind, brief.experiment)
         if len(papers) < _PAPERS:
             found = counted(len(papers), "paper") if papers else "no paper"
@@ -110,61 +95,72 @@ class ExtractiveWriter(_Repairless):
         return Draft("\n\n".join(blocks), notes=tuple(notes))
 
     async def _near(self, brief: SectionBrief, stated: Set[str]) -> list[NearPassage]:
-        """Each passage with each need that it was found for; procedures only count under a statement on methods."""
-        concept = brief.experiment.paper_concept
-        asked = [
-            (item.need if item.need.id in stated else replace(item.need, asks="finding"), sources)
-            for item in brief.needs
-            if (sources := _sources_of(item, brief.sources))
-        ]
-        odds = await self._scores.near_statements(asked, f"{concept.title}. {concept.description}")
-        return [
-            NearPassage(need.id, source, float(each) + CITED * is_cited(source.paper, need.text))
-            for (need, sources), of_need in zip(asked, odds, strict=True)
-            for source, each in zip(sources, of_need, strict=True)
+        """Each passage with each stated need, and with the subject of the paper."""
+        concept, topic = brief.experiment.paper_concept, topic_of(item.need for item in brief.needs)
+        quoted = [(source.evidence.quote, source.category) for source in brief.sources]
+        odds = {
+            item.need: await self._scores.statements(item.need, topic, quoted, crossed=True) for item in brief.needs
+        }
+        papers = [source.paper for source in brief.sources]
+        of_subject = await self._scores.subject(f"{concept.title}. {concept.description}", papers, list(odds.values()))
+        near = [NearPassage(SUBJECT, *each) for each in zip(brief.sources, of_subject, strict=True)]
+        return near + [
+            NearPassage(need.id, source, each + CITED * is_cited(source.paper, need.text))
+            for need, of_need in odds.items()
+            if need.id in stated
+            for source, each in zip(brief.sources, of_need, strict=True)
         ]
 
-    async def _listed(self, passages: Sequence[NearPassage], statement: str) -> str:
+    async def _listed(self, passages: Sequence[NearPassage], heading: str, statement: str = "") -> list[str]:
+        """The blocks of a list: passages with the sentence of the statement they are near to, then those elsewhere."""
+        here = [item for item in passages if not item.elsewhere]
         sentences = [statement[start:end] for start, end in sentence_spans(statement)]
-        nearest = (await self._scores.cosines(sentences, [item.source.evidence.quote for item in passages])).argmax(1)
-        return "\n".join(
-            _item(item.source, int(place) + 1 if len(sentences) > 1 else 0, less=item.odds < _NEAR)
-            for item, place in zip(passages, nearest, strict=True)
-        )
+        several = len(sentences) > 1 and here
+        quotes = [item.source.evidence.quote for item in here]
+        nearest = (await self._scores.cosines(sentences, quotes)).argmax(1) + 1 if several else [0] * len(here)
+        lines = [_item(item.source, place) for item, place in zip(here, nearest, strict=True)]
+        elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
+        return [heading, "\n".join(lines)] * bool(here) + [f"{ELSEWHERE} {elsewhere}"] * bool(elsewhere)
 
 
-def place_passages(
-    near: Sequence[NearPassage], stated: Set[str], earlier: str
-) -> tuple[dict[str, list[NearPassage]], list[NearPassage]]:
-    """The passages to list by need, nearest first, and those that an earlier section of the paper lists already.
+def place_passages(near: Sequence[NearPassage], earlier: str) -> dict[str, list[NearPassage]]:
+    """The passages to list by need, nearest first; `earlier` is the text of earlier sections of the paper.
 
-    `stated` are the needs with a paragraph in the section, `earlier` the text of earlier sections. Each passage is
-    listed once, where it is nearest; the more passages of its paper are listed, the nearer a further one has to be. If
-    a section has few papers, the best passages of others are added, whatever need they were found for.
+    Each passage is listed once, where it is nearest; further ones of a statement have to be nearer the more of their
+    paper is listed. While a section has few papers, those nearest to the subject are added. A statement whose near
+    passages are all listed elsewhere refers to them.
     """
     placed: dict[str, list[NearPassage]] = {}
-    again: list[NearPassage] = []
     papers: Counter[str] = Counter()
     listed: set[str] = set()
 
     def take(item: NearPassage) -> None:
         key, here = item.source.paper.key, placed.setdefault(item.need, [])
         of_paper = sum(other.source.paper.key == key for other in here)
-        if item.words in listed or len(here) >= _OF_A_NEED or of_paper >= _OF_A_PAPER:
-            return
-        (again if item.marker in earlier else here).append(item)
-        papers[key] += 1
-        listed.add(item.words)
+        if (
+            item.words not in listed
+            and len(here) < (_PAPERS if item.need == SUBJECT else _OF_A_NEED)
+            and of_paper < _OF_A_PAPER
+        ):
+            here.append(replace(item, elsewhere=item.marker in earlier))
+            papers[key] += 1
+            listed.add(item.words)
 
     ranked = sorted(near, key=lambda item: -item.odds)
-    for item in ranked:
+    of_statements = [item for item in ranked if item.need != SUBJECT and item.odds >= _NEAR]
+    for item in of_statements:
         least = _NEAR + _USED_IN_SECTION * papers[item.source.paper.key] * bool(placed.get(item.need))
-        if item.need in stated and item.marker not in earlier and item.odds >= least:
+        if item.marker not in earlier and item.odds >= least:
             take(item)
     for item in ranked:
-        if len(papers) < _PAPERS and item.source.paper.key not in papers and item.odds >= _FAINT:
+        few = len(papers) < _PAPERS and item.source.paper.key not in papers
+        if item.need == SUBJECT and few and item.odds >= _OF_SUBJECT:
             take(item)
-    return {need: items for need, items in placed.items() if items}, again
+    for item in of_statements:
+        here = placed.setdefault(item.need, [])
+        if len(here) < _OF_A_NEED and all(other.elsewhere for other in here):
+            here.append(replace(item, elsewhere=True))
+    return placed
 
 
 class ExtractiveAnswerer(_Repairless):
@@ -176,25 +172,24 @@ class ExtractiveAnswerer(_Repairless):
     async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
         """The passages by need, nearest first; empty when nothing is near."""
         blocks: list[str] = []
-        far: list[str] = []
         taken: list[NearPassage] = []
+        whole, *parts = brief.needs
         # Parts of the question label passages better than the whole question, which gets the rest.
-        most, of_paper = (_OF_A_NEED, _OF_A_PAPER) if len(brief.needs) > 1 else (_OF_A_QUESTION, _OF_A_NEED)
-        for need in [*brief.needs[1:], *brief.needs[:1]]:
+        most, of_paper = (_OF_A_NEED, _OF_A_PAPER) if parts else (_OF_A_QUESTION, _OF_A_NEED)
+        for need in [*parts, whole]:
             sources = _sources_of(need, brief.sources)
             odds = await self._scores.answers(need.need.text, sources)
             near = [NearPassage(need.need.id, *each) for each in zip(sources, odds, strict=True)]
-            if not (passages := choose_passages(near, taken, most, of_paper, brief.most_papers)):
-                far.append(need.need.text)
-                continue
+            passages = choose_passages(near, taken, most, of_paper, brief.most_papers)
             taken += passages
-            head = "the whole question" if need is brief.needs[0] else _quoted(need.need.text)
-            several = f"*Passages near to {head}, nearest first, not judged:*"
-            ranked = sorted(passages, key=lambda item: -item.odds)
-            blocks += [several if len(brief.needs) > 1 else EVIDENCE, "\n".join(_item(item.source) for item in ranked)]
-        if blocks and (far := [text for text in far if text != brief.needs[0].need.text]):
-            blocks += [NOTHING_NEAR, "\n".join(f"- {_quoted(text)}" for text in far)]
-        return Draft("\n\n".join(blocks))
+            words = "the whole question" if need is whole else f"“{as_text(one_line(need.need.text))}”"
+            if passages:
+                ranked = sorted(passages, key=lambda item: -item.odds)
+                blocks.append(f"*Nearest to {words}, unjudged:*" if parts else EVIDENCE)
+                blocks.append("\n".join(_item(item.source) for item in ranked))
+            elif need is not whole:
+                blocks.append(f"*Nothing near in your library to {words}.*")
+        return Draft("\n\n".join(blocks) if taken else "")
 
 
 def choose_passages(
@@ -231,17 +226,10 @@ def _sources_of(need: NeedCoverage, sources: Sequence[Source]) -> list[Source]:
     return [known[name] for name in need.evidence if name in known]
 
 
-def _item(source: Source, sentence: int = 0, *, less: bool = False) -> str:
+def _item(source: Source, sentence: int = 0) -> str:
     """A passage as a list item: quote, marker, place, the number of the statement's sentence that it is near to."""
     evidence = source.evidence
     page = "" if evidence.page is None else f", page {evidence.page}"
     section = one_line(_MARKUP.sub(" ", evidence.section)) or "no section title"
-    how = "less near" if less else "near"
-    near_to = f"; {how} to sentence {sentence}" if sentence else f"; {how}" if less else ""
+    near_to = f"; near to sentence {sentence}" if sentence else ""
     return f"- “{as_text(one_line(evidence.quote))}” [{evidence.id}], in “{as_text(section)}”{page}{near_to}"
-
-
-def _quoted(text: str) -> str:
-    """The first words of a statement in quotation marks."""
-    words = one_line(text).replace("“", '"').replace("”", '"').split()
-    return as_text(f"“{' '.join(words[:_LABEL])}{' …' if len(words) > _LABEL else ''}”")

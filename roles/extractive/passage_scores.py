@@ -12,15 +12,15 @@ import asyncio
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...documents import Category
-from ...models.concurrency import gather_all
-from ...models.embeddings.bundled_models import EMBEDDER, Reranker
+from ...documents import Category, Paper
+from ...models.embeddings.bundled_models import EMBEDDER, Reranker, load_tokenizer
 from ...models.embeddings.protocol import EmbeddingModel, Vector
 from ...text.words import is_latin, is_stop, one_line, split_words, stem
 from ..protocols import Need, Source
@@ -29,32 +29,47 @@ from .quotable_sentences import Genre, genre_of
 Odds = NDArray[np.float64]
 _MOST_CACHED: Final = 20_000  # vectors, and scores of the cross-encoder
 _SURE: Final = 1e-6
-_LONGEST_NOUN: Final = 60  # characters, with a word before it
+_LONGEST_NOUN: Final = 60  # characters, with two words before it
 _LENGTH: Final = 8  # words added to a sentence's length, so that short ones do not win by being short
 # Weight of a cosine beside the log-odds of the cross-encoder, and the cosine at even odds.
 _PASSAGE: Final = (30.0, 0.70)
 _SENTENCE: Final = (10.0, 0.70)
-# A sentence answers a question better if its whole passage does, if it concludes, and if it counts what is counted.
+# A sentence answers a question better if its whole passage does, if it concludes, and if it has a number asked for.
 _OF_PASSAGE: Final = 0.5
 _CONCLUDES: Final = 1.5
-_COUNTS: Final = 3.0  # twice that if it names what is counted
-_HOW_MANY: Final = re.compile(r"\bhow (?:many|few)\s(\w{1,40})", re.IGNORECASE)
+_COUNTS: Final = 3.0  # and as much for each thing asked for that it names behind a number
+_ASKED: Final = re.compile(
+    r"\b(?:how (?:many|few)|(?P<share>how much|(?:what|which) (?:fraction|proportion|percentage|percent|share|part)s?)"
+    r"(?: of(?: the| all)?)?)\s(?P<noun>\w{1,40})",
+    re.IGNORECASE,
+)
 _COUNT: Final = re.compile(
     r"(?<![\d.])(?:\d{1,9}(?![\d.]|,\d)|\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|"
     r"hundreds?|thousands?|dozens?)\b)(?!-|\s?(?:%|times\b|per\s?cent|fold\b))",
     re.IGNORECASE,
 )
-# Weights of the cosine to a statement, the cosine to the subject, the log-odds of the cross-encoder and the words
-# shared with the statement, each with its value at even odds; and what the genre of a sentence adds.
-_NEED: Final = (25.0, 0.70)
-_SUBJECT: Final = (10.0, 0.68)
-_CROSS: Final = (0.5, -4.0)
+_SHARE: Final = re.compile(
+    r"\d\s?(?:%|percent|per cent|times|-?fold)|(?<![\d.])0?\.\d|\b(?:half|thirds?|quarters?|majority|most|twice)\b",
+    re.IGNORECASE,
+)
+# Log-odds that a sentence could be cited for a statement, fitted to judged pairs (decisions/extractive-passages.md)
+# by its cosine to the nearest sentence of the statement, the weight of the words shared with the statement, the share
+# of its words that the experiment uses too, and the log-odds of the cross-encoder.
+_AT_ZERO: Final = -7.75
+_COSINE: Final = 6.5
+_SHARED: Final = 0.13
+_TOPICAL: Final = 5.6
+_MORE_WEIGHT: Final = 8.0  # added to that of a sentence, so that short ones do not win by being short
+_CROSS: Final = (0.1, -5.0)  # and the log-odds that add nothing
+_HOPELESS: Final = -2.5  # without the cross-encoder
+_LEAST, _RAREST = 0.3, 5.5  # weights of words
+# Of the subject: the log-odds for a need from which on a sentence supports its paper, the weight of the cosine of the
+# paper's abstract, and that of the mean log-odds for its nearest needs, by which a sentence of the paper is chosen.
+_SUPPORTS: Final = -1.0
+_ABSTRACT: Final = 6.0
+_AMONG, _NEEDS = 0.1, 3
 CITED: Final = 8.0  # added for a passage of a paper that the statement names
-_PAPER: Final = 3.0  # of the cosine of a paper's title and abstract to the subject, around the mean of the papers
-_RARITY: Final = (0.3, 8.0)  # sum over the shared words, each by the logarithm of how rare it is among the passages
-_SHARED: Final = 0.5  # for each shared word where nothing is known of its rarity,
-_MOST_SHARED: Final = 4  # up to this number of words
-_OF_GENRE: Final[Mapping[Genre, float]] = {"outcome": 0.5, "other": 0.0, "procedure": -3.0, "announcement": -9.0}
+_OF_GENRE: Final[Mapping[Genre, float]] = {"other": 0.0, "procedure": -0.6, "announcement": -4.0}
 
 
 class PassageScores:
@@ -66,10 +81,6 @@ class PassageScores:
         self._bundled = embedding.name.endswith(EMBEDDER.name)
         self._vectors: dict[str, Vector] = {}
         self._crossed: dict[tuple[str, str], float] = {}
-
-    def can_judge(self, question: str) -> bool:
-        """True when the models know the question's script; the bundled ones read English only."""
-        return is_latin(question)
 
     @property
     def multilingual(self) -> bool:
@@ -109,61 +120,56 @@ class PassageScores:
         """Log-odds that each sentence answers the question, [n], without its passage."""
         crossed = await self.crossed(question, texts)
         odds = self._beside(crossed, (await self.cosines([question], texts))[:, 0], _SENTENCE)
-        if asked := _HOW_MANY.search(question):
-            odds += [_COUNTS * _count(text, stem(asked[1])) for text in texts]
+        if asked := list(_ASKED.finditer(question)):
+            odds += [_COUNTS * _count(text, asked) for text in texts]
         return odds
 
     def _beside(self, odds: Odds, cosines: Odds, weight: tuple[float, float]) -> Odds:
         return odds + weight[0] * (cosines - weight[1]) if self._bundled else odds
 
-    async def statements(self, need: Need, subject: str, texts: Sequence[str], category: Category) -> Odds:
-        """How near sentences are to what an author states, by words and genre alone, [n].
+    async def statements(
+        self, need: Need, topic: Set[str], passages: Sequence[tuple[str, Category]], *, crossed: bool = False
+    ) -> Odds:
+        """How near sentences, each with the category of its section, are to what an author states, [n].
 
-        Two cosines, to the statement and to the `subject` of the experiment, are combined with the words that are
-        shared: a word with two meanings must not match across fields. `category` is that of the sentences' section.
+        `topic` has the stems of the experiment's words (`topic_of`): a word with two meanings stands among words of
+        another field. With `crossed` those that may be near are also read by the cross-encoder, with the nearest query.
         """
-        near, odds = await self._by_cosines(need, subject, texts)
-        shared = [len(_stems(query) & _stems(text)) for query, text in zip(near, texts, strict=True)]
-        return odds + _SHARED * np.minimum(_MOST_SHARED, shared) + [_of_genre(need, text, category) for text in texts]
+        texts = [one_line(text) for text, _ in passages]
+        cosines = await self.cosines(need.queries, texts)
+        stated = _weights(need.text).keys()
+        weights = [_weights(text) for text in texts]
+        shared = np.array([_sum(of, stated) for of in weights])
+        topical = np.array([_sum(of, topic) / (_sum(of, of.keys()) + _MORE_WEIGHT) for of in weights])
+        genres = [_of_genre(need, text, category) for text, (_, category) in zip(texts, passages, strict=True)]
+        odds: Odds = (
+            _AT_ZERO + _COSINE * cosines.max(axis=1, initial=0) + _SHARED * shared + _TOPICAL * topical + genres
+        )
+        for place in np.flatnonzero(odds > _HOPELESS) if crossed else ():
+            (read,) = await self.crossed(need.queries[cosines[place].argmax()], [texts[place]])
+            odds[place] += _CROSS[0] * (read - _CROSS[1])
+        return odds
 
-    async def near_statements(self, needs: Sequence[tuple[Need, Sequence[Source]]], subject: str) -> list[Odds]:
-        """How near the quotes of sources are to each need, read by the cross-encoder with the titles of their papers.
+    async def subject(self, about: str, papers: Sequence[Paper], of_needs: Sequence[Odds]) -> Odds:
+        """How near sentences of papers are to the subject of an experiment, [n].
 
-        Words count by how rare they are among the passages of all sources.
+        A paper is near by how many of its sentences are near to a need, and by its abstract; of its sentences that is
+        nearest which is near to several needs.
         """
-        passages = {source.text: _stems(source.text) for _, sources in needs for source in sources}
-        among = Counter(word for words in passages.values() for word in words)
-        papers = {source.paper.key: source.paper for _, sources in needs for source in sources}
-        abouts = [f"{paper.title}. {paper.abstract or ''}" for paper in papers.values()]
-        cosines = (await self.cosines([subject], abouts))[:, 0]
-        of_paper = dict(zip(papers, cosines - cosines.mean(), strict=True)) if papers else {}
-
-        def rarity(words: frozenset[str]) -> float:
-            return sum(math.log((len(passages) + 1) / (among[word] + 0.5)) for word in words)
-
-        async def of_need(need: Need, sources: Sequence[Source]) -> Odds:
-            near, odds = await self._by_cosines(need, subject, [source.evidence.quote for source in sources])
-            asked = _stems(" ".join(need.queries))
-            for place, (source, query) in enumerate(zip(sources, near, strict=True)):
-                quote = one_line(source.evidence.quote)
-                crossed = (await self.crossed(query, [f"{source.paper.title}. {quote}"]))[0]
-                odds[place] += _CROSS[0] * (crossed - _CROSS[1]) + _of_genre(need, quote, source.category)
-                odds[place] += _RARITY[0] * (rarity(asked & _stems(quote)) - _RARITY[1])
-                odds[place] += _PAPER * of_paper[source.paper.key]
-            return odds
-
-        return await gather_all(of_need(need, sources) for need, sources in needs)
-
-    async def _by_cosines(self, need: Need, subject: str, texts: Sequence[str]) -> tuple[list[str], Odds]:
-        """The query of the need nearest to each text, and the log-odds by the cosines to it and to the subject, [n]."""
-        cosines = await self.cosines([*need.queries, subject], texts)
-        near = cosines[:, :-1]
-        odds = _NEED[0] * (near.max(axis=1) - _NEED[1]) + _SUBJECT[0] * (cosines[:, -1] - _SUBJECT[1])
-        return [need.queries[place] for place in near.argmax(axis=1)], odds
+        if not papers:
+            return np.zeros(0)
+        sorted_odds = np.sort(np.array(of_needs), axis=0)
+        support: Counter[str] = Counter()
+        for paper, best in zip(papers, sorted_odds[-1], strict=True):
+            support[paper.key] += max(0.0, best - _SUPPORTS)
+        abouts = await self.cosines([about], [f"{paper.title}. {paper.abstract or ''}" for paper in papers])
+        of_paper = np.log1p([support[paper.key] for paper in papers]) + _ABSTRACT * abouts[:, 0]
+        odds: Odds = of_paper + _AMONG * sorted_odds[-_NEEDS:].mean(axis=0)
+        return odds
 
     async def answers(self, question: str, sources: Sequence[Source]) -> list[float]:
         """How near the quotes of sources are to a question, by their words and their passages, [n]."""
-        if not sources or not self.can_judge(question):
+        if not sources or not is_latin(question):
             return [source.evidence.llm_score for source in sources]
         odds = await self.sentences(question, [source.evidence.quote for source in sources])
         odds += _OF_PASSAGE * await self.crossed(question, [source.text for source in sources])
@@ -171,33 +177,50 @@ class PassageScores:
         return [each + _CONCLUDES * (source.category in concludes) for each, source in zip(odds, sources, strict=True)]
 
 
-def _count(text: str, noun: str) -> int:
-    """1 if a text has a count, 2 if it is one of the noun, which is given by its stem."""
-    after = [text[found.end() : found.end() + _LONGEST_NOUN].split()[:2] for found in _COUNT.finditer(text)]
-    return bool(after) + any(stem(word.strip(",;:.")) == noun for words in after for word in words)
+def _count(text: str, asked: Sequence[re.Match[str]]) -> int:
+    """1 if a text has such a number as is asked for, and 1 more for each noun asked for that stands behind one."""
+    numbers = [found.end() for found in (_SHARE if asked[0]["share"] else _COUNT).finditer(text)]
+    after = {stem(word.strip(",;:.")) for end in numbers for word in text[end : end + _LONGEST_NOUN].split()[:3]}
+    return bool(numbers) + sum(stem(match["noun"]) in after for match in asked)
 
 
 def _of_genre(need: Need, text: str, category: Category) -> float:
-    """What the genre of a sentence adds to its nearness.
+    """What authors announce or define is no evidence, and what they did less than what they report.
 
-    What a sentence reports weighs more than what its authors did, unless the statement is on methods; what they
-    announce or define is no evidence.
+    Numbers in a section on methods are settings, not results.
     """
-    line = one_line(text)
-    genre = genre_of(line)
-    if category is Category.METHOD and genre != "announcement" and any(map(str.isdigit, line)):
-        genre = "procedure"  # numbers in a section on methods are settings, not results
+    genre = genre_of(text)
+    if category is Category.METHOD and genre == "other" and any(map(str.isdigit, text)):
+        genre = "procedure"
     return 0.0 if genre == "procedure" and need.asks == "method" else _OF_GENRE[genre]
 
 
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem(word.surface) for word in split_words(text) if not is_stop(word))
+def topic_of(needs: Iterable[Need]) -> Set[str]:
+    """The stems of the words of a section's statements and of the subject of its paper."""
+    return _weights(" ".join(text for need in needs for text in (need.text, *need.queries))).keys()
+
+
+@lru_cache(maxsize=_MOST_CACHED)
+def _weights(text: str) -> Mapping[str, float]:
+    """The telling words of a text by their stems, with their weights."""
+    return {stem(word.surface): _rarity(word.surface.lower()) for word in split_words(text) if not is_stop(word)}
+
+
+@lru_cache(maxsize=_MOST_CACHED)
+def _rarity(word: str) -> float:
+    """How rare a word is, as a logarithm: the tokenizer's vocabulary is in order of frequency."""
+    ids = load_tokenizer(EMBEDDER).encode(word, add_special_tokens=False).ids
+    return _RAREST if len(ids) != 1 else min(_RAREST, max(_LEAST, 0.8 + 1.6 * math.log(max(ids[0], 1) / 2000)))
+
+
+def _sum(weights: Mapping[str, float], words: Set[str]) -> float:
+    return sum(weight for word, weight in weights.items() if word in words)
 
 
 def rank_by_words(queries: Sequence[str], texts: Sequence[str]) -> list[int]:
     """The places of the texts by how many words they share with the queries for their length, best first."""
-    asked = _stems(" ".join(queries))
-    shares = [len(_stems(text) & asked) / (len(text.split()) + _LENGTH) ** 0.5 for text in texts]
+    asked = _weights(" ".join(queries)).keys()
+    shares = [len(_weights(text).keys() & asked) / (len(text.split()) + _LENGTH) ** 0.5 for text in texts]
     return sorted(range(len(texts)), key=lambda place: -shares[place])
 
 

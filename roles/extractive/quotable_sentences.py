@@ -70,8 +70,11 @@ _PLAN = re.compile(
     r"\b(?:[Ww]e|[Oo]ur)\s(?:\w+ly\s|then\s|also\s|next\s|first\s)?(?:will|would|plan|aim|hope|intend|discuss|describe|explore|outline|"
     r"begin|start|refer|thank|acknowledge|wanted|sought|wish|now|turn|goal|aims?|plans?)\b"
 )
+_POINTER = (  # in brackets: harmless, unlike a sentence about a figure
+    r"\((?:[Ss]ee (?:also )?)?(?:[Ss]uppl\w* )?(?:[Ff]igs?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Aa]ppendix|[Ss]uppl\w*)\b[^()@]{0,60}\)"
+)
 _TRAILING_CITATIONS = re.compile(  # bounded: 300 characters
-    r"(?:\s*(?:\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;–-]*\\\]|\^\[?\d[\d,\s–-]*\]?\^|<sup>[^<]*</sup>))+(?=\.?$)"
+    rf"(?:\s*(?:{_POINTER}|\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;–-]*\\\]|\^\[?\d[\d,\s–-]*\]?\^|<sup>[^<]*</sup>))+(?=\.?$)"
 )
 _VERB = re.compile(
     r"\b(?:is|are|was|were|be|been|has|have|had|can|could|may|might|will|would|should|must|does|do|did|"
@@ -86,6 +89,7 @@ _CAPTION = re.compile(
 _EXISTS = re.compile(
     r"(?:There (?:is|are|was|were)(?: also)?|(?:All|Most|Many)(?= (?!of\b|these\b|those\b)[a-z])|Of(?= the \w+ that\b)) "
 )
+_POINTERS = re.compile(rf"\s{_POINTER}")
 _QUOTED = re.compile(r'(?<!\w)"([^"“”]{1,60})"(?!\w)')
 _THE_SAME = re.compile(r"\bthe same\b")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
@@ -132,20 +136,15 @@ _REPORTS: Final = (
     r"afford(?:s|ed|ing)|led to|leads? to"
 )
 _REPORT: Final = re.compile(rf"(?<!to )\b(?:{_REPORTS})\b")
-_OUTCOME: Final = re.compile(
-    rf"(?<!to )\b(?:{_REPORTS}|indicat(?:e|es|ed)|correlat\w+|associated|significant(?:ly)?|consistent with|more|less|than|fail(?:s|ed)?|"
-    r"cannot|bias(?:es|ed)?|limit(?:s|ed|ation|ations)|lead|leads|depends?|robust|accurate(?:ly)?|differ(?:s|ed)?|only)\b"
-)
-Genre = Literal["announcement", "procedure", "outcome", "other"]
+Genre = Literal["announcement", "procedure", "other"]
 
 
 def genre_of(sentence: str) -> Genre:
-    """What a sentence does in its paper: announces or defines something, says what was done, or reports an outcome."""
+    """What a sentence does in its paper: announces or defines something, says what was done, or something else."""
     if _ANNOUNCES.search(sentence):
         return "announcement"
-    if _AIMED.search(sentence) or (_PROCEDURE.search(sentence) and not _REPORT.search(sentence)):
-        return "procedure"
-    return "outcome" if _OUTCOME.search(sentence) else "other"
+    done = _AIMED.search(sentence) or (_PROCEDURE.search(sentence) and not _REPORT.search(sentence))
+    return "procedure" if done else "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +195,7 @@ def is_quotable(sentence: str) -> bool:
 
 
 def _without_values(sentence: str) -> str:
-    """Remove acceptable elements from a sentence: signs before values, quoted words, openings such as "All"."""
-    plain = _THE_SAME.sub("the", _QUOTED.sub(r"\1", _VALUE.sub(" ", sentence)))
+    """Remove acceptable elements: signs before values, quoted words, openings such as "All", "(Figure 2)"."""
+    plain = _THE_SAME.sub("the", _QUOTED.sub(r"\1", _VALUE.sub(" ", _POINTERS.sub("", sentence))))
     plain = " ".join((_EXISTS.sub("", plain, count=1) if _EXISTS.match(plain) else plain).split())
     return plain[:1].upper() + plain[1:] if sentence[:1].isupper() else plain

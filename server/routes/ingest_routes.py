@@ -27,9 +27,7 @@ Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib f
 
 @router.post("/papers", status_code=202, response_class=Response, responses=reference_answers(507))
 async def add_papers(
-    call: JobCall,
-    files: Files,
-    replace: Annotated[bool, Form(description="Replace papers of the same keys.")] = False,
+    call: JobCall, files: Files, replace: Annotated[bool, Form(description="Replace papers of the same keys.")] = False
 ) -> Response:
     """Store files and ingest them in the background; refused files are named with the reason at the end."""
 
@@ -43,7 +41,7 @@ async def add_papers(
             for file in files:
                 name = safe_name(file.filename or "")
                 reason = refusal_reason(name, stored)
-                folder = state.uploads.folder(upload_id)
+                folder = state.member.uploads.folder(upload_id)
                 if not reason and not await asyncio.to_thread(store_file, file.file, folder, name):
                     reason = "is empty"
                 if reason:
@@ -52,7 +50,7 @@ async def add_papers(
                     stored.append(name)
             if not stored:
                 raise refuse_all("files can be added", refused)
-            await asyncio.to_thread(state.uploads.publish, upload_id)
+            await asyncio.to_thread(state.member.uploads.publish, upload_id)
             order = JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
             return await state.ingests.start(order)
 

@@ -166,7 +166,7 @@ async def figure_image(
 async def get_paper(key: str, state: StateOf) -> PaperOnServer:
     """A paper with its metadata, summary, note and section tree."""
     record = await library_papers.apaper_details(state.session, key)
-    added_here = state.uploads.place_of(record["source"]) is not None
+    added_here = state.member.uploads.place_of(record["source"]) is not None
     return {**record, "source": file_name(record["source"]), "added_here": added_here}
 
 

@@ -137,7 +137,7 @@ async def _file(
     async with state.renderers:  # pandoc and PDF pages need a process each
         try:
             content = await run_texts.render_file(
-                record, stem, name, state.session, page_images=with_pages, file_of=state.uploads.file
+                record, stem, name, state.session, page_images=with_pages, file_of=state.member.uploads.file
             )
         except run_texts.UnknownFileError as error:
             raise ServerError(404, error.message, help=error.help) from error

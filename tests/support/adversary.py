@@ -250,7 +250,7 @@ def _judged_wrongly(body: Json, dice: random.Random) -> Json:
         return _broken_json(body, dice)
     given: dict[str, Any] = {}
     for name, part in parts.items():
-        said = _random_instance(part, instance(part, dice, request_words(body)), dice)
+        said = _random_instance(part, instance(part, dice, request_words(body), schema), dice)
         way = dice.random()
         if way < 0.6:
             given[name] = said

@@ -81,7 +81,6 @@ from citeloom.roles.chat.prompt_format import present_experiment
 from citeloom.roles.extractive import (
     follow_ups as rewriter,
     passage_details,
-    passage_lists as writer,
     passage_scores,
     quotable_sentences,
     section_outlines,
@@ -302,7 +301,10 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "foreign_language": words.foreign_language,
     "is_remark": rewriter.is_remark,
     "rank_by_words": lambda text: passage_scores.rank_by_words([text], [text]),
-    "count_of": lambda text: passage_scores._count(text, "seed"),
+    "count_of": lambda text: passage_scores._count(
+        text, list(passage_scores._ASKED.finditer(f"how many seeds? {text}"))
+    ),
+    "share_of": lambda text: passage_scores._count(text, list(passage_scores._ASKED.finditer("how much of a seed"))),
     "plain_wording": words.plain_wording,
     "reads_as_heading": lambda text: pdf_headings.reads_as_heading(text, larger=True),
     "opening_category": pdf_headings.opening_category,
@@ -341,7 +343,6 @@ MODELS: Final[Mapping[str, Reader]] = {
     "outline": lambda text: [section_outlines.outline(kind, experiment(text)) for kind in ("results", "discussion")],
     "metrics_table": lambda text: metrics_table.metrics_table({text: {text: text}, "a": text}),
     "without_details": passage_details.blank_details,
-    "_quoted, of a statement": writer._quoted,
     "queries_for": needs.queries_for,
     "subject_of": lambda text: question_subject.find_subject(text[:QUESTION]),
     "subject_words": lambda text: question_subject.subject_words(text[:QUESTION]),

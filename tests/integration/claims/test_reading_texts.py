@@ -110,7 +110,7 @@ def test_fields_of_zotero_mendeley_and_endnote_name_their_works(tmp_path: Path) 
         ["doe2017rattling"],
     ]
     manuscript = read_manuscript(file)
-    assert {paper.title for paper in manuscript.papers} >= {"Looms that scale", "Humming looms"}
+    assert {paper.title for paper in manuscript.papers.values()} >= {"Looms that scale", "Humming looms"}
     assert manuscript.sentences()[0].section == "Introduction"
     assert manuscript.place(manuscript.sentences()[0].start, manuscript.sentences()[0].end)["paragraph"] == 1
 

@@ -67,6 +67,6 @@ def test_each_format_is_written_or_said_to_be_impossible(citeloom: Citeloom, hom
     file.write_text(GOOD, encoding="utf-8")
     done = citeloom("check", file, "--home", home, "--out", out, "--format", "html,tex", "--format", "json")
     assert {path.name for path in out.iterdir()} == {"draft.check.html", "draft.check.json"}
-    assert "draft.md is no .tex, so no copy of it with remarks can be made" in done.err
+    assert "draft.md is not a .tex file, so" in done.err
     assert citeloom("check", file, "--home", home, "--out", tmp_path / "none", "--format", "tex").code == 2
     assert not (tmp_path / "none").exists()

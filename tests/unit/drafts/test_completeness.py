@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from citeloom.drafts.completeness import (
-    attempts,
     coverage_line,
     coverage_warnings,
     measure_coverage,
@@ -37,7 +36,7 @@ def test_sentences_whose_topic_was_compared_are_not_called_judged() -> None:
     found = measure_coverage([COUNTED], "It holds [E1]. It lasts [E2]. It is new [E1].", sources, verdicts)
     assert found["sentences"] == {"cited": 3, "judged": 1, "unjudged": 1, "by_topic": 1}
     assert coverage_line(found).endswith("cited sentences: 1 judged, 1 compared by topic only, 1 not judged.")
-    assert not coverage_warnings(*attempts(found))
+    assert not coverage_warnings(found)
 
 
 def test_default_queries_of_a_section_are_no_searches() -> None:

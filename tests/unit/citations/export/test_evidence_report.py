@@ -104,6 +104,13 @@ def test_searches_stand_in_their_order_with_their_limits_and_what_they_found() -
     assert "On degree 1" not in page.words["#unused"]
 
 
+def test_a_search_that_no_agent_asked_for_is_not_called_its_own() -> None:
+    record = make_record()
+    record["report"]["searches"][1]["origin"] = "need"
+    second = _read(record).words["#q2"]
+    assert "Planned before any search" in second and "agent" not in second
+
+
 def test_findings_and_cost_are_shown() -> None:
     page = _read(make_record())
     findings = " ".join(page.words["#findings"].split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,8 @@ from langchain_core.messages import AIMessage
 from bench.cases import JudgedSentence, support_cases
 from citeloom.citations.checks.support_findings import support_findings
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.judges import ChatJudge
+from citeloom.roles.chat.judges import ChatJudge, verdicts_model
+from citeloom.roles.chat.structured_output import build_schema
 from citeloom.roles.protocols import CitedClaim, DecidingSpan, PassageSentence, Source, Verdict
 from citeloom.text.sentences import sentence_spans
 from tests.unit.roles.chat.conftest import CHUNK_TEXT
@@ -82,6 +84,18 @@ async def test_sentences_are_judged_together_and_a_passage_is_shown_once(
     numbers = fields["P1"]["properties"]["E1"]["properties"]["sentences"]
     assert (numbers["type"], numbers["items"]) == ("array", {"type": "integer"})
     assert fields["P1"]["additionalProperties"] is False and "$ref" not in str(caller.options[0]["schema"])
+
+
+def test_what_a_schema_would_repeat_for_every_passage_is_in_it_once() -> None:
+    """Fourteen sentences with eight passages each: their shares were half of the request."""
+    ids = tuple(tuple(f"E{number + place}" for number in range(1, 9)) for place in range(14))
+    schema = build_schema(verdicts_model(ids))
+    assert len(json.dumps(schema)) < 14_000
+    share = schema["$defs"]["PassageShare"]
+    assert share["required"] == ["does", "sentences"] and share["additionalProperties"] is False
+    first = schema["properties"]["P14"]
+    assert first["required"] == ["reason", *ids[13], "verdict"]
+    assert first["properties"]["E14"] == {"$ref": "#/$defs/PassageShare"}
 
 
 @pytest.mark.parametrize(

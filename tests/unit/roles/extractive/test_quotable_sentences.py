@@ -12,12 +12,13 @@ FIT = [
     "In noisy data we found that deep networks overfit unless their capacity is limited",
     "Accuracy fell from 0.851 on the wrist to 0.598 in the trouser pocket and 0.537 on the ankle",
     "Ensembles of five networks gave most of the gain that twenty networks would have given",
+    "The network contains 47,031 nodes of 11 types (Table) and 2,250,197 edges of 24 types (see Fig. 2A)",
 ]
 UNFIT = {
     "leans on the sentence before": "This shows that deep networks on few samples overfit without regularization",
     "steers the reader": "However, deep networks trained on few samples overfit unless they are regularized",
     "adverb that joins": "Surprisingly, deep networks trained on few samples overfit unless they are regularized",
-    "points to a figure": "Deep networks trained on few samples overfit unless they are regularized (Figure 3)",
+    "points to a figure": "Deep networks trained on few samples overfit unless they are regularized as Figure 3 shows",
     "points to a table": "Deep networks trained on few samples overfit as the second column of Table 2 shows",
     "a citation inside": "Deep networks [@doi:10.1000/1] trained on few samples overfit unless they are regularized",
     "names other authors": "Deep networks trained by Smith et al. overfit unless their capacity is limited",
@@ -63,15 +64,15 @@ GENRES: list[tuple[Genre, str]] = [
     ("procedure", "The map allows us to compare both towns to determine if the level of traffic relates to income"),
     ("procedure", "We trained a baseline model on the labels of the experts and then sampled from the rest"),
     ("procedure", "Temperatures were fitted on wrist windows of the calibration persons of each rotation"),
-    ("outcome", "We trained two models and found that the larger one was less accurate on unseen sites"),
-    ("outcome", "Random rotation raised accuracy in the untrained pocket position from 0.571 to 0.688"),
-    ("outcome", "Methods that were tuned on one site cannot be expected to work on another without labels"),
+    ("other", "We trained two models and found that the larger one was less accurate on unseen sites"),
+    ("other", "Random rotation raised accuracy in the untrained pocket position from 0.571 to 0.688"),
+    ("other", "Methods that were tuned on one site cannot be expected to work on another without labels"),
     ("other", "Soil moisture probes are buried in heavy clay at two depths in every second field"),
 ]
 
 
 @pytest.mark.parametrize(("genre", "sentence"), GENRES)
-def test_aims_definitions_and_procedures_are_told_from_outcomes(genre: Genre, sentence: str) -> None:
+def test_aims_definitions_and_procedures_are_told_from_the_rest(genre: Genre, sentence: str) -> None:
     assert genre_of(sentence) == genre
 
 
@@ -87,7 +88,7 @@ def test_wishes_and_settings_are_no_outcomes(genre: Genre, sentence: str) -> Non
     assert genre_of(sentence) == genre
 
 
-@pytest.mark.parametrize("closing", [".", " [@doi:10.1/x; @key].", r" \[1, 2\].", "^12^.", " [3,4]."])
+@pytest.mark.parametrize("closing", [".", " [@doi:10.1/x; @key].", r" \[1, 2\].", "^12^.", " [3,4].", " (Fig. 3A)."])
 def test_the_closing_citation_stays_outside_the_quotation(closing: str) -> None:
     text = f"It began so. {FIT[0]}{closing} And so it went on."
     assert [text[passage.start : passage.end] for passage in quotable_passages(text)] == [FIT[0]]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from citeloom.documents import Category, Chunk, Evidence, Paper
@@ -13,8 +14,10 @@ from citeloom.experiment import SECTION_KINDS, Experiment, SectionKind
 from citeloom.models.embeddings.bundled_models import Reranker
 from citeloom.roles.extractive.passage_details import blank_details
 from citeloom.roles.extractive.passage_lists import (
+    ELSEWHERE,
     NOTHING_NEAR,
     OF_SUBJECT,
+    SUBJECT,
     ExtractiveAnswerer,
     ExtractiveWriter,
     NearPassage,
@@ -45,16 +48,24 @@ OFF_TOPIC = "Soil moisture probes drift by several percent over one season when 
 
 
 class AsRead(PassageScores):
-    """As near as the reader said, so that no cross-encoder is loaded."""
+    """As near to every statement as the reader said, so that no cross-encoder is loaded.
 
-    async def near_statements(self, needs: Sequence[tuple[Need, Sequence[Source]]], subject: str) -> list[Any]:
-        return [[10 * item.evidence.llm_score - 3 for item in sources] for _, sources in needs]
+    `aside` are near to no statement but to the subject.
+    """
+
+    def __init__(self, sources: Sequence[Source], aside: Sequence[str] = ()) -> None:
+        super().__init__(WordEmbedding(), Reranker())
+        self.odds = {item.evidence.quote: 10 * item.evidence.llm_score - 3 for item in sources}
+        self.quotes, self.aside = [item.evidence.quote for item in sources], aside
+
+    async def statements(self, need: Need, topic: Any, passages: Sequence[tuple[str, Category]], **given: Any) -> Any:
+        return np.array([-3.0 if text in self.aside else self.odds[text] for text, _ in passages])
+
+    async def subject(self, about: str, papers: Sequence[str], of_needs: Any) -> Any:
+        return np.array([9.0 if quote in self.aside else -9.0 for quote in self.quotes])
 
     async def answers(self, question: str, sources: Sequence[Source]) -> list[float]:
         return [item.evidence.llm_score for item in sources]
-
-
-SCORES = AsRead(WordEmbedding(), Reranker())
 
 
 def source(number: int, sentence: str, *, key: str, authors: tuple[str, ...] = ("Ada Varga", "Per Lind")) -> Source:
@@ -77,9 +88,10 @@ def write(
     *needs: NeedCoverage,
     sources: tuple[Source, ...] = (),
     earlier: tuple[EarlierSection, ...] | None = None,
+    aside: Sequence[str] = (),
     **fields: Any,
 ) -> Draft:
-    writer = ExtractiveWriter(SCORES)
+    writer = ExtractiveWriter(AsRead(sources, aside))
     experiment = EXPERIMENT.model_copy(update=fields)
     return asyncio.run(writer.write(SectionBrief(kind, experiment, sources, (), 0, 300, earlier=earlier, needs=needs)))
 
@@ -108,19 +120,15 @@ def test_a_passage_names_the_sentence_of_the_paragraph_that_it_is_near_to() -> N
     assert "[E1], in “Results”; near to sentence 2\n" in f"{draft.text}\n"
 
 
-def test_what_no_passage_is_near_to_is_listed_at_the_end() -> None:
-    draft = write("discussion", near(EXPERIMENT.reasoning))
-    assert blocks(draft)[-2] == NOTHING_NEAR
-    assert blocks(draft)[-1].startswith("- “Temperature scaling lowered the calibration error of small networks from")
+def test_a_statement_or_open_question_without_a_near_passage_says_so_beneath_it() -> None:
+    (question,) = EXPERIMENT.paper_concept.open_questions
+    far = source(1, OFF_TOPIC, key="varga2021")
+    almost = replace(far, evidence=replace(far.evidence, llm_score=0.37))
+    needs = (replace(near(text, almost), need=Need(text, text, ("q",))) for text in (question, EXPERIMENT.summary))
+    draft = write("discussion", *needs, sources=(almost,))
+    for statement in (f"**Summary.** {EXPERIMENT.summary}", f"**Open question.** {question}"):
+        assert blocks(draft)[blocks(draft).index(statement) + 1] == NOTHING_NEAR, statement
     assert "[E" not in draft.text
-
-
-def test_a_passage_that_only_adds_a_paper_is_called_less_near() -> None:
-    given = source(1, FITTING, key="varga2021")
-    faint = replace(given, evidence=replace(given.evidence, llm_score=0.1))
-    draft = write("discussion", near(EXPERIMENT.reasoning, faint), sources=(faint,))
-    assert "[E1], in “Results”; less near\n" in f"{draft.text}\n"
-    assert "less near" not in blank_details(draft.text)
 
 
 def test_at_most_three_passages_of_two_per_paper_are_listed_for_a_statement() -> None:
@@ -134,48 +142,40 @@ def test_at_most_three_passages_of_two_per_paper_are_listed_for_a_statement() ->
 
 def test_a_passage_stands_once_under_the_statement_that_it_is_nearest_to() -> None:
     given = source(1, FITTING, key="varga2021")
-    placed, _ = place_passages([NearPassage("N1", given, 1.0), NearPassage("N2", given, 3.0)], {"N1", "N2"}, "")
-    assert list(placed) == ["N2"]
+    placed = place_passages([NearPassage("N1", given, 1.0), NearPassage("N2", given, 3.0)], "")
+    assert [(need, item.elsewhere) for need, items in placed.items() for item in items] == [("N2", False), ("N1", True)]
     again = source(2, FITTING, key="varga2021")
-    placed, _ = place_passages([NearPassage("N1", given, 3.0), NearPassage("N2", again, 1.0)], {"N1", "N2"}, "")
+    placed = place_passages([NearPassage("N1", given, 3.0), NearPassage("N2", again, -1.0)], "")
     assert list(placed) == ["N1"]
 
 
-def test_what_an_earlier_section_of_the_paper_says_is_not_repeated() -> None:
+def test_what_an_earlier_section_of_the_paper_lists_is_not_repeated() -> None:
     before, fresh = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="lind2022")
     near = [NearPassage("N1", before, 3.5), NearPassage("N1", fresh, 2.5)]
-    placed, again = place_passages(near, {"N1"}, "")
-    assert ([item.source for item in placed["N1"]], again) == ([before, fresh], [])
-    placed, again = place_passages(near, {"N1"}, "It was so [E1].")
-    assert ([item.source for item in placed["N1"]], [item.source for item in again]) == ([fresh], [before])
+    assert [item.source for item in place_passages(near, "")["N1"]] == [before, fresh]
+    placed = place_passages(near, "It was so [E1].")
+    assert [item.source for item in placed["N1"]] == [fresh]
+    placed = place_passages(near[:1], "It was so [E1].")
+    assert [(item.source, item.elsewhere) for item in placed["N1"]] == [(before, True)]
 
 
-def test_a_later_section_names_what_is_listed_and_what_nothing_is_near_to_once() -> None:
+def test_a_later_section_refers_to_what_is_listed_in_an_earlier_one() -> None:
     given = source(1, FITTING, key="varga2021")
     first = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,))
-    needs = (
-        near(EXPERIMENT.reasoning, given),
-        replace(near(EXPERIMENT.summary), need=Need("N2", EXPERIMENT.summary, ("q",))),
-    )
-    second = write("conclusion", *needs, sources=(given,), earlier=(EarlierSection("discussion", first.text),))
-    assert "*Listed in the Discussion, and near to the conclusion too:* [E1]" in second.text
-    assert FITTING not in second.text
-    both = (EarlierSection("discussion", first.text), EarlierSection("conclusion", second.text))
-    third = write("abstract", *needs, sources=(given,), earlier=both)
-    assert NOTHING_NEAR in second.text and NOTHING_NEAR not in third.text
-    assert third.text.count("[E1]") <= 1 and "Listed in the Conclusion" not in third.text
+    earlier = (EarlierSection("discussion", first.text),)
+    second = write("conclusion", near(EXPERIMENT.summary, given), sources=(given,), earlier=earlier)
+    assert f"{ELSEWHERE} [E1]" in blocks(second)
+    assert FITTING not in second.text and NOTHING_NEAR not in second.text
 
 
-def test_a_statement_whose_passages_stand_elsewhere_is_not_said_to_have_nothing_near() -> None:
+def test_a_statement_whose_passages_stand_under_another_refers_to_them() -> None:
     given = source(1, FITTING, key="varga2021")
     needs = (
         near(EXPERIMENT.reasoning, given),
         replace(near(EXPERIMENT.summary, given), need=Need("N2", EXPERIMENT.summary, ("q",))),
     )
     alone = write("discussion", *needs, sources=(given,))
-    assert alone.text.count("[E1]") == 1 and NOTHING_NEAR not in alone.text
-    earlier = (EarlierSection("methods", f"{FITTING} [E1]"),)
-    assert NOTHING_NEAR not in write("discussion", *needs, sources=(given,), earlier=earlier).text
+    assert f"{ELSEWHERE} [E1]" in blocks(alone) and alone.text.count(FITTING) == 1 and NOTHING_NEAR not in alone.text
 
 
 def test_a_paper_that_a_statement_names_has_its_passage_listed() -> None:
@@ -190,19 +190,20 @@ def test_a_paper_that_a_statement_names_has_its_passage_listed() -> None:
         assert ("[E1]" in draft.text) == listed, reasoning
 
 
-def test_a_section_with_few_papers_lists_the_best_passages_of_others_for_whatever_need() -> None:
+def test_a_section_with_few_papers_lists_those_nearest_to_the_subject_that_are_near_enough() -> None:
     keys = ["varga2021", "lind2022", "okafor2022", "tanaka2023", "moreau2025"]
     given = [source(number, f"{FITTING} {number}", key=key) for number, key in enumerate(keys, 1)]
     near = [NearPassage("N1", given[0], 2.0), NearPassage("N1", given[4], -1.0)]
-    near += [NearPassage("N2", item, 0.5 - 0.1 * place) for place, item in enumerate(given)]
-    placed, _ = place_passages(near, {"N1"}, "")
-    assert [item.source.paper.key for item in placed["N2"]] == keys[1:4] and placed["N1"][0].source == given[0]
+    near += [NearPassage(SUBJECT, item, 5 - 0.1 * place) for place, item in enumerate(given)]
+    placed = place_passages(near, "")
+    assert [item.source.paper.key for item in placed[SUBJECT]] == keys[1:4] and placed["N1"][0].source == given[0]
+    assert list(place_passages([replace(item, odds=item.odds - 2) for item in near], "")) == []
 
 
 def test_passages_near_to_the_subject_stand_in_one_list_after_the_statements() -> None:
     given, other = source(1, FITTING, key="varga2021"), source(2, OFF_TOPIC, key="lind2022")
-    subject = replace(near("Sensors drift.", other), need=Need("N2", "Sensors drift.", ("Sensors drift.",)))
-    draft = write("discussion", near(EXPERIMENT.reasoning, given), subject, sources=(given, other))
+    placed = (replace(given, evidence=replace(given.evidence, llm_score=0.9)), other)
+    draft = write("discussion", near(EXPERIMENT.reasoning, *placed), sources=placed, aside=(OFF_TOPIC,))
     assert blocks(draft)[-2:] == [OF_SUBJECT, f"- “{OFF_TOPIC}” [E2], in “Results”"]
 
 
@@ -275,14 +276,14 @@ def test_our_words_beside_a_passage_are_blanks_for_the_numbers_and_the_rest_stay
 
 def answer(*needs: NeedCoverage, sources: tuple[Source, ...] = ()) -> str:
     brief = AnswerBrief("Does scaling lower the error, and at what cost?", sources, (), 0, 300, needs=needs)
-    return asyncio.run(ExtractiveAnswerer(SCORES).write(brief)).text
+    return asyncio.run(ExtractiveAnswerer(AsRead(sources)).write(brief)).text
 
 
 def test_a_question_gets_its_passages_by_need_and_no_log_of_searches() -> None:
     given = source(1, FITTING, key="varga2021")
     text = answer(near("whole"), near("Does scaling lower the error", given), near("at what cost"), sources=(given,))
-    assert "Passages near to “Does scaling lower the error”, nearest first, not judged" in text and "[E1]" in text
-    assert f"{NOTHING_NEAR}\n\n- “at what cost”" in text and "Searched" not in text
+    assert "*Nearest to “Does scaling lower the error”, unjudged:*" in text and "[E1]" in text
+    assert "*Nothing near in your library to “at what cost”.*" in text and "Searched" not in text
 
 
 def test_a_question_without_parts_gets_three_passages_of_the_paper_that_is_about_it() -> None:
