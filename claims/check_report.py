@@ -90,21 +90,20 @@ def needs_attention(result: CheckResult) -> bool:
 
 
 def problem_lines(sentence: SentenceRecord) -> list[str]:
-    """The problems of a sentence, one line each, most serious first; empty if it has none."""
+    """The problems of a sentence, most serious first, the deciding words, and the papers of the library that say it."""
     shown = [line for _, _, line in problems(sentence)]
-    return [*shown, *_words(sentence)] if shown else []
-
-
-def _words(sentence: SentenceRecord) -> Iterator[str]:
+    if not shown:
+        return []
     for source in sentence["sources"]:
         for passage in source["passages"][:1]:
             if passage["does"] in ("contradicts", "supports"):
-                yield f'{passage["key"]}{_page(passage["page"])}: "{shorten(passage["shown"], _QUOTED)}"'
+                shown.append(f'{passage["key"]}{_page(passage["page"])}: "{shorten(passage["shown"], _QUOTED)}"')
         if source["cites"]:
-            yield f"{source['written']} relies on {', '.join(source['cites'])}."
+            shown.append(f"{source['written']} relies on {', '.join(source['cites'])}.")
     for passage in sentence["elsewhere"][:2]:
         does = "says it" if passage["does"] == "supports" else "is near"
-        yield f'{passage["key"]}{_page(passage["page"])} {does}: "{shorten(passage["shown"], _QUOTED)}"'
+        shown.append(f'{passage["key"]}{_page(passage["page"])} {does}: "{shorten(passage["shown"], _QUOTED)}"')
+    return shown
 
 
 def _page(page: int | None) -> str:

@@ -213,7 +213,6 @@ def choose_sentences(
 
 @lru_cache(maxsize=4096)
 def _units(text: str) -> tuple[tuple[int, int, str, tuple[str, ...]], ...]:
-    """The readable units of a passage, each with the works that it cites."""
     return tuple(
         (unit.start, unit.end, unit.text, cited_in(text[unit.start : unit.end])) for unit in readable_units(text)
     )

@@ -471,7 +471,6 @@ class _Scan:
         return behind
 
     def _formula(self, start: int, inside: str) -> None:
-        """Show a displayed formula as an ellipsis in its sentence, which it may end."""
         self._reading.formulas += 1
         self._reading.space(self._unit, self._place(start)[0])
         self._add("\u2026." if inside.rstrip().endswith(".") else "\u2026", start, start)

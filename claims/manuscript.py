@@ -234,15 +234,11 @@ class Manuscript:
 
     def _source(self, position: int, *, at_end: bool) -> tuple[int, int]:
         """The unit and the position in it of a character; with `at_end`, the position behind it."""
-        index = max(0, bisect_right(self._starts, position) - 1)
+        index = max(0, bisect_right(self.segments, position, key=lambda segment: segment.start) - 1)
         segment = self.segments[index]
         if segment.linear:
             return segment.unit, min(segment.source + position - segment.start + at_end, segment.source_end)
         return segment.unit, segment.source_end if at_end else segment.source
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [segment.start for segment in self.segments]
 
     @cached_property
     def _lines(self) -> list[list[int]]:

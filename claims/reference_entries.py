@@ -131,7 +131,6 @@ def parse_listed(item: ListedReference, place: int) -> Paper:
 
 
 def _listed_authors(text: str) -> list[str]:
-    """The family names before the year of an entry: "Smith, A., Lee, B. C., & Wu D." """
     names: list[str] = []
     for part in re.split(r",|;|&|\band\b|(?=\bet al\b)", text.partition("(")[0].partition(". \u201c")[0]):
         words = [word for word in part.replace(".", ". ").split() if not _INITIALS.fullmatch(word)]

@@ -245,7 +245,6 @@ class ManuscriptCheck:
         await self._look_elsewhere([check for check in failing if check.works][:_MOST_ELSEWHERE])
 
     def _claim(self, check: _SentenceCheck) -> JudgedClaim:
-        """The claim with the passages of each cited paper, whose markers stand where it is cited."""
         most = max(_FEWEST_PASSAGES, self.checker.most // len(check.papers))
         chosen = choose_sentences(check.text, [item for found in check.passages.values() for item in found[:most]])
         sources = self.checker.sources(chosen)

@@ -122,19 +122,6 @@ class WordText:
         self.changes = self.formulas = self.paragraphs = 0
         self._styles = styles or {}
         self._in_list = False
-        self._reset()
-        if xml:
-            self._parse(xml)
-
-    def append(self, note: WordText) -> None:
-        """Add the paragraphs of another part, such as footnotes, at the end of the document."""
-        for line in filter(None, (line.strip() for line in "".join(note.prose.pieces).split("\n\n"))):
-            self.prose.paragraph(self.paragraphs, 0)
-            self.prose.add(line, self.paragraphs, 0, 0)
-        self.prose.papers |= note.prose.papers
-        self.changes += note.changes
-
-    def _reset(self) -> None:
         self._style = ""
         self._pieces: list[tuple[str, int]] = []
         self._fields: list[_Field] = []
@@ -146,8 +133,8 @@ class WordText:
         self._text_kind = ""
         self._controls: list[str] = []
         self._length = 0
-
-    def _parse(self, xml: bytes) -> None:
+        if not xml:
+            return
         parser = expat.ParserCreate(namespace_separator=None)
         parser.buffer_text = True
         parser.StartElementHandler = lambda name, attributes: self._start(name, attributes, parser.CurrentByteIndex)
@@ -157,6 +144,14 @@ class WordText:
             parser.Parse(xml, True)
         except expat.ExpatError as error:
             raise FileRefusedError(f"contains broken XML (line {error.lineno})") from None
+
+    def append(self, note: WordText) -> None:
+        """Add the paragraphs of another part, such as footnotes, at the end of the document."""
+        for line in filter(None, (line.strip() for line in "".join(note.prose.pieces).split("\n\n"))):
+            self.prose.paragraph(self.paragraphs, 0)
+            self.prose.add(line, self.paragraphs, 0, 0)
+        self.prose.papers |= note.prose.papers
+        self.changes += note.changes
 
     def _start(self, name: str, attributes: Mapping[str, str], at: int) -> None:
         local = name.rpartition(":")[2]
@@ -254,7 +249,7 @@ class WordText:
         if _JSON_FIELD.search(instruction):
             works = _csl_works(instruction[instruction.find("{") :])
         elif "EN.CITE" in instruction:
-            works = [] if "EN.CITE.DATA" in instruction else _endnote_works(instruction)
+            works = [] if "EN.CITE.DATA" in instruction else list(_endnote_works(instruction))
         else:
             works = []
             self._in_list = self._in_list or bool(_BIBLIOGRAPHY.search(instruction))
@@ -302,7 +297,6 @@ class WordText:
 
 
 def _style_names(xml: bytes) -> dict[str, str]:
-    """The names of styles by their ids, since ids are translated."""
     text = xml.decode("utf-8", "replace")
     found = re.findall(
         r'<w:style\b[^<>]{0,300}w:styleId="([^"]{1,100})"[^<>]{0,300}>\s{0,20}<w:name w:val="([^"]{1,100})"', text
@@ -311,7 +305,6 @@ def _style_names(xml: bytes) -> dict[str, str]:
 
 
 def _csl_works(text: str) -> list[Paper]:
-    """The works of a citation in the JSON that Zotero and Mendeley keep in a field."""
     try:
         citation = json.JSONDecoder().raw_decode(text)[0] if text else {}
     except (ValueError, RecursionError):
@@ -347,11 +340,8 @@ def _decoded(data: str) -> str:
         return ""
 
 
-def _endnote_works(instruction: str) -> list[Paper]:
-    return list(_of_endnote(html.unescape(instruction) if "&lt;Cite" in instruction else instruction))
-
-
-def _of_endnote(xml: str) -> Iterator[Paper]:
+def _endnote_works(instruction: str) -> Iterator[Paper]:
+    xml = html.unescape(instruction) if "&lt;Cite" in instruction else instruction
     for cite in _ENDNOTE.findall(xml):
 
         def values(name: str, within: str = cite) -> list[str]:

@@ -89,7 +89,6 @@ def _window_of(
 
 
 def _not_shown(paper: Paper, chunks: Sequence[Chunk], shown: Sequence[_Placed]) -> list[_Placed]:
-    """The readable units of chunks of a paper, in order; a sentence shared by two chunks is given whole."""
     ordered = sorted(chunks, key=lambda chunk: chunk.index)
     units = Window(paper, tuple(ordered), hits=(), cosines=()).sentences()
     placed = [

@@ -202,7 +202,6 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
     style: CitationStyle = "key" if page.options.style == "numeric" else page.options.style
 
     def moved(finding: Finding) -> Finding:
-        """The finding with its span in the rendered text: a whole sentence includes its mark, words do not."""
         if finding.span is None:
             return finding
         start, end = finding.span

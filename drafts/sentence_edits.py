@@ -324,7 +324,6 @@ def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[
 
 
 def _clean_answer(answer: str | None, old: str) -> str | None:
-    """An answer as one or more sentences of a paragraph, or None when it cannot be used there."""
     if answer is None:
         return None
     new = _LEADING_MARK.sub("", normalise_markers(" ".join(answer.split())))
@@ -336,7 +335,6 @@ def _clean_answer(answer: str | None, old: str) -> str | None:
 
 
 def _drops_source(old: str, new: str, own_words: str) -> bool:
-    """True when a claim lost its marker although it is not a statement of the experiment."""
     if not marker_ids(old) or marker_ids(new) or NEEDED in new:
         return False
     words = _words(new)
