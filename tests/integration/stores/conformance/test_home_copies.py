@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ async def fill(home: Home, library: Library) -> None:
     tables = backend.evidence_tables()
     tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
     cell = StoredCell("ada2020", "", "threads\x00", "v", TableCell("50").as_dict())
-    tables.save_row("table-1", StoredPaper("ada2020", "v", Decision("included").as_dict()), [cell])
+    tables.save_row("table-1", StoredPaper("ada2020", "v", asdict(Decision("included"))), [cell])
     tables.edit_cell("table-1", replace(cell, cell=TableCell("60", status="edited").as_dict()))
     backend.written_files().note([b"ours"])
     with backend.open_journal() as journal:
@@ -140,7 +140,7 @@ async def same_as_filled(library: Library) -> None:
     (edit,) = backend.edited_sentences().of("research-2")
     assert edit.text.endswith("of mine.") and edit.checked == {"verdict": "supported"}
     (cell,) = backend.evidence_tables().cells("table-1")
-    assert (cell.edited, cell.revision, TableCell.from_dict(cell.cell).value) == (True, 1, "60")
+    assert (cell.edited, cell.revision, cell.cell["value"]) == (True, 1, "60")
     (turn,) = backend.conversations().turns("chat-1")
     assert (turn.asked, turn.answered) == ("Why?", False)
     with backend.open_journal() as journal:

@@ -56,7 +56,7 @@ def test_the_texts_of_evidence_tables(backend: Backend) -> None:
     tables = backend.evidence_tables()
     tables.save("table-1", ODD, {"columns": [], "papers": [ODD]})
     cell = StoredCell(ODD, ODD, ODD, "v", TableCell(ODD).as_dict())
-    tables.save_row("table-1", StoredPaper(ODD, "v", Decision("near", ODD).as_dict()), [cell])
+    tables.save_row("table-1", StoredPaper(ODD, "v", asdict(Decision("near", ODD))), [cell])
     assert tables.edit_cell("table-1", cell).revision == 1
     assert (tables.get("table-1").question, tables.get("table-1").plan) == (STORED, {"columns": [], "papers": [STORED]})
     (stored,) = tables.cells("table-1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -189,7 +189,7 @@ def cell(key: str, value: str = "5") -> StoredCell:
 def begun_table(backend: Backend) -> EvidenceTableRegister:
     tables = backend.evidence_tables()
     tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
-    tables.save_row("table-1", StoredPaper("ada2020", "v", Decision("included").as_dict()), [cell("ada2020")])
+    tables.save_row("table-1", StoredPaper("ada2020", "v", asdict(Decision("included"))), [cell("ada2020")])
     return tables
 
 
@@ -220,7 +220,7 @@ def test_people_who_edit_one_cell_at_once_lose_no_edit(backend: Backend) -> None
 def test_a_reading_replaces_no_edit_and_a_deleted_table_leaves_nothing(backend: Backend) -> None:
     tables = begun_table(backend)
     tables.edit_cell("table-1", cell("ada2020", "6"))
-    tables.save_row("table-1", StoredPaper("ada2020", "v2", Decision("included").as_dict()), [cell("ada2020", "9")])
+    tables.save_row("table-1", StoredPaper("ada2020", "v2", asdict(Decision("included"))), [cell("ada2020", "9")])
     assert [item.cell["value"] for item in tables.cells("table-1")] == ["6"]
     with pytest.raises(UnknownTableError):
         tables.get("table-2")

@@ -14,7 +14,6 @@ from typing import Any, Final
 import pytest
 
 from citeloom.errors import WRONG_INPUT, CiteloomError
-from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.maintenance import survey
@@ -70,9 +69,8 @@ def read_tables(home: Home) -> None:
     for table in register.all():
         [TableColumn.from_dict(column) for column in table.plan["columns"]], Scope(tuple(table.plan["papers"]))
         for paper in register.papers(table.table_id).values():
-            Decision.from_dict(paper.decision)
-        for cell in register.cells(table.table_id):
-            TableCell.from_dict(cell.cell)
+            Decision(**paper.decision)
+        register.cells(table.table_id)
 
 
 async def read_journal(home: Home) -> None:
