@@ -44,7 +44,8 @@ class StatementReader:
             await gather_all(
                 nearest(need, window, chunk)
                 for window in windows
-                for chunk in _hits(window)
+                for chunk in window.chunks
+                if chunk.id in window.hits
                 for need in purpose.named(window.needs) or purpose.needs[:1]
             )
         )
@@ -62,7 +63,12 @@ class QuestionReader:
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
         """One or two findings for each chunk with quotable sentences, best first."""
         return _best_first(
-            await gather_all(self._findings(purpose, window, chunk) for window in windows for chunk in _hits(window))
+            await gather_all(
+                self._findings(purpose, window, chunk)
+                for window in windows
+                for chunk in window.chunks
+                if chunk.id in window.hits
+            )
         )
 
     async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
@@ -86,10 +92,6 @@ class QuestionReader:
             for at in order
             if at == order[0] or said[at] >= max(EVEN, said[order[0]] - _BESIDE)
         ]
-
-
-def _hits(window: Window) -> list[Chunk]:
-    return [chunk for chunk in window.chunks if chunk.id in window.hits]
 
 
 def _compared(need: Need, chunk: Chunk) -> list[QuotablePassage]:

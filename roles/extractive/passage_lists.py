@@ -17,7 +17,7 @@ from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ...text.sentences import sentence_spans
 from ...text.words import one_line
-from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, NeedCoverage, SectionBrief, Source
+from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, SectionBrief, Source
 from .passage_scores import CITED, PassageScores, topic_of
 from .section_outlines import outline, used_and_left_out
 from .statement_needs import is_cited
@@ -173,21 +173,22 @@ class ExtractiveAnswerer(_Repairless):
         """The passages by need, nearest first; empty when nothing is near."""
         blocks: list[str] = []
         taken: list[NearPassage] = []
-        whole, *parts = brief.needs
+        known = {source.evidence.id: source for source in brief.sources}
+        whole, parts = brief.needs[:1], brief.needs[1:]
         # Parts of the question label passages better than the whole question, which gets the rest.
         most, of_paper = (_OF_A_NEED, _OF_A_PAPER) if parts else (_OF_A_QUESTION, _OF_A_NEED)
-        for need in [*parts, whole]:
-            sources = _sources_of(need, brief.sources)
+        for need in (*parts, *whole):
+            sources = [known[name] for name in need.evidence if name in known]
             odds = await self._scores.answers(need.need.text, sources)
             near = [NearPassage(need.need.id, *each) for each in zip(sources, odds, strict=True)]
             passages = choose_passages(near, taken, most, of_paper, brief.most_papers)
             taken += passages
-            words = "the whole question" if need is whole else f"“{as_text(one_line(need.need.text))}”"
+            words = "the whole question" if need in whole else f"“{as_text(one_line(need.need.text))}”"
             if passages:
                 ranked = sorted(passages, key=lambda item: -item.odds)
                 blocks.append(f"*Nearest to {words}, unjudged:*" if parts else EVIDENCE)
                 blocks.append("\n".join(_item(item.source) for item in ranked))
-            elif need is not whole:
+            elif need in parts:
                 blocks.append(f"*Nothing near in your library to {words}.*")
         return Draft("\n\n".join(blocks) if taken else "")
 
@@ -218,12 +219,6 @@ def choose_passages(
             here[key] += 1
             papers[key] += 1
     return found or list(near[:1])
-
-
-def _sources_of(need: NeedCoverage, sources: Sequence[Source]) -> list[Source]:
-    """The passages found for a need, best first."""
-    known = {source.evidence.id: source for source in sources}
-    return [known[name] for name in need.evidence if name in known]
 
 
 def _item(source: Source, sentence: int = 0) -> str:

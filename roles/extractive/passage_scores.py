@@ -78,14 +78,9 @@ class PassageScores:
     def __init__(self, embedding: EmbeddingModel, reranker: Reranker) -> None:
         self._embedding = embedding
         self._reranker = reranker
-        self._bundled = embedding.name.endswith(EMBEDDER.name)
+        self.multilingual = not embedding.name.endswith(EMBEDDER.name)  # it may know other languages than English
         self._vectors: dict[str, Vector] = {}
         self._crossed: dict[tuple[str, str], float] = {}
-
-    @property
-    def multilingual(self) -> bool:
-        """True when the embedding may know languages other than English."""
-        return not self._bundled
 
     async def cosines(self, queries: Sequence[str], texts: Sequence[str]) -> Odds:
         """The cosine of each text to each query, [texts, queries]."""
@@ -125,7 +120,7 @@ class PassageScores:
         return odds
 
     def _beside(self, odds: Odds, cosines: Odds, weight: tuple[float, float]) -> Odds:
-        return odds + weight[0] * (cosines - weight[1]) if self._bundled else odds
+        return odds if self.multilingual else odds + weight[0] * (cosines - weight[1])
 
     async def statements(
         self, need: Need, topic: Set[str], passages: Sequence[tuple[str, Category]], *, crossed: bool = False
