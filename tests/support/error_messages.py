@@ -16,10 +16,6 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs" / "error-messages.md"
 _OUTSIDE: Final = frozenset({"tests", "bench", "examples", "docs", ".venv", ".typecheck", "build"})
-ROOMS: Final = (
-    "citations documents drafts experiment.py graph metadata models prompts runs settings sqlite.py table_columns.py"
-    " text tools zotero"
-).split()
 # Their messages complete a line such as "paper.pdf: is empty."; that of `Refusal` is its second argument.
 REASONS: Final = (
     "FileRefusedError",
@@ -32,8 +28,8 @@ REASONS: Final = (
 INTRODUCTION: Final = """# Error messages
 
 What each error says, and the remedy that it names; `{}` stands for a value. `python -m tests.support.error_messages`
-makes this page from the code of {rooms}.
-Tests elsewhere ask for the class of an error and the values that it must name, not for its words.
+makes this page from the code. Tests elsewhere ask for the class of an error and the values that it must name, not for
+its words.
 """
 
 
@@ -107,7 +103,7 @@ def reasons() -> tuple[Raised, ...]:
 def _made(roots: Sequence[str]) -> Iterator[Raised]:
     product = _product()
     classes = _derived(product, roots)
-    for path, tree in (item for item in product if item[0].partition("/")[0] in ROOMS):
+    for path, tree in product:
         outer: dict[ast.AST, ast.AST] = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -134,7 +130,7 @@ def _default_help(classes: dict[str, ast.ClassDef], name: str) -> str:
 def table() -> str:
     """The page: for each class its messages and remedies, and last the reasons."""
     lines = [
-        INTRODUCTION.replace("{rooms}", ", ".join(f"`{room}`" for room in ROOMS)),
+        INTRODUCTION,
         *_sections(raised_errors(), "##"),
     ]
     from citeloom.models.http.failures import _MESSAGES, _REMEDIES  # by the kind of failure
