@@ -266,7 +266,7 @@ def require_paths(paths: Sequence[Path]) -> None:
 
 
 def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
-    """Choose one file per paper, Markdown first, PDF (most guessed) last; returns the others with the file preferred."""
+    """Choose one file per paper, Markdown first, PDF (most guessed) last; returns the others with that file."""
     ranks = {ending: rank for rank, ending in enumerate(ENDINGS)}
     best: dict[tuple[Path, str], Path] = {}
     for file in sorted(files, key=lambda file: ranks.get(file.suffix.lower(), len(ranks))):

@@ -136,7 +136,7 @@ class QuestionError(InputError):
 
 
 def plain_question(text: object) -> str:
-    """The question on one line; raises `QuestionError`, also for a control character: whoever pasted it should see it."""
+    """The question on one line; raises `QuestionError`, also for a control character: who pasted it should see it."""
     if not isinstance(text, str):
         raise QuestionError(f"The question must be text, not {type(text).__name__}.")
     question = " ".join(text.split())
