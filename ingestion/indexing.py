@@ -1,7 +1,7 @@
 """Embeds planned papers and queues them for writing in batches.
 
 A write takes about as long for one paper as for thirty, since each store waits for the disk: papers are written one by
-one while vectors arrive slowly, by the dozen when fast. A kill loses at most the queue: staged changes are applied later.
+one while vectors arrive slowly, by the dozen when fast. A kill loses at most the queue: staged changes survive it.
 """
 
 from __future__ import annotations
