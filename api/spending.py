@@ -61,7 +61,6 @@ def prune_journal(
 
 
 def spending_record(row: Spending, prices: Mapping[str, Price]) -> SpendingRecord:
-    """The spending of one run on one model."""
     chat = row.kind == "chat"
     return {
         "run": row.run,
@@ -78,7 +77,6 @@ def spending_record(row: Spending, prices: Mapping[str, Price]) -> SpendingRecor
 
 
 def usage_total(rows: Sequence[Spending], prices: Mapping[str, Price]) -> UsageRecord:
-    """The sum of these rows."""
     return cast("UsageRecord", asdict(Usage.of(rows, total_cost(rows, prices))))  # which has the same fields
 
 

@@ -276,5 +276,4 @@ def _past(state: ConversationState) -> Sequence[PastTurn]:
 
 @lru_cache(maxsize=1)
 def conversation_graph() -> Graph:
-    """The graph compiled without a checkpointer."""
     return build_conversation_graph().compile(name="conversation")

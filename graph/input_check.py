@@ -53,7 +53,6 @@ class CheckedStateGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
     """A builder whose compiled graph validates its input."""
 
     def compile(self, *args: Any, **options: Any) -> CheckedGraph[StateT, ContextT, InputT, OutputT]:
-        """Like the base method."""
         compiled = super().compile(*args, **options)
         return CheckedGraph(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
 

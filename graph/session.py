@@ -82,7 +82,6 @@ class Session:
 
     @property
     def contexts(self) -> Contexts:
-        """The known context sizes of the servers."""
         if not self._contexts:
             from ..models.context_size import Contexts
 
@@ -136,7 +135,6 @@ class Session:
         return self.with_all_settings(self.settings.model_copy(update=changes))
 
     def with_all_settings(self, settings: Settings) -> Session:
-        """A copy of this session with these settings."""
         return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
 
     @property
@@ -195,7 +193,6 @@ class Session:
             yield
 
     def scope(self, run_id: str) -> RunScope:
-        """The run's part of the journal."""
         return self._scopes.setdefault(run_id, RunScope(run_id))
 
     async def usage(self, run_id: str) -> dict[str, Any]:
@@ -209,19 +206,16 @@ class Session:
         return Usage.of(spent, total_cost(spent, self.settings.prices))
 
     def budget(self, run_id: str) -> Budget:
-        """The budget that limits the calls of a run."""
         from ..models.journal.budget import Budget, BudgetLimits
 
         limits = BudgetLimits.of(self.settings)
         return self._budgets.setdefault(run_id, Budget(limits, self.settings.prices, self.journal, run_id))
 
     async def roles(self, runtime: Runtime[Any]) -> Roles:
-        """The roles of the run that `runtime` belongs to."""
         return await self.roles_of(self.run_id(runtime))
 
     @staticmethod
     def run_id(runtime: Runtime[Any]) -> str:
-        """The id of the run that `runtime` belongs to."""
         info = runtime.execution_info
         return (info.thread_id if info else None) or "unthreaded"
 

@@ -32,7 +32,6 @@ class IngestExecutor:
 
 
 def local_executor(embedding: EmbeddingModel) -> IngestExecutor:
-    """The executor that runs all stages in this process."""
     return IngestExecutor(
         parse_files,
         partial(split_papers, embedding.count_tokens_each),

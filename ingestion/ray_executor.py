@@ -144,7 +144,6 @@ def parse(data: bytes, file: str, ocr: Ocr | None) -> tuple[ParsedPaper | Refusa
 
 
 def split(key: str, parsed: ParsedPaper, chunking: Chunking) -> tuple[Chunk, ...]:
-    """Split a paper into chunks on a worker."""
     return next(split_papers(count_tokens_each, [(key, parsed)], chunking))
 
 

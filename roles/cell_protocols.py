@@ -37,7 +37,6 @@ class TableColumn:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TableColumn:
-        """The typed value of a stored column."""
         return cls(**{**record, "options": tuple(record["options"]), "queries": tuple(record["queries"])})
 
 

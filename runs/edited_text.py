@@ -79,7 +79,6 @@ class EditableSection:
         return sentences(self.record["with_markers"])
 
     def citations(self) -> list[list[CitationRecord]]:
-        """The citations of each sentence."""
         waiting = list(self.record["citations"])
         return [
             [waiting.pop(0) for identifier in sentence.ids if waiting and waiting[0]["evidence_id"] == identifier]

@@ -83,7 +83,6 @@ class ResultFiles:
         return [*ALWAYS, *formats, *self.image_suffixes]
 
     def names(self) -> list[str]:
-        """The file names."""
         return [f"{self.stem}.{suffix}" for suffix in self.suffixes]
 
     def named(self, name: str) -> bytes:

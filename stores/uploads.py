@@ -63,7 +63,6 @@ class Uploads:
         return Path(source)
 
     def names(self, upload: str) -> list[str]:
-        """The names of the files of an upload."""
         with suppress(FileNotFoundError):
             return sorted(file.name for file in self.folder(upload).iterdir())
         return []

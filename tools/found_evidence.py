@@ -58,7 +58,6 @@ class EvidenceLimits(WindowLimits):
 
     @property
     def retrieval(self) -> Retrieval:
-        """How chunks are retrieved."""
         return Retrieval(mode=self.retrieval_mode, rerank=self.rerank)
 
     def within(self, call_tokens: int) -> EvidenceLimits:
@@ -93,7 +92,6 @@ class FoundEvidence:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The ids of all needs that it serves."""
         return (self.finding.need, *self.also)
 
     def joined(self, other: FoundEvidence) -> FoundEvidence:
@@ -237,20 +235,17 @@ class FindingWords:
 
     @classmethod
     def of_finding(cls, finding: PassageFinding) -> FindingWords:
-        """The words of a finding."""
         runs = ((chunk.id, chunk.text[start:end]) for chunk, start, end in finding.spans)
         return cls(finding.paper.key, tuple((name, " ".join(text.split())) for name, text in runs))
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> FindingWords:
-        """The words of an evidence record of the state."""
         runs = [(record["chunk_id"], record["quote"])]
         runs += [(span["chunk_id"], span["quote"]) for span in record.get("more", ())]
         return cls(record["key"], tuple((name, " ".join(text.split())) for name, text in runs))
 
     @property
     def length(self) -> int:
-        """The number of characters of all runs."""
         return sum(len(text) for _, text in self.runs)
 
     def same_as(self, other: FindingWords) -> bool:

@@ -78,7 +78,6 @@ def shorten(text: str, tokens: int) -> str:
 
 
 def strip_markers(sentence: str) -> str:
-    """The sentence without its evidence markers."""
     return _MARKERS.sub("", sentence).strip()
 
 
@@ -91,7 +90,6 @@ def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, token
 
 
 def present_lines(lines: Sequence[str], label: str) -> str:
-    """One item on each line."""
     return fence("\n".join(one_line(line) for line in lines) or "(none)", label)
 
 

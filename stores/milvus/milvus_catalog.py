@@ -56,7 +56,6 @@ class MilvusCatalog(PostgresCatalog):
             drop_images(connection, images)
 
     def staged_versions(self, keys: Collection[str]) -> dict[str, int]:
-        """The versions of the papers with a staged change."""
         return dict(self.rows("SELECT key, version FROM staged WHERE key = ANY(%s)", (sorted(keys),)))
 
     def commit(self, changes: Sequence[Change], versions: Mapping[str, int], words: WordCounts) -> None:
