@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:
-    """What runs spent on each model: all runs, or those matching these ids or prefixes.
-
-    Raises `InputError` without a library, and `UnknownRunError`.
-    """
+    """What all runs, or those of these ids or prefixes, spent by model; raises `InputError`, `UnknownRunError`."""
     home.require_library()
     backend = backend_of(home)
     with backend.open_journal() as journal:

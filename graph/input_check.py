@@ -1,7 +1,6 @@
-"""Graphs that validate their input before they run: LangGraph itself silently drops unknown fields.
+"""Graphs that validate their input, since LangGraph silently drops unknown fields.
 
-Inside another graph the input is that graph's whole state, including fields unrelated to ours, so only missing fields
-are reported, by the first node.
+Inside another graph the input is that graph's whole state, so only missing fields are reported, by the first node.
 """
 
 from __future__ import annotations

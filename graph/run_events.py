@@ -1,7 +1,4 @@
-"""Events that a run emits; the command line draws them, Studio and parent graphs stream them.
-
-`docs/events.md` shows one of each kind.
-"""
+"""Events that a run emits, for command line, Studio and parent graphs; `docs/events.md` shows one of each kind."""
 
 from __future__ import annotations
 

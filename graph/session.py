@@ -1,9 +1,7 @@
 """The session that nodes work with: library, roles, journal and settings, opened once and shared.
 
-The command line opens one for each command. A graph that runs on the LangGraph server or inside a parent graph
-uses the process's shared session, opened on first use with the settings of its context.
-
-What only a run needs is imported by its methods: commands that list papers or search open a session too.
+The command line opens one per command; a graph on the LangGraph server or inside a parent graph uses the process's
+shared one (`shared_sessions.py`). What only a run needs is imported by its methods, for fast commands.
 """
 
 from __future__ import annotations
@@ -257,10 +255,7 @@ _OF_ROLE: Final[Mapping[RoleName, tuple[str, ...]]] = {
 
 
 def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
-    """Create the roles of a run: chat models where configured, else extractive; `sizes` are in tokens.
-
-    Their packages are imported here, since most commands do not need them.
-    """
+    """Create the roles of a run: chat models where configured, else extractive; `sizes` are in tokens."""
     from ..roles.extractive.extractive_roles import extractive_roles
 
     settings, missing = session.settings, session.extractive
@@ -305,9 +300,8 @@ def open_session(
 ) -> Session:
     """Open a session, to be closed by the caller or a `with` block; blocks, but loads everything only on first use.
 
-    `on_notice` is called when opening takes long.
-
-    Raises `InputError` for an unusable home, store or prompts folder, and if there is no library and `create` is off.
+    `on_notice` is called when opening takes long. Raises `InputError` for an unusable home, store or prompts folder,
+    and if there is no library and `create` is off.
     """
     from ..prompts import PromptLibrary
 

@@ -1,7 +1,4 @@
-"""The stages of an ingest that need no store: parsing files, splitting papers, embedding texts.
-
-They run here, one paper after the other, or on a Ray cluster (`ray_executor.py`), which calls the same functions.
-"""
+"""The stages of an ingest that need no store, run here paper by paper, or on Ray (`ray_executor.py`)."""
 
 from __future__ import annotations
 

@@ -243,7 +243,6 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
 
 
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
-    """Build the section with edits applied and checks repeated."""
     sources, lost = sources_for(library, section.evidence)
     edited = section.edited(section.edits)
     verdicts = relocate_verdicts(_section_verdicts(section), sources)

@@ -84,10 +84,7 @@ class EvidenceLimits(WindowLimits):
 
 @dataclass(frozen=True, slots=True)
 class FoundEvidence:
-    """A finding that is kept; it becomes evidence when it gets an id.
-
-    `also` are further needs that it serves, when it was read for several.
-    """
+    """A finding that is kept, evidence once it gets an id; `also` are further needs that it serves."""
 
     finding: PassageFinding
     combined_score: float
@@ -257,10 +254,7 @@ class FindingWords:
         return sum(len(text) for _, text in self.runs)
 
     def same_as(self, other: FindingWords) -> bool:
-        """True if both have the same words, or one contains the other and they are from different chunks.
-
-        Within one chunk, contained words are a separate finding, since the reader returned both.
-        """
+        """True for equal words, or contained ones in different chunks: within one, the reader returned both."""
         if self.key != other.key:
             return False
         if {text for _, text in self.runs} == {text for _, text in other.runs}:

@@ -236,10 +236,7 @@ def letter_at(place: int) -> str:
 
 
 def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
-    """Each paper with its letter and the name by which a sentence may call it, with its year if others share the name.
-
-    A paper without known authors has no name.
-    """
+    """Each paper's letter and the name a sentence may use, with its year if shared; none without known authors."""
     papers = {source.paper.key: source.paper for source in sources}
     named = {key: papers[key] for key in letters if papers[key].authors or papers[key].family_names}
     names = {key: one_line(in_text_name(paper)) for key, paper in named.items()}
@@ -287,10 +284,7 @@ _LEAST_FIELD_TOKENS: Final = 12
 
 
 def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
-    """The fields for a section of `kind` and the user's additions, in one fence of `total` tokens.
-
-    Fields whose name begins with an underscore are the user's own notes and are left out.
-    """
+    """The fields for a section and the user's additions in one fence; the user's own `_` fields are left out."""
     laid_out = {
         "metrics": "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items()),
         "plots": "\n".join(f"Figure {number}: {plot.caption}" for number, plot in experiment.figures()),

@@ -71,7 +71,7 @@ _PLAN = re.compile(
     r"begin|start|refer|thank|acknowledge|wanted|sought|wish|now|turn|goal|aims?|plans?)\b"
 )
 _POINTER = (  # in brackets: harmless, unlike a sentence about a figure
-    r"\((?:[Ss]ee (?:also )?)?(?:[Ss]uppl\w* )?(?:[Ff]igs?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Aa]ppendix|[Ss]uppl\w*)\b[^()@]{0,60}\)"
+    r"\((?:[Ss]ee (?:also )?)?(?:[Ss]uppl\w* )?(?:[Ff]igs?|[Ff]igures?|[Tt]ables?|[Ss]ections?|[Aa]ppendix|[Ss]uppl\w*)\b[^()]{0,60}\)"
 )
 _TRAILING_CITATIONS = re.compile(  # bounded: 300 characters
     rf"(?:\s*(?:{_POINTER}|\[(?:-?@|\d)[^\[\]]*\](?:\([^()\s]*\))?|\\\[\d[\d\s,;–-]*\\\]|\^\[?\d[\d,\s–-]*\]?\^|<sup>[^<]*</sup>))+(?=\.?$)"
@@ -89,7 +89,7 @@ _CAPTION = re.compile(
 _EXISTS = re.compile(
     r"(?:There (?:is|are|was|were)(?: also)?|(?:All|Most|Many)(?= (?!of\b|these\b|those\b)[a-z])|Of(?= the \w+ that\b)) "
 )
-_POINTERS = re.compile(rf"\s{_POINTER}")
+_POINTERS = re.compile(rf"\s(?![^)@]{{0,80}}@){_POINTER}")  # a key would be quoted
 _QUOTED = re.compile(r'(?<!\w)"([^"“”]{1,60})"(?!\w)')
 _THE_SAME = re.compile(r"\bthe same\b")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")

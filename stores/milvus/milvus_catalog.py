@@ -86,7 +86,6 @@ class MilvusCatalog(PostgresCatalog):
         return [int(row[0]) for row in self.rows("SELECT version FROM outdated ORDER BY version")]
 
     def forget_outdated(self, versions: Sequence[int]) -> None:
-        """Record that the rows of outdated versions were deleted."""
         with self.database.connection() as connection:
             connection.execute("DELETE FROM outdated WHERE version = ANY(%s)", (list(versions),))
 

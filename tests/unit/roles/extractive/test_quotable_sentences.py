@@ -88,7 +88,9 @@ def test_wishes_and_settings_are_no_outcomes(genre: Genre, sentence: str) -> Non
     assert genre_of(sentence) == genre
 
 
-@pytest.mark.parametrize("closing", [".", " [@doi:10.1/x; @key].", r" \[1, 2\].", "^12^.", " [3,4].", " (Fig. 3A)."])
+@pytest.mark.parametrize(
+    "closing", [".", " [@doi:10.1/x; @key].", r" \[1, 2\].", "^12^.", " [3,4].", " (Fig. 3A).", " (Figure @fig:nodes)."]
+)
 def test_the_closing_citation_stays_outside_the_quotation(closing: str) -> None:
     text = f"It began so. {FIT[0]}{closing} And so it went on."
     assert [text[passage.start : passage.end] for passage in quotable_passages(text)] == [FIT[0]]
