@@ -1,7 +1,4 @@
-"""Who agrees: `agree` on one claim, and `contradictions`, its survey over the claims of a topic.
-
-Both are evidence tables, stored and continued as such: a row for each study, a column of stances for each claim.
-"""
+"""Who agrees: `agree` on one claim, and `contradictions` over a topic; both are stored, continued evidence tables."""
 
 from __future__ import annotations
 

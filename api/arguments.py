@@ -63,10 +63,7 @@ def require_writable(session: Session) -> None:
 
 
 def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[Format, ...]:
-    """The formats to write besides Markdown.
-
-    Raises `ArgumentError` for an unknown format, listing all, and if formats are given without `out`.
-    """
+    """The formats to write besides Markdown; raises `ArgumentError` for an unknown one, or for any without `out`."""
     from ..citations.export.pandoc_formats import FORMATS
 
     names = [name for name in ((given,) if isinstance(given, str) else given) if name != "md"]

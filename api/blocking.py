@@ -29,10 +29,7 @@ def threaded(call: Callable[Parameters, Result]) -> Callable[Parameters, Corouti
 
 
 def blocking(call: Callable[Parameters, Coroutine[Any, Any, Result]]) -> Callable[Parameters, Result]:
-    """Return a blocking version of an async call, with the same parameters.
-
-    Its name drops the leading "a"; calling it while an event loop runs raises `ConfigurationError`.
-    """
+    """A blocking version of an async call, named without "a"; raises `ConfigurationError` in a running event loop."""
 
     @functools.wraps(call)
     def twin(*args: Parameters.args, **options: Parameters.kwargs) -> Result:

@@ -238,10 +238,7 @@ async def acheck_prose(
     bib: str = "",
     **options: Unpack[_ProseOptions],
 ) -> CheckResult:
-    """Check a text given as a string instead of a file; see `acheck_text`. `bib` is the content of its bibliography.
-
-    Raises the same errors as `acheck_text`.
-    """
+    """Check a text given as a string, with `bib` the content of its bibliography; otherwise as `acheck_text`."""
     with TemporaryDirectory(prefix="citeloom-") as folder:
         file = Path(folder) / f"text.{format}"
         await asyncio.to_thread(file.write_text, text, encoding="utf-8", errors="replace")
@@ -257,7 +254,6 @@ check_text = requires_open(blocking(acheck_text))
 
 
 async def _checker(session: Session, run: str, progress: Progress, most: int, *, judge: bool = True) -> ClaimChecker:
-    """A checker with the judge of a run, unless there is no chat model or none is wanted."""
     role = (await session.roles_of(run)).claims if judge and "judge" not in session.extractive else None
     settings = session.settings
     prompts = [session.prompts[name].body for name in _PROMPTS]
@@ -269,7 +265,6 @@ async def _checker(session: Session, run: str, progress: Progress, most: int, *,
 
 
 async def _passages(checker: ClaimChecker, item: ClaimInput) -> list[ClaimPassage]:
-    """The passages that a claim is compared with, each with the sentences to show."""
     text = " ".join(item["claim"].replace(OWN_MARK, " ").replace(OTHER_MARK, " ").split())
     before = (item.get("context") or "").strip()
     if "passages" in item:

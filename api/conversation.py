@@ -92,17 +92,11 @@ class Conversation(nullcontext["Conversation"]):
         return await self._take(question, "question" if alone else "follow-up", on_event)
 
     async def aimprove(self, feedback: str, *, on_event: OnEvent | None = None) -> ResultRecord:
-        """Rewrite the last answer according to feedback, from its evidence and any newly found for the feedback.
-
-        Raises `NothingToImproveError` before the first answer; otherwise as `aask`.
-        """
+        """Rewrite the last answer by feedback; raises `NothingToImproveError` without one, else as `aask`."""
         return await self._take(feedback, "improve", on_event)
 
     def stream(self, question: str, *, alone: bool = False) -> AsyncGenerator[Event, None]:
-        """`aask` as a stream of events (`docs/events.md`) that ends with `done`.
-
-        Closing the stream early pauses the turn, which resumes when the question is asked again.
-        """
+        """`aask` as a stream of events (`docs/events.md`) ending with `done`; closing it early pauses the turn."""
         return stream_events(lambda emit: self.aask(question, alone=alone, on_event=emit))
 
     ask = blocking(aask)

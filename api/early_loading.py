@@ -1,7 +1,7 @@
-"""What a command does first: checks its words, and loads in a thread what it needs last, beside its imports.
+"""Checks a command's words, and loads in a thread, beside the imports, what the command needs last.
 
-Reading, checking and preparing the weights of a bundled model takes a quarter of a second, most of it without Python's
-lock; so does pandoc. A failure is not reported here: what failed is tried again, and raises, where it is first used.
+Preparing a bundled model's weights takes a quarter of a second, most of it without Python's lock; so does pandoc.
+What fails here is tried again, and raises, where it is first used.
 """
 
 from __future__ import annotations

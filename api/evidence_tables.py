@@ -120,9 +120,9 @@ make_table = requires_open(blocking(amake_table))
 async def asave_table(
     session: Session, table_id: str, out: Path | str, formats: Sequence[TableFormat] | str = (), *, force: bool = False
 ) -> dict[str, Any]:
-    """Write a stored table as `.md`, `.json` and the given formats into a folder; returns its JSON with `files`.
+    """Write a stored table as `.md`, `.json` and the given formats; returns its JSON with `files`.
 
-    A file that a person edited is kept, unless `force`. Raises `InputError`, and `ExportError` if pandoc fails.
+    Files that a person edited are kept, unless `force`. Raises `InputError`, and `ExportError` if pandoc fails.
     """
     for name in one_or_more(formats):
         require_choice("format", name, TableFormat)
@@ -177,10 +177,9 @@ def _register(session: Session) -> EvidenceTableRegister:
 async def aedit_cell(
     session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int | None = None
 ) -> dict[str, Any]:
-    """Replace the value of a cell with a person's own; returns the cell.
+    """Replace a cell's value with a person's own; returns the cell.
 
-    If given the `revision` that was shown, raises `CellChangedError` if the cell has changed since. Raises
-    `InputError` for a cell that the table does not have.
+    Raises `InputError` for an unknown cell, and `CellChangedError` if it has changed since the given `revision`.
     """
     require_writable(session)
 

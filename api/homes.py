@@ -55,9 +55,9 @@ def require_writable_home(home: Home) -> None:
 
 
 def chunk_counts(home: Home) -> dict[str, int]:
-    """The number of chunks of each paper by key, read from the catalog alone, in 0.1 s instead of 2 s.
+    """The number of chunks of each paper by key, from the catalog alone: 0.1 s instead of 2 s; empty without a library.
 
-    Empty without a library. Blocks. Raises `InputError` for an unreadable catalog.
+    Blocks. Raises `InputError` for an unreadable catalog.
     """
     home.require_place()
     if not home.exists():

@@ -129,10 +129,9 @@ def ray_request(ray: object, workers: int | None) -> RayRequest | None:
 
 
 async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequest) -> Sources | None:
-    """Read papers before their home is created, so a failed ingest leaves no empty home.
+    """Read papers before their home exists, so that a failed ingest leaves none; None if a cluster will read them.
 
-    Returns None if a cluster will read them. Raises `InputError` for a missing path or `.bib`, or if the home cannot be
-    created.
+    Raises `InputError` for a missing path or `.bib`, or if the home cannot be created.
     """
     from ..documents.pdf.ocr import choose_ocr
     from ..ingestion.reading import ConvertedFiles

@@ -129,10 +129,7 @@ def apaper(session: Session, key: str) -> Paper:
 
 @threaded
 def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDetails:
-    """Return the JSON of `papers show --json`, optionally with the searchable text.
-
-    Raises `UnknownPaperError`.
-    """
+    """The JSON of `papers show --json`, optionally with the searchable text; raises `UnknownPaperError`."""
     from ..documents.paper_names import NO_LINK, zotero_link  # lazy: loads YAML, which listings do not need
     from ..metadata.enriching import stored_metadata  # lazy: loads service clients
 

@@ -197,10 +197,7 @@ def _found_paper(paper: Paper, score: float, statuses: Mapping[str, PublicationS
 
 @threaded
 def apassage_window(session: Session, chunk_id: str, window: int) -> PassageWindow:
-    """Return a passage with its neighbours on either side, in reading order.
-
-    Raises `InputError` for an unknown id.
-    """
+    """A passage with its neighbours on either side, in reading order; raises `InputError` for an unknown id."""
     try:
         chunks = session.library.window(chunk_id, window)
     except ValueError:

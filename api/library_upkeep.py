@@ -87,7 +87,7 @@ def alibrary_status(session: Session) -> LibraryStatus:
 async def arepair_library(
     session: Session, *, on_event: Callable[[IngestEvent], None] = lambda _: None
 ) -> tuple[list[FindingOfDoctor], list[dict[str, str]]]:
-    """Repair a library and reindex incomplete papers; returns the repairs, and refused files with reasons.
+    """Repair a library and reindex incomplete papers; returns repairs, and refused files with reasons.
 
     Raises any error of the embedding model; finished papers are kept.
     """

@@ -132,10 +132,7 @@ def parse_identifiers(texts: Sequence[str]) -> list[Identifier]:
 async def aadd_papers(
     session: Session, identifiers: Sequence[Identifier], options: Adding, *, run: str = ""
 ) -> list[dict[str, Any]]:
-    """Add papers one at a time, finishing each before the next; returns their records.
-
-    Embeddings are billed to a `run` if one is named.
-    """
+    """Add papers one by one, each finished before the next, embeddings billed to `run`; returns their records."""
     pattern = KeyPattern(session.settings.citation_key)
     records: list[dict[str, Any]] = []
     # New keys depend on existing ones, so only one process may add at a time.

@@ -1,7 +1,6 @@
-"""The records that calls return: the JSON of the command line, of the HTTP API and of MCP tools.
+"""The records that calls return: the JSON of commands, HTTP API and MCP tools, whose schemas are made of these classes.
 
-Each is declared once, as a plain dictionary with known keys. OpenAPI and MCP schemas are made of these classes, with
-their docstrings and meanings; nothing here imports pydantic, so that a short command starts fast.
+Each is a plain dictionary with known keys. Nothing here imports pydantic, so that a short command starts fast.
 """
 
 from __future__ import annotations

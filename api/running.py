@@ -88,10 +88,7 @@ async def run(
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output folder of a run, the formats besides markdown, and whether edited files are replaced.
-
-    With `page_images` the evidence report shows the cited PDF pages.
-    """
+    """A run's output folder, formats besides markdown, whether to replace edited files and to show cited PDF pages."""
 
     folder: Path
     formats: tuple[Format, ...] = ()
@@ -115,9 +112,9 @@ async def run_and_save(
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
 ) -> SavedRun:
-    """Run or resume a request, or return its finished result.
+    """Run or resume a request, or return its finished result; writes files to `output`.
 
-    Writes files if `output` is given. Raises as `run_request` and `save_section` do.
+    Raises as `run_request` and `save_section` do.
     """
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
@@ -210,19 +207,15 @@ research = requires_open(blocking(aresearch))
 def astream_research(
     session: Session, question: str, **options: Unpack[ResearchOptions]
 ) -> AsyncGenerator[Event, None]:
-    """Answer a question, or resume it, as a stream of events; takes the options of `aresearch`.
+    """Answer a question as a stream of events, with the options and errors of `aresearch`.
 
-    Closing the stream early pauses the run; the same call resumes it. Reading it raises what
-    `aresearch` raises.
+    Closing the stream early pauses the run; the same call resumes it.
     """
     return stream_events(lambda emit: aresearch(session, question, **options, on_event=emit))
 
 
 async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:
-    """Yields the events that `work` emits, and finally `done` with its result; raises what `work` raises.
-
-    Closing the stream early cancels `work` and waits for it to end.
-    """
+    """Yield the events of `work`, then `done` with its result; raises what it raises; cancels it if closed early."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     recorder = EventRecorder(events.put_nowait)
 

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:
-    """What runs spent on each model: all runs, or those matching these ids or prefixes.
-
-    Raises `InputError` without a library, and `UnknownRunError`.
-    """
+    """What all runs, or those of these ids or prefixes, spent by model; raises `InputError`, `UnknownRunError`."""
     home.require_library()
     backend = backend_of(home)
     with backend.open_journal() as journal:
@@ -64,7 +61,6 @@ def prune_journal(
 
 
 def spending_record(row: Spending, prices: Mapping[str, Price]) -> SpendingRecord:
-    """The spending of one run on one model."""
     chat = row.kind == "chat"
     return {
         "run": row.run,
@@ -81,7 +77,6 @@ def spending_record(row: Spending, prices: Mapping[str, Price]) -> SpendingRecor
 
 
 def usage_total(rows: Sequence[Spending], prices: Mapping[str, Price]) -> UsageRecord:
-    """The sum of these rows."""
     return cast("UsageRecord", asdict(Usage.of(rows, total_cost(rows, prices))))  # which has the same fields
 
 

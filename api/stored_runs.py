@@ -70,10 +70,7 @@ def is_under_way(home: Home, run_id: str) -> bool:
 
 
 async def delete_run(home: Home, run_id: str) -> RunRecord:
-    """Delete a run; cached model answers stay in the journal.
-
-    Raises `UnknownRunError`, and `RunUnderWayError` while a process works on it.
-    """
+    """Delete a run, but not its cached answers; raises `UnknownRunError`, and `RunUnderWayError` while it runs."""
     from ..runs import execution  # imports LangGraph, not needed for lists
 
     return await execution.delete_run(home, run_id)

@@ -103,10 +103,7 @@ def _select_new(
 async def _update_entries(
     library: Library, bib: Path, known: Mapping[str, Paper], report: IngestReport
 ) -> tuple[list[str], list[str]]:
-    """Update existing papers from the `.bib`; returns the keys that changed, and warnings.
-
-    `known` are uploaded papers whose text is in the library.
-    """
+    """Update papers already in the library (`known`) from the `.bib`; returns the keys that changed, and warnings."""
     bibliography = await asyncio.to_thread(read_bibliography, bib)
     entries = await asyncio.to_thread(matching_entries, library, bibliography)
     entries |= {key: paper for key, paper in known.items() if has_own_entry(paper)}

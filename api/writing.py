@@ -84,10 +84,9 @@ async def awrite_section(
 async def awrite_paper(
     session: Session, experiment: GivenExperiment, *, on_event: OnEvent | None = None, **options: Unpack[WritingOptions]
 ) -> ResultRecord:
-    """Write or resume all six sections of a paper as one run; returns the JSON of `paper --json`.
+    """Write or resume all six sections of a paper as one run, as `awrite_section`; returns the JSON of `paper --json`.
 
-    Takes what `awrite_section` takes; `out` gets the files of the paper and of each section, `formats` are those of the
-    whole paper.
+    `out` gets the files of the paper and of each section, `formats` are those of the whole paper.
     """
     return await _write(session, "paper", experiment, on_event, options)
 
@@ -99,10 +98,9 @@ def astream_section(
     experiment: GivenExperiment,
     **options: Unpack[WritingOptions],
 ) -> AsyncGenerator[Event, None]:
-    """Write or resume a section as a stream of events; takes the options of `awrite_section`.
+    """Write or resume a section as a stream of events, with the options and errors of `awrite_section`.
 
-    Closing the stream early pauses the run; the same call resumes it. Reading it raises what
-    `awrite_section` raises.
+    Closing the stream early pauses the run; the same call resumes it.
     """
     return stream_events(lambda emit: awrite_section(session, kind, experiment, **options, on_event=emit))
 
@@ -111,10 +109,9 @@ def astream_section(
 def astream_paper(
     session: Session, experiment: GivenExperiment, **options: Unpack[WritingOptions]
 ) -> AsyncGenerator[Event, None]:
-    """Write or resume a paper as a stream of events; takes the options of `awrite_paper`.
+    """Write or resume a paper as a stream of events, with the options and errors of `awrite_paper`.
 
-    Section drafts arrive one at a time in the order of writing, each after its "writing" step. Closing the stream
-    early pauses the run. Reading it raises what `awrite_paper` raises.
+    Drafts arrive one at a time in writing order, each after its "writing" step. Closing early pauses the run.
     """
     return stream_events(lambda emit: awrite_paper(session, experiment, **options, on_event=emit))
 

@@ -97,10 +97,7 @@ def only_dates(written: str, others: str) -> bool:
 
 @cache
 def name_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The patterns of authors and year within brackets and in a sentence, with the groups `authors` and `others`.
-
-    Built on first use: collecting the letters that can begin a name takes some milliseconds.
-    """
+    """Patterns of authors and year in brackets and in sentences; built on first use, which takes milliseconds."""
     # Letters that are not lower case: capitals, and scripts without case.
     ranges: list[list[int]] = []
     for point in range(0x41, 0xFFDD):
@@ -335,10 +332,7 @@ def _authors(view: Folded, names_at: NamesAt | None) -> Iterator[tuple[CitationF
 
 
 def _author_lists(authors: list[str], seen: str, start: int) -> Iterator[list[str]]:
-    """The lists of authors that can begin at `start`.
-
-    In "On LASSO, Sanou et al." and "In Project Rephetio, Himmelstein et al." the first words are not an author.
-    """
+    """The lists of authors that can begin at `start`; in "On LASSO, Sanou et al." the first words are no author."""
     while len(authors) > 1 and authors[0].isupper() and len(authors[0]) > 2:
         authors = authors[1:]
     yield authors
@@ -350,11 +344,7 @@ _MORE_YEARS = re.compile(r"\s*+[,;&]\s*+(?:and\s)?(?P<year>(?:1[5-9]|20)\d\d[a-z
 
 
 def find_author_years(words: str) -> Iterator[tuple[str, bool, str, str]]:
-    """The works that a citation by author and year names.
-
-    For each: authors, whether there are others, year, and the words after it. "Smith 2019, 2020b" names two works of
-    the same authors.
-    """
+    """Authors, whether there are others, year, and the words after, for each work ("Smith 2019, 2020b" names two)."""
     enclosed, narrative = name_patterns()
     bracketed = words[:1] in ("(", "[")
     pattern, words = (enclosed, words[1:-1]) if bracketed else (narrative, words)

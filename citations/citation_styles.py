@@ -54,10 +54,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class RenderedSentence:
-    """A sentence of the rendered text, `text[start:end]`, and the evidence it cites.
-
-    `covered` if its citation is shown at the end of a later sentence.
-    """
+    """A sentence at `text[start:end]` and its evidence; `covered` if a later sentence shows its citation."""
 
     start: int
     end: int

@@ -1,8 +1,4 @@
-"""Parses what a citation in a user's text names: keys, numbers, or authors and year, with locators.
-
-The forms themselves are found by `citation_patterns.py`. Edited sentences of a run, the user's citations in an
-experiment and the texts that are checked are all read here.
-"""
+"""Parses what a citation in a user's text names: keys, numbers, or authors and year, with locators."""
 
 from __future__ import annotations
 
@@ -41,10 +37,7 @@ _NAMING: Final = ("pandoc", "latex", "numeric", "superscript", "author-year", "k
 
 @dataclass(frozen=True, slots=True)
 class CitedWork:
-    """One work that a citation names: by key, by number, or by authors and year.
-
-    `pages` are those of its locator; `others` is true for "et al.".
-    """
+    """One work that a citation names; `pages` are those of its locator, `others` is true for "et al."."""
 
     key: str = ""
     number: int | None = None
@@ -72,10 +65,7 @@ class CitationMark:
 
 
 def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark]:
-    """The citations of a text that name works, in order, without overlap; code and cross-references have none.
-
-    `known_keys` are the keys that a bracket may name without a sign, as in `[smith2020]`.
-    """
+    """The citations that name works, in order; `known_keys` may stand in brackets without a sign: `[smith2020]`."""
     view = fold(text)
     known = frozenset(known_keys)
     found: list[CitationMark] = []
@@ -184,10 +174,7 @@ def _join_neighbours(text: str, marks: Sequence[CitationMark]) -> list[CitationM
 
 @dataclass(frozen=True)
 class WorkIndex:
-    """Finds the papers that a citation names, by key, number, or authors and year; ambiguous names find none.
-
-    `numbers` are the keys by the number of a reference list.
-    """
+    """Finds the papers that a citation names; ambiguous names find none. `numbers` are keys by reference number."""
 
     papers: Sequence[Paper]
     numbers: Mapping[int, str] = field(default_factory=dict)

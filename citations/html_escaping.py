@@ -34,10 +34,7 @@ def inert(markdown: str) -> str:
 
 
 def inert_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON record of a section, paper or answer with displayed text escaped and spans adjusted.
-
-    Words of sources and identifiers stay exact; records that are already escaped stay unchanged.
-    """
+    """The record with displayed text escaped, unless it already is, and spans adjusted; sources' words stay exact."""
     text = str(record.get("text", ""))
     after, without_tags = inert(text), _LIVE.sub(_ENTITY, text)
     tags = [match.start() for match in _LIVE.finditer(text)]

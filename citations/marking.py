@@ -1,8 +1,4 @@
-"""Marks or removes sentences that still fail a check after repair.
-
-A mark is placed inside its sentence, before the final stop, once per rule. Marks are inserted on rendering, so that
-checks and verdicts keep referring to the text as written.
-"""
+"""Marks or removes sentences that still fail after repair; marks are inserted on rendering, so spans stay valid."""
 
 from __future__ import annotations
 

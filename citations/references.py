@@ -52,10 +52,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One cited paper: `text` as the reader sees it, on one line; `label` its key or number.
-
-    `places` are the locations that an answer cites; a section names them in its text.
-    """
+    """A cited paper: `text` is one line, `label` its key or number, `places` the locations that an answer cites."""
 
     key: str
     label: str
@@ -97,10 +94,7 @@ def places_line(places: Iterable[Mapping[str, Any]]) -> str:
 def build_references(
     papers: Sequence[Paper], style: CitationStyle, *, numbers: Mapping[str, int] | None = None, csl: Path | None = None
 ) -> References:
-    """Build the references of the cited papers, each given once: by key, or by number in the numeric `style`.
-
-    `csl` is the user's own style file; raises InputError if it does not exist.
-    """
+    """Build the references of the papers, each once; raises InputError if the user's style file `csl` is missing."""
     if csl is not None and not csl.is_file():
         raise InputError(f"{csl}: no such file.", help="Give the path of a .csl file.")
     if not papers:

@@ -1,8 +1,4 @@
-"""Keeps citations that the user wrote in the experiment verbatim, and links them to papers in the library.
-
-They are the user's own claims, so no writer, repair or check removes them. Papers in the library become references;
-other citations stay as written and are listed separately as the user's own.
-"""
+"""Keeps the user's own citations verbatim, since no writer or check may remove them, and links them to the library."""
 
 from __future__ import annotations
 
@@ -109,10 +105,7 @@ def insert_user_statements(
 def left_to_other_sections(
     text: str, kind: SectionKind, experiment: Experiment, earlier: Sequence[str] = (), known_keys: Sequence[str] = ()
 ) -> list[str]:
-    """A warning that names the user's citing statements left out of an abstract, which has no citations.
-
-    Statements that an earlier section contains are not missing from the paper, so they are not named.
-    """
+    """A warning that names citing statements left out of an abstract, unless an earlier section has them."""
     if kind != "abstract":
         return []
     existing = plain_wording(as_written("\n\n".join([text, *earlier])))

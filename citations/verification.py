@@ -59,10 +59,7 @@ class LibraryReader:
 
 
 class TextCheck:
-    """Checks one text against the record `part`; `wrong` is called with each failure.
-
-    `edited` counts the citing sentences that differ from the run's, so that their support was never judged.
-    """
+    """Checks a text against the record `part`; `edited` counts citing sentences whose support was not judged."""
 
     def __init__(
         self, part: Mapping[str, Any], library: LibraryReader, wrong: Callable[[str], None], experiment: Experiment
@@ -236,10 +233,7 @@ _POWERS: Final = range(-9, 10)  # 72.5% is 0.725, and 1.2 million is 1,200,000
 
 @dataclass
 class Verified:
-    """The counts of checks, the failures (field and reason), and what is missing from a file of an older version.
-
-    `quotes` and `keys` count citations, `findings` all evidence, cited or not.
-    """
+    """The counts, the failures (field and reason), and what older files lack; `findings` includes uncited evidence."""
 
     quotes: int = 0
     findings: int = 0

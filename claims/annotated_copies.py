@@ -1,7 +1,4 @@
-"""Copies of a user's text with the remarks of a check: Word comments, or notes in the margin of LaTeX.
-
-Nothing is written to the text itself, and a copy differs from it only by what is added.
-"""
+"""Copies of a user's text that add only the remarks of a check: Word comments, or notes in the margin of LaTeX."""
 
 from __future__ import annotations
 

@@ -60,10 +60,7 @@ def _is_copied(name: CheckFormat, file: Path) -> bool:
 def write_check(
     result: CheckResult, manuscript: Manuscript, file: Path, out: Path, formats: Sequence[CheckFormat], force: bool
 ) -> dict[str, str]:
-    """Write the files; returns their paths by format. Blocks.
-
-    Reports of an earlier check are replaced; an earlier copy of the text, which may be edited, only with `force`.
-    """
+    """Write the files; returns their paths by format. An earlier copy is replaced only with `force`. Blocks."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         return {name: _write(name, result, manuscript, file, out, force) for name in formats}
@@ -74,10 +71,7 @@ def write_check(
 
 
 def comment_in_place(result: CheckResult, manuscript: Manuscript, file: Path) -> list[str]:
-    """Put the remarks into the text itself; returns the paths of the originals, kept next to it. Blocks.
-
-    Raises `InputError` for other formats than Word and LaTeX.
-    """
+    """Put the remarks into the text; returns the originals' paths. Blocks; raises `InputError` unless Word or LaTeX."""
     if manuscript.format == "docx":
         changed = {file: word_copy(file, result)}
     elif manuscript.format == "tex":

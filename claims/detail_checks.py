@@ -296,10 +296,7 @@ def _given(text: str) -> tuple[Number, ...]:
 def name_faults(
     sentence: ManuscriptSentence, text: str, cited: Sequence[Paper], known: Sequence[Paper]
 ) -> Iterator[FaultRecord]:
-    """Authors and years named next to a citation that are not those of the cited work.
-
-    `text` is the prose of the whole text, `known` are all entries of its list.
-    """
+    """Authors and years named beside a citation that are not those of the cited work; `known` are all entries."""
     if not cited or not sentence.marks:
         return
     words = text[sentence.start : min(sentence.end, sentence.start + _LONGEST_SENTENCE)]

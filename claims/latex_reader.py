@@ -95,8 +95,6 @@ class _Macro:
 
 
 class _LatexReading(Manuscript):
-    """What was read so far of all files."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__("tex")
         self.folder = folder

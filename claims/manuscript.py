@@ -255,10 +255,7 @@ def _with_quotes(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[
 
 
 def _with_broken(text: str, marks: Sequence[CitationMark]) -> list[CitationMark]:
-    """The citations with those that a program printed as broken ("(smith2020?)", "[?]"), and those that name no work.
-
-    "?" is the key of a broken one; a place without a key is a work without any name.
-    """
+    """The citations, with broken ones ("(smith2020?)", "[?]") and those that name no work; "?" is a broken key."""
     found = {mark.start: mark for mark in marks}
     for match in _BROKEN.finditer(text):
         keys = [part.strip(" *") for part in re.split("[;,]", match[1])]

@@ -69,10 +69,7 @@ class ReferenceList:
 
 
 def load_references(manuscript: Manuscript, file: Path, bib: Path | None, library: Sequence[Paper]) -> ReferenceList:
-    """The entries of a text: from its `.bib` files, its own list or its fields, else from the library; blocks.
-
-    Raises `InputError` if a given `bib` cannot be read.
-    """
+    """The entries of a text: from `.bib` files, its list or fields, or the library. Blocks; raises `InputError`."""
     notices: list[str] = []
     papers = dict(read_bibliography(bib).papers) if bib is not None else {}
     if bib is None:
@@ -177,10 +174,7 @@ def _plain(title: str) -> str:
 
 
 def differing(entry: Paper, paper: Paper) -> dict[str, tuple[str, str]]:
-    """The fields in which an entry differs from the paper, with what each says.
-
-    A preprint of the year before, initials, accents, a subtitle or "others" do not count as differences.
-    """
+    """The fields that differ, with both values; initials, accents, subtitles or an earlier preprint do not count."""
     found: dict[str, tuple[str, str]] = {}
     if entry.title and paper.title and title_similarity(entry.title, paper.title) < SURE:
         found["title"] = (entry.title, paper.title)
@@ -250,10 +244,7 @@ def entries_elsewhere(references: ReferenceList) -> list[Paper]:
 
 
 async def unknown_entries(references: ReferenceList, services: Services) -> dict[str, FaultRecord]:
-    """The faults, by key, of entries that the library lacks and metadata services do not know for sure.
-
-    What services say about the others is stored, as by `papers enrich`.
-    """
+    """Faults, by key, of entries that neither the library nor the services know; what services say is stored."""
     found: dict[str, FaultRecord] = {}
     asked = " and ".join(client.address.name for client in services.clients.values())
     entries = entries_elsewhere(references)

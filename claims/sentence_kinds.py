@@ -1,7 +1,4 @@
-"""Decides without a model what a sentence without a citation is; a sentence is only said to need one on strong signs.
-
-False alarms decide whether anybody uses the check, so a doubtful sentence is called "own" or "other".
-"""
+"""Decides what an uncited sentence is: "own" or "other" when in doubt, since false alarms make a check useless."""
 
 from __future__ import annotations
 

@@ -112,8 +112,6 @@ OTHER_SOURCE: Final = "[other source]"  # as the prompt of the judge has it
 
 @dataclass(frozen=True, slots=True)
 class _CitedWorkAt:
-    """A work that a sentence cites: as written, the key of its entry, and the library's paper."""
-
     written: str
     entry: str
     paper: str
@@ -176,10 +174,7 @@ class _SentenceCheck:
 
 @dataclass(frozen=True)
 class ManuscriptCheck:
-    """The check of one text; `parts` are what is checked, `store` holds what services said of papers.
-
-    `services` are asked for the entries that the library lacks; None asks none.
-    """
+    """The check of one text's `parts`; `services`, if any, are asked for entries that the library lacks."""
 
     manuscript: Manuscript
     references: ReferenceList
@@ -339,7 +334,6 @@ class ManuscriptCheck:
     def _check_details(
         self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
     ) -> None:
-        """Note the faults of names, numbers, wording and quotations, compared with whole papers."""
         known = tuple(self.references.entries.values())
         for check in checks:
             cited = [

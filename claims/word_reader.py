@@ -54,8 +54,6 @@ class WordRun:
 
 @dataclass
 class _Field:
-    """A field of Word: its instruction, and whether its result has begun."""
-
     instruction: str = ""
     in_result: bool = False
     written: str | None = None

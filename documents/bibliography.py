@@ -1,7 +1,4 @@
-"""Reads a BibTeX library, keeping keys and entries verbatim and making the metadata readable.
-
-Unreadable entries and duplicate keys are rejected by name; all other entries are kept.
-"""
+"""Reads a BibTeX library, keeping keys and entries verbatim; unreadable entries and duplicate keys are refused."""
 
 from __future__ import annotations
 
@@ -179,10 +176,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Bibliography:
-    """The papers of a `.bib` by key; `files` maps the base names of files that entries point to.
-
-    `unreadable` are the refused entries as written.
-    """
+    """The papers of a `.bib` by key; `files` maps base names of files to paths, `unreadable` are refused entries."""
 
     papers: Mapping[str, Paper] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)

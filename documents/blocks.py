@@ -63,10 +63,7 @@ _INLINE_STEPS: Final = re.compile(r"[ \t]*\d{1,3}[.)][ \t].*[ \t]\d{1,3}[.)][ \t
 
 @dataclass(frozen=True, slots=True)
 class MarkdownBlock:
-    """A top-level block, the whole lines `text[start:end]`; `kind` is the type of its token.
-
-    `words` is the inline token of a heading in a paper.
-    """
+    """A top-level block, the lines `text[start:end]`, of its token's `kind`; `words` are the heading's inline token."""
 
     kind: str
     start: int
@@ -84,10 +81,7 @@ class FieldBlock:
 
 
 def parse_blocks(text: str, dialect: MarkdownDialect) -> Iterator[MarkdownBlock]:
-    """The top-level blocks of a paper or passage in order; any text is valid.
-
-    Inline content is parsed only in headings of papers: elsewhere it would take two thirds of the time.
-    """
+    """The top-level blocks in order; inline content only in headings of papers, which saves two thirds of the time."""
     lines = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
     tokens = _parser(dialect).parse(text)
     for number, token in enumerate(tokens):
@@ -228,11 +222,7 @@ def is_table_rule(line: str) -> bool:
 
 @lru_cache(maxsize=128)
 def field_blocks(text: str, *, top: int = 2) -> tuple[FieldBlock, ...]:
-    """The blocks of a user's text in order, with its highest headings at level `top`.
-
-    A field of an experiment is often markdown. Paragraphs may be split into sentences; in lists, tables and code line
-    breaks are significant and kept.
-    """
+    """The blocks of a user's text, highest headings at level `top`; lists, tables and code keep line breaks."""
     lines = _BULLET.sub(r"\1- ", text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     found = list(parse_blocks("\n".join(lines), "field"))
     levels = [int(block.token.tag[1]) for block in found if block.kind == "heading_open"]

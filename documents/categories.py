@@ -36,10 +36,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
 
 
 def translate_heading(title: str) -> str | None:
-    """The English name of a standard heading in another language ("Ergebnisse": "results"); None for any other.
-
-    Two joined headings ("Ergebnisse und Diskussion") are both translated. `title` has no numbering, in any case.
-    """
+    """The English name of a standard heading in another language, also of two joined ones; None for any other."""
     text = _fold(title)
     if _EAST_ASIAN.search(text):
         text = re.sub(r"\s+", "", _COUNTED.sub("", text))
@@ -186,10 +183,7 @@ _INHERITING = frozenset({Category.INTRODUCTION, Category.METHOD, Category.EVALUA
 
 
 def plain_title(title: str) -> str:
-    """Normalise a heading: lower case, without numbering, attributes, emphasis and final punctuation.
-
-    Standard parts of a paper are translated to English.
-    """
+    """A heading in lower case and, if standard, in English; without numbering, attributes, emphasis, final stop."""
     text = re.sub(r"\{[^{}]*\}\s*$", "", title[:_MOST_CHARACTERS])
     text = re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
     text = re.sub(r"[*_`\\]", "", text).replace("\u2605", " ").replace("\u2019", "'")

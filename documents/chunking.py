@@ -39,10 +39,7 @@ _CHARACTERS_PER_TOKEN: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The smallest unit of a chunk: a sentence, a block, or a piece of one that is too long.
-
-    Pieces that `overlaps` may be in two chunks: sentences and parts of them. `tokens` is 0 until counted.
-    """
+    """The smallest unit of a chunk; only one that `overlaps` may be in two chunks. `tokens` is 0 until counted."""
 
     start: int
     end: int

@@ -60,10 +60,7 @@ class ReadFigures:
 def read_figures(
     file: Path | None, text: str, found: Sequence[FoundFigure], *, seconds: float = SECONDS
 ) -> ReadFigures:
-    """The figures found in a paper's `text` with their images, read from its file if there is one.
-
-    Figures without an image say why. Never raises because of a file's content.
-    """
+    """The figures of a paper's `text`, with images or the reason for none; never raises because of content."""
     wanted: list[WantedFigure] = []
     is_pdf = file is not None and file.suffix.lower() == ".pdf"
     for each in found:

@@ -1,7 +1,4 @@
-"""The user's own note on a paper, `<key>.notes.md` next to it, split into passages for search.
-
-A note is not part of the paper: it is searched with the summaries, never among the passages that can be cited.
-"""
+"""The user's note on a paper, `<key>.notes.md` next to it: searched with the summaries, never cited."""
 
 from __future__ import annotations
 
@@ -33,17 +30,13 @@ class Note:
 
 
 def note_stem(file: Path) -> str | None:
-    """The key or file stem that a note is named after; None if the file is not a note. The extension is
-    case-insensitive."""
+    """The key or file stem that a note is named after; None for other files. Extensions ignore case."""
     name = file.name
     return name[: -len(NOTE_ENDING)] if name.lower().endswith(NOTE_ENDING) else None
 
 
 def make_note(text: str, count_tokens: Callable[[str], int], *, target: int = 400) -> Note:
-    """Split a note into passages of at most `target` tokens, at paragraphs if possible.
-
-    `count_tokens` is the embedding model's. The text must not be blank.
-    """
+    """Split a note (not blank) into passages of at most `target` embedding tokens, at paragraphs if possible."""
     from .chunking import pack_spans  # lists of papers know notes and load no reader of texts
 
     units: list[Span] = []

@@ -37,11 +37,7 @@ class PandocLimitError(PandocError):
 
 
 def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes:
-    """Run pandoc with these arguments, within limits of time and memory, and return its standard output.
-
-    Raises `PandocError`, and OSError if it cannot be started. It is killed if the task that called it through
-    `sandbox.in_thread` is cancelled.
-    """
+    """Run pandoc within limits and return its output; killed on cancellation. Raises `PandocError` and OSError."""
     # Imported lazily: the import looks for the binary, which most commands do not need.
     import pypandoc
 

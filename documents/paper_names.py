@@ -17,10 +17,7 @@ _TITLE_BREAK = re.compile(r"(?<!\s)(?:\s*+[:?!.]\s|\s++[\u2013\u2014-]\s)")
 
 
 def family_name(author: str) -> str:
-    """The family name of a display name, with its particles ("Ludwig van Beethoven" -> "van Beethoven").
-
-    A corporate author in braces ("{The ENCODE Consortium}") is a single name and returned whole.
-    """
+    """The family name with particles ("van Beethoven"); a name in braces ("{The ENCODE Consortium}") stays whole."""
     name = author.strip()
     if name.startswith("{") and name.endswith("}"):
         return name[1:-1].strip()

@@ -72,10 +72,7 @@ def split_parts(text: str) -> Iterator[Part]:
 
 
 def _pictures(text: str, start: int, end: int) -> list[tuple[int, int, tuple[int, int] | None]]:
-    """Each image of a paragraph with the span of its caption, including truncated ones at either end.
-
-    Images without a caption inside a sentence are skipped.
-    """
+    """Each image, even if truncated, with its caption's span; skips images without one inside a sentence."""
     raw = text[start:end]
     if "](" not in raw and "![" not in raw:
         return []

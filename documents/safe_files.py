@@ -59,10 +59,7 @@ def hash_regular_file(file: Path) -> str | None:
 
 
 def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
-    """Replace the file at `path` atomically and durably; raises OSError. A link is replaced, not its target.
-
-    If `private`, only the owner can read it.
-    """
+    """Replace a file (or a link itself) atomically and durably, readable only by us if `private`; raises OSError."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         mode = 0o600 if private else 0o666  # minus the process's umask

@@ -1,7 +1,4 @@
-"""The types of a library's content: papers, sections, chunks.
-
-All are frozen. Metadata is stored once, on the paper; a chunk refers to its paper by key.
-"""
+"""The types of a library's content; all are frozen. A chunk refers to its paper, which has the metadata, by key."""
 
 from __future__ import annotations
 

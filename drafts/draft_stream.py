@@ -32,14 +32,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class DraftEventStream:
-    """Implements `TextListener`: receives a draft with markers and emits it as events.
-
-    Args:
-        sources: the sources that the draft may cite.
-        style: the citation style.
-        emit: receives the events.
-        before: keys that already have a number, in order.
-    """
+    """Implements `TextListener`: passes a draft to `emit` as events; `before` are keys already numbered, in order."""
 
     def __init__(
         self, sources: Sequence[Source], style: CitationStyle, emit: Callable[[Any], None], before: Sequence[str] = ()

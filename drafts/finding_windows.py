@@ -49,10 +49,7 @@ def with_columns(source: Source, head: TableHead | None) -> Source:
 
 
 def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tuple[PassageSentence, ...]:
-    """The sentences shown for a finding: those that support it, and the preceding one if they depend on it.
-
-    `chunk` contains its first words; words in other chunks that have changed are left out.
-    """
+    """The sentences that support a finding, and the one before if they depend on it; changed text is left out."""
     shown: list[_Placed] = []
     for span in item.spans:
         holder = chunk if span.chunk_id == item.chunk_id else chunks.get(span.chunk_id)
@@ -72,10 +69,7 @@ def passage_of(item: Evidence, chunk: Chunk, chunks: Mapping[str, Chunk]) -> tup
 def _window_of(
     paper: Paper, chunk: Chunk, passage: Sequence[PassageSentence], chunks: Mapping[str, Chunk]
 ) -> tuple[PassageSentence, ...]:
-    """The passage with the other sentences of its chunks and of their neighbours in its section, in order.
-
-    The sentences of the paper's opening come last: they are not part of its surroundings.
-    """
+    """The passage with the rest of its chunks and their neighbours, in order; the paper's opening comes last."""
     known = {**chunks, chunk.id: chunk}
     holders = dict.fromkeys([chunk.id, *(item.chunk_id for item in passage)])
     near = {name: known[name] for holder in holders for name in near_chunks(holder) if name in known}
@@ -103,10 +97,7 @@ def _in_order(shown: Sequence[_Placed]) -> tuple[PassageSentence, ...]:
 
 
 def _each_once(shown: Sequence[_Placed]) -> list[_Placed]:
-    """Drop sentences that overlap in the paper, since chunks share their borders.
-
-    Sentences that support the finding take precedence, then longer ones.
-    """
+    """Drop sentences that overlap, since chunks share borders; those that support, then longer ones, stay."""
     kept: list[_Placed] = []
     for placed in sorted(shown, key=lambda at: (not at[1].carries, at[1].start - at[1].end)):
         if not _overlaps(placed, kept):

@@ -122,10 +122,7 @@ def finish_text(
 def _check_text(
     text: str, check: Callable[[str], list[Finding]], *, strict: bool, kind: str
 ) -> tuple[str, list[Finding], list[MarkedSentence]]:
-    """Check the text; with `strict`, leave out sentences until nothing in it fails.
-
-    Leaving a sentence out may break one that depends on it, for example on its first mention of a number.
-    """
+    """Check the text; with `strict`, leave out sentences until none fails, since one left out may break another."""
     out: list[MarkedSentence] = []
     while True:
         found = check(text)
@@ -140,10 +137,7 @@ def _check_text(
 
 
 def _nothing_found(written: WrittenDraft, search: QuestionSearch, papers: int, *, judged: bool) -> str:
-    """The message for a question without a relevant passage; it names what was searched.
-
-    Only if a reader `judged` passages can it say that the library has no answer.
-    """
+    """The message if no passage was found; only if a reader `judged` can it say that the library has no answer."""
     if search.route["kind"] == "remark":
         return _NO_QUESTION
     language = foreign_language(written.brief.question) if isinstance(written.brief, AnswerBrief) else ""
@@ -166,10 +160,7 @@ def _nothing_found(written: WrittenDraft, search: QuestionSearch, papers: int, *
 
 
 def as_answer(record: dict[str, Any], written: WrittenDraft, *, quoted_only: bool) -> dict[str, Any]:
-    """Turn a section's record into an answer's: question, route and outcome replace the section.
-
-    With `quoted_only` nothing was judged to be an answer, so `answered` is None if passages were found.
-    """
+    """Turn a section's record into an answer's; if `quoted_only`, found passages give None for `answered`."""
     ids = {citation["evidence_id"] for citation in record["citations"]}
     cited = any(source.evidence.id in ids for source in written.sources) and not written.draft.declined
     outcome: Outcome = "nothing" if not cited else "passages" if quoted_only else "answered"

@@ -35,10 +35,7 @@ _MOST_LEFT: Final = 8  # papers of an inventory that were opened and not cited
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """How a text is rendered and recorded: its citation and CSL style, and one line on how it was written.
-
-    `quoted_only` means that no chat model wrote it, `strict` that sentences failing a check are left out.
-    """
+    """How a text is rendered; `quoted_only` means no chat model wrote it, `strict` leaves failing sentences out."""
 
     style: CitationStyle
     csl: str
@@ -64,11 +61,7 @@ class RenderedPage:
 def render_page(
     final: FinishedText, library: Library, options: PageOptions, *, read: Sequence[str] = (), before: Sequence[str] = ()
 ) -> RenderedPage:
-    """Render the text in its citation style; blocks.
-
-    `read` are the other chunks that the agent read, `before` the keys that were cited earlier: by previous sections of
-    a paper, or in a conversation.
-    """
+    """Render the text; `read` are other chunks that the agent read, `before` keys cited earlier. Blocks."""
     brief, sources, text, style = final.written.brief, final.written.sources, final.text, options.style
     marks = [
         mark

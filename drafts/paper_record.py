@@ -44,14 +44,9 @@ def paper_record(
     title: str,
     notice: str,
 ) -> dict[str, Any]:
-    """The paper's record, without thread and usage; blocks.
+    """The paper's record, without thread and usage; `evidence` is in the order of its ids, `title` may be empty.
 
-    Args:
-        pages: its sections, in order.
-        usage: what each of them cost.
-        evidence: all evidence gathered, in the order of its ids.
-        title: the title of the paper; may be empty.
-        notice: one line on the mode.
+    Blocks.
     """
     cited = {paper.key: paper for page in pages for paper in page.papers}
     numbering, options = pages[-1].shown.numbering, pages[-1].options

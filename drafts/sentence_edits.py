@@ -276,10 +276,7 @@ def _list_introductions(text: str, placed: Sequence[CitedSentence]) -> list[Cite
 
 
 def _neighbours(text: str, placed: Sequence[CitedSentence], place: int, lead: CitedSentence | None) -> tuple[str, str]:
-    """The sentences before and after in the same paragraph.
-
-    Before the first one this is its heading; before a list item it includes the sentence that introduces the list.
-    """
+    """The sentences before and after; before the first is the heading, before a list item also its introduction."""
     here = placed[place]
     before = placed[place - 1] if place else None
     after = placed[place + 1] if place + 1 < len(placed) else None

@@ -89,10 +89,7 @@ class DraftRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class QuestionSearch:
-    """Where an answer was searched for: in the `shortlist` papers; `limited` if the user named papers.
-
-    `read` counts the papers of which a reader was shown passages.
-    """
+    """Where an answer was searched: `limited` if the user named papers; `read` counts those shown to a reader."""
 
     route: RouteRecord
     shortlist: Sequence[str]
@@ -148,10 +145,7 @@ def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
-    """Sources whose chunk still contains the quote, in order, and a warning for each lost one.
-
-    Chunk ids shift when a paper is edited, so evidence is found by its chunk's hash, or else by its quote.
-    """
+    """Sources that still have their quote, found by hash or quote since ids shift, and a warning for each lost one."""
     names = dict.fromkeys(near for item in evidence for span in item.spans for near in near_chunks(span.chunk_id))
     by_id = {chunk.id: chunk for chunk in library.chunks(list(names))}
     sources: list[Source] = []

@@ -1,7 +1,4 @@
-"""The cells of an evidence table: accepted from a reading only if every number in them stands in their words.
-
-A value that is not printed is accepted if its formula uses printed numbers alone and yields it.
-"""
+"""The cells of a table: accepted if their words have each number, or a formula of printed numbers yields it."""
 
 from __future__ import annotations
 
@@ -80,8 +77,7 @@ class TableCell:
 
 
 def cell_text(cell: Mapping[str, Any]) -> str:
-    """The text of a cell: its value in the column's unit where it was converted, the condition, how it was
-    got if it is not simply reported, and further values."""
+    """The text of a cell: value (converted if it was), condition, how it was got, further values."""
     if cell["status"] in STATUS_LABELS and not cell["value"]:
         return STATUS_LABELS[cell["status"]]
     value = cell["converted"] or cell["value"]

@@ -47,10 +47,7 @@ def split_columns(question: str) -> tuple[str, tuple[str, ...]]:
 
 
 def describe_column(column: TableColumn) -> TableColumn:
-    """The column with what its name usually means, worded as a paper would state it, for tables without a chat model.
-
-    Unchanged if the name is not a common one.
-    """
+    """The column with what a common name usually means in papers, else unchanged; for tables without a chat model."""
     name = column.name.casefold()
     known = files("citeloom.evidence_tables").joinpath("templates", "known_columns.tsv").read_text(encoding="utf-8")
     for names, asks, queries in (line.split("\t") for line in known.splitlines()):

@@ -78,10 +78,7 @@ def _give(cell: Mapping[str, Any], *, own: bool) -> dict[str, Any]:
 
 
 def cell_findings(table: GivenTable, needs: Sequence[str], library: Library) -> list[FoundEvidence]:
-    """A finding for each cell with its words, those of a study on the same words joined; blocks.
-
-    `needs` are the ids of the needs that the columns serve. Cells whose words the paper no longer has are left out.
-    """
+    """A finding for each cell whose words still exist, those of a study on the same words joined; blocks."""
     names = [span["chunk_id"] for row in table["rows"] for cell in row["cells"] for span in cell["spans"]]
     chunks = {chunk.id: chunk for chunk in library.chunks(names)}
     papers = {paper.key: paper for paper in library.papers()}

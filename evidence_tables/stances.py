@@ -95,10 +95,7 @@ def agreement_record(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def disagreements(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The claims of a table on which papers disagree: some for it, others against it or without a difference.
-
-    Each has its claim, what differs, and the passages of both sides.
-    """
+    """The claims on which papers of a table disagree, each with what differs and the passages of both sides."""
     found: list[dict[str, Any]] = []
     for column in filter(is_stance, table["columns"]):
         studies = list(stances(table, column["name"]))

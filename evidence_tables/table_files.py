@@ -1,7 +1,4 @@
-"""Writes an evidence table as markdown, CSV, Excel, LaTeX, Word or HTML, each with the words behind its cells.
-
-All functions take the JSON of a table and block.
-"""
+"""Writes a table's JSON as markdown, CSV, Excel, LaTeX, Word or HTML, with the words behind its cells; blocks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The conversation graph: each turn rewrites its question, runs the research graph on it, and stores the result.
 
-One thread is one conversation; a killed turn resumes at its step inside the research graph. A caller that gives
-`messages`, as agents and chat programs do, asks the last message and gets the answer as a message; the messages before
-it start the conversation of a new thread. Everything in the state except the current turn is append-only, so that a
-prompt showing it keeps the same prefix from turn to turn and a local server can reuse its cache.
+One thread is one conversation; a killed turn resumes at its step inside the research graph. Of given `messages` the
+last is the question, and those before it start a new thread. All state but the current turn is append-only, so that
+prompts keep their prefix from turn to turn and a local server can reuse its cache.
 """
 
 from __future__ import annotations
@@ -105,10 +104,7 @@ def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
 
 
 def truncate_history(past: Sequence[PastTurn], tokens: int) -> list[TurnRecord]:
-    """The turns that a prompt shows within `tokens`, in order; when they exceed it, the oldest are dropped.
-
-    More are dropped than strictly necessary, so that the next prompts start with the same prefix.
-    """
+    """The latest turns within `tokens`; drops more than necessary, so that the next prompts keep their prefix."""
     costs = [turn_tokens(turn["question"], turn["answer"]) for turn in past]
     first = spent = 0
     for place, cost in enumerate(costs):
@@ -280,5 +276,4 @@ def _past(state: ConversationState) -> Sequence[PastTurn]:
 
 @lru_cache(maxsize=1)
 def conversation_graph() -> Graph:
-    """The graph compiled without a checkpointer."""
     return build_conversation_graph().compile(name="conversation")

@@ -1,8 +1,7 @@
-"""The graphs of a section, a paper and a question, each a shape of shared nodes (docs/architecture.md describes them).
+"""The graphs of a section, a paper and a question, each a shape of shared nodes (docs/architecture.md).
 
-`build_section_graph()` and its like return an uncompiled builder, which the command line compiles with its own
-checkpointer; `section_graph()` and its like return the graph compiled without one, for the LangGraph server, which
-brings its own, and for a parent graph, whose checkpointer it inherits.
+`build_..._graph()` returns a builder for a checkpointer; `..._graph()` the graph compiled without one, for the
+LangGraph server, which brings its own, and for a parent graph, whose checkpointer it inherits.
 """
 
 from __future__ import annotations

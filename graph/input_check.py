@@ -1,7 +1,6 @@
-"""Graphs that validate their input before they run: LangGraph itself silently drops unknown fields.
+"""Graphs that validate their input, since LangGraph silently drops unknown fields.
 
-Inside another graph the input is that graph's whole state, including fields unrelated to ours, so only missing fields
-are reported, by the first node.
+Inside another graph the input is that graph's whole state, so only missing fields are reported, by the first node.
 """
 
 from __future__ import annotations
@@ -54,7 +53,6 @@ class CheckedStateGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
     """A builder whose compiled graph validates its input."""
 
     def compile(self, *args: Any, **options: Any) -> CheckedGraph[StateT, ContextT, InputT, OutputT]:
-        """Like the base method."""
         compiled = super().compile(*args, **options)
         return CheckedGraph(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
 

@@ -1,7 +1,4 @@
-"""Retries work with smaller prompts when a server turns out to have a small context.
-
-Calls that were already answered come from the journal, so nothing is paid for twice.
-"""
+"""Retries with smaller prompts when a server's context turns out small; answered calls come from the journal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Events that a run emits; the command line draws them, Studio and parent graphs stream them.
-
-`docs/events.md` shows one of each kind.
-"""
+"""Events that a run emits, for command line, Studio and parent graphs; `docs/events.md` shows one of each kind."""
 
 from __future__ import annotations
 
@@ -123,7 +120,6 @@ def progress(
     passages: int | None = None,
     section: str | None = None,
 ) -> ProgressEvent:
-    """A progress event as plain data."""
     counts = {"done": done, "total": total, "passages": passages, "section": section}
     given = {name: value for name, value in counts.items() if value is not None}
     return cast(ProgressEvent, {"source": "citeloom", "kind": "stage", "stage": stage, "text": text, **given})
@@ -156,7 +152,6 @@ class EventRecorder:
         self._tokens: list[str] = []
 
     def __call__(self, event: Event) -> None:
-        """Forward an event of the run."""
         if event["kind"] == "token":
             self._tokens.append(event["text"])
         elif event["kind"] == "restarted":

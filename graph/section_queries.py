@@ -1,9 +1,8 @@
 """Builds a section's searches: the default queries of its type, and planned needs without the user's own results.
 
-An embedding model reads a few hundred tokens and silently drops the rest, so a longer field is condensed here by rules
-that keep its subject matter: what code names and documents, what a log says apart from its numbers, and the first words
-of every sentence of prose. The user's own results are removed from needs, since searching for them would find other
-people's; the prompt forbids them, but a model may write them anyway.
+An embedding model silently drops all but a few hundred tokens, so longer fields are condensed by rules to what code
+names and documents, what a log says apart from numbers, and the first words of every sentence. The user's own results
+are removed from needs, even if a model writes them despite the prompt: they would find other people's.
 """
 
 from __future__ import annotations

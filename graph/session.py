@@ -1,9 +1,7 @@
 """The session that nodes work with: library, roles, journal and settings, opened once and shared.
 
-The command line opens one for each command. A graph that runs on the LangGraph server or inside a parent graph
-uses the process's shared session, opened on first use with the settings of its context.
-
-What only a run needs is imported by its methods: commands that list papers or search open a session too.
+The command line opens one per command; a graph on the LangGraph server or inside a parent graph uses the process's
+shared one (`shared_sessions.py`). What only a run needs is imported by its methods, for fast commands.
 """
 
 from __future__ import annotations
@@ -84,7 +82,6 @@ class Session:
 
     @property
     def contexts(self) -> Contexts:
-        """The known context sizes of the servers."""
         if not self._contexts:
             from ..models.context_size import Contexts
 
@@ -138,7 +135,6 @@ class Session:
         return self.with_all_settings(self.settings.model_copy(update=changes))
 
     def with_all_settings(self, settings: Settings) -> Session:
-        """A copy of this session with these settings."""
         return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
 
     @property
@@ -197,7 +193,6 @@ class Session:
             yield
 
     def scope(self, run_id: str) -> RunScope:
-        """The run's part of the journal."""
         return self._scopes.setdefault(run_id, RunScope(run_id))
 
     async def usage(self, run_id: str) -> dict[str, Any]:
@@ -211,19 +206,16 @@ class Session:
         return Usage.of(spent, total_cost(spent, self.settings.prices))
 
     def budget(self, run_id: str) -> Budget:
-        """The budget that limits the calls of a run."""
         from ..models.journal.budget import Budget, BudgetLimits
 
         limits = BudgetLimits.of(self.settings)
         return self._budgets.setdefault(run_id, Budget(limits, self.settings.prices, self.journal, run_id))
 
     async def roles(self, runtime: Runtime[Any]) -> Roles:
-        """The roles of the run that `runtime` belongs to."""
         return await self.roles_of(self.run_id(runtime))
 
     @staticmethod
     def run_id(runtime: Runtime[Any]) -> str:
-        """The id of the run that `runtime` belongs to."""
         info = runtime.execution_info
         return (info.thread_id if info else None) or "unthreaded"
 
@@ -257,10 +249,7 @@ _OF_ROLE: Final[Mapping[RoleName, tuple[str, ...]]] = {
 
 
 def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
-    """Create the roles of a run: chat models where configured, else extractive; `sizes` are in tokens.
-
-    Their packages are imported here, since most commands do not need them.
-    """
+    """Create the roles of a run: chat models where configured, else extractive; `sizes` are in tokens."""
     from ..roles.extractive.extractive_roles import extractive_roles
 
     settings, missing = session.settings, session.extractive
@@ -305,9 +294,8 @@ def open_session(
 ) -> Session:
     """Open a session, to be closed by the caller or a `with` block; blocks, but loads everything only on first use.
 
-    `on_notice` is called when opening takes long.
-
-    Raises `InputError` for an unusable home, store or prompts folder, and if there is no library and `create` is off.
+    `on_notice` is called when opening takes long. Raises `InputError` for an unusable home, store or prompts folder,
+    and if there is no library and `create` is off.
     """
     from ..prompts import PromptLibrary
 

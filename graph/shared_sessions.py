@@ -1,13 +1,11 @@
 """Sessions shared by the runs of one process, as in the LangGraph server and inside a parent graph.
 
-The settings of a run are the graph's context, which Studio shows as a form. It has every field of
-`settings.config.Settings` except API keys and their locations: secrets stay in the environment of the process. An empty
-field takes its value from the environment or `citeloom.toml`. The context is part of a request to the server, and any
-page open in a browser may send one, so an address given here gets a key only if it is on this machine.
+A run's settings are the graph's context, a form in Studio: all `Settings` except API keys and their locations; an
+empty field takes its value from the environment or `citeloom.toml`. Any page open in a browser may send a context, so
+an address given here gets a key only if it is on this machine.
 
-An unknown field is an error. But LangGraph's server drops fields that are not in the JSON schema before the graph sees
-them, so the model cannot reject them; a schema without properties would let them through, but leave Studio's form
-empty.
+An unknown field is an error, but LangGraph's server drops fields missing from the JSON schema unseen; a schema
+without properties would let them through, but leave Studio's form empty.
 """
 
 from __future__ import annotations

@@ -220,10 +220,7 @@ def number_evidence(
 
 
 def evidence_key(record: Mapping[str, Any]) -> str:
-    """A key for the words that a piece of evidence rests on, within the chunk's text at that time.
-
-    Chunk ids shift in an edited paper, and one chunk may hold several findings.
-    """
+    """A key for the words of evidence: chunk ids shift in an edited paper, and a chunk may hold several findings."""
     words = [(record["start"], record["end"])]
     words += [(span["start"], span["end"]) for span in record["more"] if span["chunk_id"] == record["chunk_id"]]
     places = ",".join(f"{start}-{end}" for start, end in words)

@@ -1,11 +1,8 @@
-"""The graphs as the LangGraph server loads them; `langgraph.json` names this module.
+"""The graphs as the LangGraph server loads them, without a checkpointer: it brings its own and rejects another.
 
-It is named as a module, not as a file, so that `langgraph dev --config CLONE/langgraph.json` works from any folder:
-started in the folder of your papers, the server finds the same home and reads the same `.env` and `citeloom.toml`
-as the command line does there. `langgraph.json` names no env file: the server would let its values override the
-environment, while in the command line the environment wins.
-
-The graphs have no checkpointer: the server brings its own and rejects a graph that has one.
+`langgraph.json` names this module, not a file, so that `langgraph dev --config CLONE/langgraph.json` in the folder of
+your papers finds the same home, `.env` and `citeloom.toml` as the command line. It names no env file: the server
+would let its values override the environment, which wins in the command line.
 """
 
 from .conversation_graph import conversation_graph

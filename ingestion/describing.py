@@ -1,8 +1,4 @@
-"""Describes the figures of ingested papers with a vision model; each description is stored as soon as it arrives.
-
-It runs after the papers are committed: whatever happens to the model, no paper is lost, and a later call continues with
-the figures that have no description yet.
-"""
+"""Describes figures with a vision model, after the papers are committed; each description is stored at once."""
 
 from __future__ import annotations
 
@@ -121,10 +117,7 @@ async def describe_figures(
 def _to_describe(
     library: Library, keys: Collection[str] | None, refresh: bool
 ) -> tuple[list[tuple[str, Sequence[PaperFigure]]], int]:
-    """The images to describe, with the paper's key and the figures (mostly one) that show each.
-
-    In the order of papers and figures; also returns how many are described already.
-    """
+    """The images to describe, each with its paper's key and figures, in order; and how many are described already."""
     images: list[tuple[str, Sequence[PaperFigure]]] = []
     already = 0
     for key in library.records() if keys is None else dict.fromkeys(keys):

@@ -1,8 +1,7 @@
-"""Compares the stores with each other, repairs inconsistencies, and rebuilds the index from the papers' files.
+"""Compares the stores, repairs inconsistencies, and rebuilds the index from the papers' files.
 
-The library stores each paper's metadata and file path, not the file itself. So a paper is read again from its file,
-with its existing key and metadata; vectors are reused from the store, and missing ones are computed. A paper whose file
-is gone is left unchanged if its passages are complete.
+A paper is read again from its file, with its key and metadata; stored vectors are reused, missing ones computed. A
+paper whose file is gone is left unchanged if its passages are complete.
 """
 
 from __future__ import annotations
@@ -179,7 +178,6 @@ def differences(library: Library) -> Differences:
 
 
 def _key(name: str, kind: VectorKind = "content") -> str:
-    """The key of the paper to which a vector belongs."""
     try:
         return name if kind == "summaries" else split_chunk_id(name)[0]
     except ValueError:
@@ -189,8 +187,8 @@ def _key(name: str, kind: VectorKind = "content") -> str:
 async def repair(library: Library) -> list[DoctorFinding]:
     """Repair everything that needs no embedding, and mark the papers that must be reindexed.
 
-    Moves an unreadable vector store aside, applies staged changes, deletes records without a paper, and rebuilds the
-    full-text index if it differs. Deletes files of the home that nothing refers to.
+    Moves an unreadable vector store aside, applies staged changes, rebuilds a differing full-text index, and deletes
+    records without a paper and files of the home that nothing refers to.
     """
     async with backend_of(library.home).writer_lock().held():
         return await asyncio.to_thread(_repair_stores, library)

@@ -1,7 +1,4 @@
-"""The stages of an ingest that need no store: parsing files, splitting papers, embedding texts.
-
-They run here, one paper after the other, or on a Ray cluster (`ray_executor.py`), which calls the same functions.
-"""
+"""The stages of an ingest that need no store, run here paper by paper, or on Ray (`ray_executor.py`)."""
 
 from __future__ import annotations
 
@@ -35,7 +32,6 @@ class IngestExecutor:
 
 
 def local_executor(embedding: EmbeddingModel) -> IngestExecutor:
-    """The executor that runs all stages in this process."""
     return IngestExecutor(
         parse_files,
         partial(split_papers, embedding.count_tokens_each),

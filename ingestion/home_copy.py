@@ -1,10 +1,8 @@
 """Copies a library, or an entire home, to another home in a folder or in PostgreSQL.
 
-Files are not read again, and texts not embedded again. Papers are copied in batches, each as one change of the target,
-then runs with their results and edits, conversations, checkpoints of unfinished runs, the journal with its budgets,
-metadata from services, and the hashes of written files: unfinished runs resume in the copy, and no answered call is
-paid for again. Existing data is skipped, so an interrupted copy continues where it stopped. At the end everything is
-compared.
+Nothing is read or embedded again; papers are copied in batches, each one change of the target, then everything else of
+the home, so that unfinished runs resume in the copy and no answered call is paid for again. Existing data is skipped:
+an interrupted copy continues. At the end everything is compared.
 """
 
 from __future__ import annotations
@@ -205,7 +203,6 @@ class _HomeCopy:
         return wanted
 
     def changed(self) -> CopyError:
-        """The error for a source that was changed during the copy."""
         return CopyError(f"{self._names[0]}: changed during the copy.", help="Run the same command again.")
 
     def _require_known(self, what: str, theirs: Fingerprints, mine: Fingerprints) -> None:

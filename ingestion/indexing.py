@@ -1,8 +1,7 @@
 """Embeds planned papers and queues them for writing in batches.
 
-A write takes about as long for one paper as for thirty (each store waits for the disk), so papers are written one by
-one while vectors arrive slowly, and by the dozen when they arrive fast. A kill loses at most the queue: staged changes
-are applied when the library is next opened.
+A write takes about as long for one paper as for thirty, since each store waits for the disk: papers are written one by
+one while vectors arrive slowly, by the dozen when fast. A kill loses at most the queue: staged changes survive it.
 """
 
 from __future__ import annotations
@@ -81,7 +80,6 @@ class Indexing:
                 await queue.put(change)
 
     async def _write_batches(self, queue: asyncio.Queue[Change | None]) -> None:
-        """Write queued changes in batches until the end of the queue."""
         change = await queue.get()
         while change is not None:
             batch, chunks = [], 0
@@ -103,7 +101,6 @@ class Indexing:
         return plan.with_figures(read, before)
 
     async def _embed(self, group: Sequence[PaperPlan]) -> list[Change]:
-        """The changes with all their vectors; embeds the texts that have none yet."""
         texts = {name: text for plan in group for name, text in plan.missing_texts().items()}
         new: Mapping[str, Vector] = {}
         if texts:

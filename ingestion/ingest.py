@@ -1,6 +1,6 @@
-"""Ingests papers into the library; only new or changed texts are embedded, and finished papers survive a kill.
+"""Ingests papers; only new or changed texts are embedded, and finished papers survive a kill.
 
-Everything is split into chunks first, so that the amount of work is known before `indexing.py` starts on it.
+All papers are split before `indexing.py` starts, so that the amount of work is known.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ async def ingest_sources(
 
 
 async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent | None = None) -> list[Paper]:
-    """Remove papers from every store, and the files of those that were uploaded or fetched by identifier.
+    """Remove papers from every store, with the files that were uploaded or fetched by identifier, no others.
 
-    Any other file stays where it is. Raises `UnknownPaperError` before any change.
+    Raises `UnknownPaperError` before any change.
     """
     emit = on_event or (lambda _: None)
     async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):

@@ -198,10 +198,7 @@ def _indexed_parts(record: PaperRecord) -> tuple[object, ...]:
 
 
 def _with_known(library: Library, plans: Sequence[PaperPlan]) -> list[PaperPlan]:
-    """The plans with the vectors that the library already has.
-
-    They are fetched before anything is written, since a write may delete the chunk from which a text has moved.
-    """
+    """The plans with the library's vectors, fetched before a write may delete the chunk a text has moved from."""
     records = library.records()
     keys = {record.summary: key for key, record in records.items()}  # a paper whose key was changed has another one
     passages = {

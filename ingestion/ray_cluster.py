@@ -1,6 +1,6 @@
-"""Starts Ray on this computer, or joins a cluster, for the duration of one ingest.
+"""Starts Ray here, or joins a cluster, for one ingest.
 
-A Ray started here accepts only holders of the user's token, has no dashboard, reports no usage and leaves no files.
+A Ray started here needs the user's token, has no dashboard, reports no usage and leaves no files.
 """
 
 from __future__ import annotations
@@ -150,7 +150,6 @@ def _connect(ray: Any, request: RayRequest, folder: Path) -> None:
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Set the environment variables that configure Ray while it starts."""
     before = {name: os.environ.get(name) for name in _ENVIRONMENT}
     os.environ.update(_ENVIRONMENT)
     try:

@@ -1,7 +1,7 @@
 """Parses, splits and embeds on a Ray cluster.
 
-Workers are sent bytes, parsed papers and texts, never a setting or a key, and need no shared disk. The rest stays here:
-bibliography, caches, stores, and calls to an embedding endpoint, whose limits thus hold for the whole cluster.
+Workers get bytes, parsed papers and texts, never a setting or key, and need no shared disk. Bibliography, caches,
+stores and calls to an embedding endpoint stay here, so its limits hold for the whole cluster.
 """
 
 from __future__ import annotations
@@ -106,7 +106,6 @@ def _parse_here(file: Path, kept: ConvertedFiles | None, ocr: Ocr | None) -> Par
 def _split(
     jobs: RayJobs, papers: Sequence[tuple[str, ParsedPaper]], chunking: Chunking
 ) -> list[tuple[Chunk, ...] | str]:
-    """Split papers on the cluster."""
     unsplit = (
         RayJob(number, "split", partial(tuple, (key, parsed, chunking)), 2 * len(parsed.text))
         for number, (key, parsed) in enumerate(papers)
@@ -133,10 +132,7 @@ def _embed(jobs: RayJobs, texts: Texts, on_done: Callable[[int], object]) -> dic
 
 
 def parse(data: bytes, file: str, ocr: Ocr | None) -> tuple[ParsedPaper | Refusal, dict[str, Any] | None]:
-    """Parse the bytes of a file on a worker; also returns the converted content, if the format needs conversion.
-
-    Raises OSError if there is no space for the file.
-    """
+    """Parse a file's bytes on a worker; also returns its converted content, if any. Raises OSError without space."""
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
         copy, cache = Path(folder, f"paper{Path(file).suffix}"), ConvertedFiles(Path(folder, "converted"))
         copy.write_bytes(data)
@@ -148,7 +144,6 @@ def parse(data: bytes, file: str, ocr: Ocr | None) -> tuple[ParsedPaper | Refusa
 
 
 def split(key: str, parsed: ParsedPaper, chunking: Chunking) -> tuple[Chunk, ...]:
-    """Split a paper into chunks on a worker."""
     return next(split_papers(count_tokens_each, [(key, parsed)], chunking))
 
 

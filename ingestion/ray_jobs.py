@@ -197,10 +197,7 @@ def one_line(error: BaseException) -> str:
 
 def _stage_task() -> Callable[..., Any]:
     def run_stage(wanted: dict[str, str], stage: str, *arguments: Any) -> tuple[str, dict[str, str], Any]:
-        """Run a stage, if this worker has the same versions.
-
-        Nested, so that Ray sends its code by value: the worker may have another version of Citeloom, or none.
-        """
+        """Run a stage of the same versions; nested, so that Ray sends the code by value, whatever the worker has."""
         from importlib import import_module, metadata
 
         node = import_module("ray").util.get_node_ip_address()

@@ -124,7 +124,6 @@ ParseFiles = Callable[[Sequence[Path], ConvertedFiles | None, Ocr | None], Itera
 
 
 def parse_files(files: Sequence[Path], kept: ConvertedFiles | None, ocr: Ocr | None) -> Iterator[ParsedPaper | Refusal]:
-    """Parse one file after the other."""
     for file in files:
         raise_if_stopped()
         yield parse_file(file, kept, ocr)

@@ -54,9 +54,9 @@ class Walked:
 
 
 def walk(paths: Sequence[Path], endings: Sequence[str], *, follow_links: bool = False) -> Walked:
-    """The files among `paths`, and the non-hidden files with one of these extensions below its folders.
+    """The files among `paths`, and the non-hidden ones with these extensions below its folders.
 
-    Bibliographies are only looked for directly in a folder. A file given by its own path may be a link to anywhere.
+    Bibliographies must lie directly in a folder. A file given by its own path may be a link to anywhere.
     """
     files: dict[Path, None] = {}
     bibliographies: dict[Path, None] = {}
@@ -266,10 +266,7 @@ def require_paths(paths: Sequence[Path]) -> None:
 
 
 def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
-    """Choose one file per paper; also returns the other files, each with the file preferred to it.
-
-    Markdown is preferred, since nothing in it must be guessed; PDF comes last, since headings and formulas must.
-    """
+    """Choose one file per paper, Markdown first, PDF (most guessed) last; returns the others with that file."""
     ranks = {ending: rank for rank, ending in enumerate(ENDINGS)}
     best: dict[tuple[Path, str], Path] = {}
     for file in sorted(files, key=lambda file: ranks.get(file.suffix.lower(), len(ranks))):

@@ -1,7 +1,4 @@
-"""Adds papers by DOI or arXiv id: metadata, a `.bib` entry, and a file to ingest if one is available.
-
-Every step is stored before the next one, so that a killed command continues when it is run again.
-"""
+"""Adds papers by DOI or arXiv id; each step is stored before the next, so that a killed command can continue."""
 
 from __future__ import annotations
 
@@ -84,10 +81,7 @@ class KnownPapers:
 
 
 async def look_up(services: Services, identifier: Identifier, known: KnownPapers, pattern: KeyPattern) -> NewPaper:
-    """Look up an identifier at the services, under its existing or future key, and commit all responses.
-
-    Raises `UnknownIdentifierError` if no service knows it, and the first service's `ServiceError` if none answers.
-    """
+    """Look up an identifier and commit all responses; raises `UnknownIdentifierError`, or the first `ServiceError`."""
     responses = await services.look_up(identifier)
     if not responses.works:
         if responses.failures:

@@ -1,7 +1,4 @@
-"""Makes BibTeX entries from service data, completes those of cited papers, and appends entries to a `.bib`.
-
-The content of a user's entry or `.bib` is never replaced, and the library's record of a paper does not change.
-"""
+"""Makes BibTeX entries of service data, and completes or appends to a `.bib` without replacing the user's content."""
 
 from __future__ import annotations
 

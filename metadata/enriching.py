@@ -1,7 +1,4 @@
-"""Looks papers up at metadata services: DOI, fields missing or different in the `.bib`, publication status.
-
-The library and the user's `.bib` do not change. Results are stored with their service and time.
-"""
+"""Looks papers up at metadata services and stores results with service and time; library and `.bib` do not change."""
 
 from __future__ import annotations
 
@@ -62,10 +59,7 @@ class StoredMetadata:
 
 
 async def enrich_paper(services: Services, paper: Paper) -> dict[str, Any]:
-    """Look a paper up, commit the answers, and return its record (`papers enrich --json`).
-
-    A record without a `doi` means that the paper was not identified and nothing was stored.
-    """
+    """Look a paper up and commit the answers; a record without a `doi` means nothing was identified or stored."""
     store, known = services.store, StoredMetadata()
     doi = (await asyncio.to_thread(store.dois, [paper])).get(paper.key, "")
     outcome: Outcome = "known"

@@ -1,4 +1,1 @@
-"""Access to models: chat, embeddings and re-ranker, behind the journal that caches their answers.
-
-Nothing is imported here, since the command line needs some of these modules before it knows which command to run.
-"""
+"""Access to models behind the journal; imports nothing, as some modules are needed before the command is known."""

@@ -59,10 +59,7 @@ class Answer:
 
 
 class ChatCaller:
-    """Calls one chat model; every answer is committed to the journal before it is returned.
-
-    Raises `ConfigurationError`.
-    """
+    """Calls one chat model; answers are journaled before they are returned. Raises `ConfigurationError`."""
 
     def __init__(
         self,
@@ -156,9 +153,9 @@ class ChatCaller:
     async def _send_as(
         self, tried: Dialect, asked: _Request, key: str, reader: StreamSubscription | None
     ) -> tuple[AIMessage, str, tuple[int, int]]:
-        """Send the request in a dialect; returns the answer as the journal keeps it, its payload, and its tokens.
+        """Send the request in a dialect; returns the journaled answer, its payload, and its tokens.
 
-        If the server needs another dialect, sets it and raises `_RetryInOtherDialect`.
+        Raises `_RetryInOtherDialect` after setting another dialect that the server needs.
         """
         streamed = reader is not None and tried.streams
         body = tried.arguments(

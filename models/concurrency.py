@@ -1,7 +1,6 @@
-"""Event loops and threads: one background loop for all blocking calls, and objects shared by the loops of a process.
+"""One background event loop for all blocking calls, and objects shared by the loops of a process.
 
-Blocking calls (the Python API without `await`, `graph.stream`, the commands) run on one event loop in a background
-thread, so that connections, limiters and sessions outlive a call. Callers with an event loop use their own.
+On that loop, connections, limiters and sessions outlive a blocking call. Callers with an event loop use their own.
 """
 
 from __future__ import annotations
@@ -113,7 +112,6 @@ class _BackgroundLoop:
         self.thread.start()
 
     def run(self, work: Coroutine[Any, Any, T], context: contextvars.Context) -> T:
-        """Run `work` and return its result; Ctrl-C cancels it."""
         done: Future[T] = Future()
         started: list[asyncio.Task[None]] = []
 

@@ -1,8 +1,7 @@
 """The context size of a model, and how much of it each part of a prompt may take.
 
-The size is configured (`CITELOOM_CONTEXT_TOKENS`), else taken from the server's list of models, else learned from a
-refusal or from an answer that was cut off at the context's end. It is stored with the run, so that a resumed run builds
-the same prompts, whose answers are in the journal. Without a known size nothing is shortened.
+It is configured (`CITELOOM_CONTEXT_TOKENS`), listed by the server, or learned from a refusal or a cut answer, and
+stored with the run, so that a resumed run builds the prompts the journal knows. Without it nothing is shortened.
 """
 
 from __future__ import annotations

@@ -37,7 +37,6 @@ class TableColumn:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TableColumn:
-        """The typed value of a stored column."""
         return cls(**{**record, "options": tuple(record["options"]), "queries": tuple(record["queries"])})
 
 
@@ -59,10 +58,7 @@ class CellReading:
 
 @dataclass(frozen=True, slots=True)
 class StudyReading:
-    """The cells of one study of a paper; `study` is empty if the paper reports a single one.
-
-    Two readings of one column are conflicting statements of the paper.
-    """
+    """The cells of one study of a paper, unnamed if it is the only one; two readings of a column conflict."""
 
     study: str
     cells: tuple[CellReading, ...]
@@ -94,7 +90,4 @@ class CellReader(Protocol):
     async def read_row(
         self, question: str, columns: Sequence[TableColumn], windows: Sequence[Window], studies: Sequence[str] = ()
     ) -> RowReading | None:
-        """Read the windows of one paper; None if the model gave no valid answer in two attempts.
-
-        If `studies` are given, only these names are used for the paper's studies.
-        """
+        """Read one paper's windows, using only the `studies` given; None without a valid answer in two attempts."""

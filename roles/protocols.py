@@ -106,7 +106,6 @@ class SectionBrief:
 
     @property
     def citable(self) -> tuple[Source, ...]:
-        """The evidence that the section may cite."""
         return self.sources
 
 
@@ -167,7 +166,6 @@ class AnswerBrief:
 
     @property
     def citable(self) -> tuple[Source, ...]:
-        """The evidence that an answer may cite."""
         return (*self.sources, *self.recalled)
 
     @property
@@ -208,7 +206,6 @@ class Need:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Need:
-        """The typed value of a state record."""
         return cls(**{**record, "queries": tuple(record["queries"])})
 
 

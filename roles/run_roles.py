@@ -48,7 +48,6 @@ class Roles:
     claims: ClaimJudge | None = None
 
     def writer_for(self, brief: AnyBrief) -> Writer[AnyBrief]:
-        """The writer of a section or an answer."""
         return cast("Writer[AnyBrief]", self.answer_writer if brief.kind == "answer" else self.writer)
 
 

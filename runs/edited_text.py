@@ -79,7 +79,6 @@ class EditableSection:
         return sentences(self.record["with_markers"])
 
     def citations(self) -> list[list[CitationRecord]]:
-        """The citations of each sentence."""
         waiting = list(self.record["citations"])
         return [
             [waiting.pop(0) for identifier in sentence.ids if waiting and waiting[0]["evidence_id"] == identifier]
@@ -243,7 +242,6 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
 
 
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
-    """Build the section with edits applied and checks repeated."""
     sources, lost = sources_for(library, section.evidence)
     edited = section.edited(section.edits)
     verdicts = relocate_verdicts(_section_verdicts(section), sources)

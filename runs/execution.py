@@ -250,7 +250,6 @@ async def locked_for_deletion(
 
 
 def _delete_plots(run: RunRecord, backend: Backend) -> None:
-    """Delete uploaded image sets that only this run used."""
     shown = (run.request.get("experiment") or {}).get("plots") or ()
     files = [str(plot[PLOT_FILE]) for plot in shown if isinstance(plot, Mapping) and plot.get(PLOT_FILE)]
     names = {name for file in files if PLOT_SET.fullmatch(name := Path(file).parent.name)}

@@ -83,7 +83,6 @@ class ResultFiles:
         return [*ALWAYS, *formats, *self.image_suffixes]
 
     def names(self) -> list[str]:
-        """The file names."""
         return [f"{self.stem}.{suffix}" for suffix in self.suffixes]
 
     def named(self, name: str) -> bytes:
@@ -135,7 +134,6 @@ def json_text(record: StoredRecord, files: Mapping[str, str] | None = None) -> s
 
 
 def _with_figures_called(record: StoredRecord, name: str, stem: str) -> StoredRecord:
-    """Rename the record's figure files from `name` to `stem`."""
     if name == stem or not record["figures"]:
         return record
     figures = [{**item, "file": f"{stem}.{item['file'].partition('.')[2]}"} for item in record["figures"]]

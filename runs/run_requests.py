@@ -117,7 +117,6 @@ class SectionRequest:
         return {"source": self.source, **self._asked, "settings": settings_record(session.settings)}
 
     def graph_input(self) -> dict[str, Any]:
-        """The graph's input."""
         return self._asked if self.kind == "paper" else {"section": self.kind, **self._asked}
 
     @property
@@ -155,7 +154,6 @@ class ResearchRequest:
 
     @property
     def kind(self) -> Literal["research"]:
-        """The kind of run in the register."""
         return "research"
 
     @property
@@ -179,7 +177,6 @@ class ResearchRequest:
             on_notice(f"Note: {FOREIGN_SCRIPT}")
 
     def subject_key(self) -> str:
-        """Identifies the request regardless of library and settings."""
         return _digest(self.kind, {"asked": self.graph_input()})
 
     def fingerprint(self, session: Session) -> str:
@@ -188,7 +185,6 @@ class ResearchRequest:
         return _fingerprint(self.kind, {"asked": {**limits, **self.graph_input()}}, session)
 
     def to_record(self, session: Session) -> dict[str, Any]:
-        """The stored form, from which the run can be resumed by id."""
         settings = session.settings
         own: dict[str, Any] = {"cite_style": session.answer_style}
         own |= {"answer_words": settings.answer_words, "answer_sources": settings.answer_sources}

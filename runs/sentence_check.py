@@ -187,7 +187,6 @@ def _checked(
     keys: Sequence[str],
     verdicts: list[VerdictRecord],
 ) -> CheckedSentence:
-    """The record of an edited sentence."""
     text, (first, last), known = whole.text, whole.spans[position], verdicts_from(verdicts)
     drafted = check_draft(Draft(text), sources, kind=section.kind, experiment=experiment, known_keys=keys)
     found = [

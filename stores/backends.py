@@ -69,7 +69,6 @@ class Backend(Protocol):
         """The tables of servers, their jobs and sessions."""
 
     def runs(self) -> RunRegister:
-        """The register of runs."""
         from .run_register import RunRegister
 
         return RunRegister(self.run_tables())
@@ -78,25 +77,21 @@ class Backend(Protocol):
         """The sets of plot images uploaded to a server; a set that was not used for a day is idle."""
 
     def edited_sentences(self) -> EditedSentences:
-        """The sentences that the user edited in finished runs."""
         from .run_register import EditedSentences
 
         return EditedSentences(self.run_tables())
 
     def conversations(self) -> ConversationRegister:
-        """The register of conversations."""
         from .conversation_register import ConversationRegister
 
         return ConversationRegister(self.run_tables())
 
     def evidence_tables(self) -> EvidenceTableRegister:
-        """The register of evidence tables."""
         from .evidence_table_register import EvidenceTableRegister
 
         return EvidenceTableRegister(self.run_tables())
 
     def written_files(self) -> WrittenFiles:
-        """The hashes of written files."""
         from .run_register import WrittenFiles
 
         return WrittenFiles(self.run_tables())
@@ -137,10 +132,7 @@ class Backend(Protocol):
         """When the library was created, in seconds since 1970."""
 
     def join_servers(self, address: str = "") -> ServerRegistry:
-        """Register as a server of the home.
-
-        Raises `ConfigurationError` with the address of the first if only one is allowed and already runs.
-        """
+        """Register as a server; raises `ConfigurationError` with the first one's address if only one is allowed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,6 @@ class CitingTurn:
 
 
 def new_thread_id() -> str:
-    """A unique id for a new conversation."""
     return f"chat-{secrets.token_hex(6)}"
 
 

@@ -117,7 +117,6 @@ class DescribedFigures:
         return _highest(zip(held.chunks, map(float, scores), strict=True))
 
     def _within(self, scored: Mapping[str, float], scope: TextScope) -> dict[str, float]:
-        """The chunks that are in scope."""
         found = {
             name: score
             for name, score in scored.items()
@@ -166,7 +165,6 @@ class DescribedFigures:
 
 
 def _highest(scored: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """The highest score of each chunk."""
     best: dict[str, float] = {}
     for name, score in scored:
         best[name] = max(score, best.get(name, score))
@@ -174,7 +172,6 @@ def _highest(scored: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 def encode_vector(vector: Vector) -> str:
-    """Encode a vector as text."""
     return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
 
 

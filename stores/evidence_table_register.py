@@ -137,7 +137,6 @@ class EvidenceTableRegister(Register):
         return self._find(StoredTable, EVIDENCE_TABLES, table_id, "table", UnknownTableError)
 
     def delete(self, table_id: str) -> None:
-        """Delete a table with its cells."""
         with self._tables.transaction() as connection:
             for table in (TABLE_CELLS, TABLE_PAPERS, EVIDENCE_TABLES):
                 connection.execute(f"DELETE FROM {table.name} WHERE table_id = ?", (table_id,))

@@ -29,10 +29,9 @@ class PathBelow:
 
 @dataclass(frozen=True)
 class Home(ABC):
-    """Where library, journal, checkpoints and runs are stored, with a folder for machine-local files.
+    """Where library, journal, checkpoints and runs are; `root` is the folder, or a database's machine-local files.
 
-    `root` is that folder: the home itself, or the machine-local files of a database. `copy_of` is the home of which
-    this is a private copy.
+    `copy_of` is the home of which this is a private copy.
     """
 
     root: Path

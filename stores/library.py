@@ -69,7 +69,6 @@ class Library:
 
     @functools.cached_property
     def described(self) -> DescribedFigures:
-        """The descriptions of figures, searched like text."""
         from .described_figures import DescribedFigures  # with numpy
 
         return DescribedFigures(self.catalog, self.fulltext, self.records)
@@ -102,7 +101,6 @@ class Library:
         return library
 
     def close(self) -> None:
-        """Close the files."""
         self.stores.close()
 
     def require_same_embedding(self) -> None:

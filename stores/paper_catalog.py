@@ -201,7 +201,6 @@ class CurrentRecords:
         self._chunk_total = 0
 
     def __call__(self) -> Mapping[str, PaperRecord]:
-        """The current records."""
         with self._lock:
             revision = self._catalog.revision()
             if revision != self._revision:
@@ -224,7 +223,6 @@ class CurrentRecords:
             return self._records if known else self()
 
     def chunk_total(self) -> int:
-        """The number of chunks of all papers."""
         self()
         return self._chunk_total
 

@@ -41,12 +41,10 @@ class PaperRecord:
 
     @property
     def passages(self) -> tuple[str, ...]:
-        """The passages of the note, which are embedded."""
         return self.note.passages if self.note else ()
 
     @property
     def passage_count(self) -> int:
-        """The number of passages of the note."""
         return len(self.note.spans) if self.note else 0
 
 
@@ -62,7 +60,6 @@ class ChunkRow:
 
     @property
     def id(self) -> str:
-        """The chunk's id."""
         return chunk_id(self.key, self.index)
 
 
@@ -96,7 +93,6 @@ class StagedChange:
 
 
 def removal(key: str) -> Change:
-    """The change that removes a paper."""
     return Change(key, None, (), (), _zeros(0, 0), _zeros(0))
 
 
@@ -147,7 +143,6 @@ def paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
 
 
 def section_rows(change: Change) -> list[tuple[object, ...]]:
-    """The rows of a paper's sections, in every catalog."""
     return [
         (change.key, s.index, s.title, s.parent, s.level, int(s.category), s.start, s.end, s.searchable)
         for s in change.sections

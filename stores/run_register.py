@@ -187,7 +187,6 @@ class RunRegister(Register):
         return self._select(RunHead, RUNS, "ORDER BY updated_at DESC LIMIT ? OFFSET ?", most, offset)
 
     def count(self) -> int:
-        """The number of runs."""
         if not self._tables.exist():
             return 0
         with self._tables.transaction() as connection:
@@ -242,7 +241,6 @@ class EditedSentences(Register):
         return self._write("DELETE FROM edits WHERE thread_id = ? AND position = ?", thread_id, position) > 0
 
     def forget(self, thread_id: str) -> None:
-        """Delete all edits of a run."""
         self._write("DELETE FROM edits WHERE thread_id = ?", thread_id)
 
 

@@ -280,10 +280,7 @@ class RegisteredJobs(Register, ServerJobs):
         return {row["id"] for row in rows}
 
     def forget(self, job_id: str, *, shared: bool) -> None:
-        """Delete a job with its events and the keys of the requests that began it.
-
-        Where servers share jobs, a job that a server is working on is kept.
-        """
+        """Delete a job with its events and idempotency keys, unless servers share jobs and one is working on it."""
         if not self._tables.exist():
             return
         deletable = f"ended_at IS NOT NULL OR {_GONE}" if shared else "1 = 1"
@@ -369,7 +366,7 @@ _RECENT: Final = 2.0  # seconds
 class SignInSessions(Register):
     """Sessions of browsers, for a month, by the hash of their id: a copy of the home signs nobody in.
 
-    `token` is a fingerprint of the server's token: a session is valid only for the token that began it.
+    Each is valid only for the server's token that began it, of which `token` is a fingerprint.
     """
 
     def begin(self, session: str, token: str) -> None:

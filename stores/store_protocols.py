@@ -1,7 +1,6 @@
-"""The interface to a library's stores for graph, tools and ingestion, implemented for folders and PostgreSQL.
+"""The stores of a library for graph, tools and ingestion; each method's contract is documented here once.
 
-The contract of each method is documented here once; `tests/integration/stores/conformance` checks it on every backend.
-The other parts of a home are in `backends.py`.
+`tests/integration/stores/conformance` checks it on folders and PostgreSQL. `backends.py` has the rest of a home.
 """
 
 from __future__ import annotations
@@ -102,10 +101,7 @@ class LibraryStores(ABC):
     metadata: MetadataStore
 
     def last_seen_revision(self) -> tuple[int, int] | None:
-        """The newest revision that a search has seen, as `PaperCatalog.revision` gives it.
-
-        None if a search alone is not sure to see one state of the library, the newest.
-        """
+        """The newest `PaperCatalog.revision` that a search has seen; None if a search alone may see an older state."""
         return None
 
     @abstractmethod
@@ -121,10 +117,7 @@ class LibraryStores(ABC):
         """Apply staged changes to all stores and make them visible; idempotent."""
 
     def restore(self) -> list[str]:
-        """Restore what one store has lost from another; returns the keys of the papers.
-
-        The caller holds the writer lock.
-        """
+        """Restore what one store lost from another, the writer lock held; returns the keys of the papers."""
         return []
 
     def close(self) -> None:

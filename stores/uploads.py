@@ -1,7 +1,4 @@
-"""Uploaded files, one folder per upload; PostgreSQL shares them with other computers.
-
-In the database they are stored in parts of a mebibyte; the folder on each computer then holds copies of them.
-"""
+"""Uploaded files, one folder each; PostgreSQL keeps them in parts of a mebibyte, and computers hold copies."""
 
 from __future__ import annotations
 
@@ -66,7 +63,6 @@ class Uploads:
         return Path(source)
 
     def names(self, upload: str) -> list[str]:
-        """The names of the files of an upload."""
         with suppress(FileNotFoundError):
             return sorted(file.name for file in self.folder(upload).iterdir())
         return []

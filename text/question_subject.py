@@ -79,8 +79,7 @@ def find_subject(question: str) -> Subject:
 
 
 def _with_verb_phrase(words: list[str], lowered: list[str], place: int | None) -> str:
-    """The subject with its verb phrase: "Which methods detect variants?" is about the methods that do, "What causes
-    drift?" about drift."""
+    """The subject with its verb phrase, as in "methods that detect variants" for "Which methods detect variants?"."""
     verb = next((index for index in range(1, len(words)) if is_verb(lowered[index])), None)
     if verb == 1 and lowered[0] == "what" and place != 2:  # "what limits do ..." asks for limits
         return _trim(words[2:])
@@ -108,8 +107,7 @@ def _end_of_subject(lowered: list[str], start: int, *, passive: bool) -> int:
 
 
 def subject_words(feedback: str) -> str:
-    """The subject words of feedback, in order: the last two of "say more about node degree", none of "shorter,
-    please"."""
+    """The subject words of feedback: the last two of "say more about node degree", none of "shorter, please"."""
     subject_like = [word for word in split_words(feedback) if not is_stop(word) and not is_generic(word.form)]
     own = [word.surface for word in subject_like if not is_verb(word.surface.lower())]
     return " ".join(word for word in own if word.lower() not in _OF_FORM)

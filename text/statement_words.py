@@ -18,10 +18,7 @@ _EXAMINED: Final = 1_000  # characters of a statement
 
 
 def telling_words(text: str) -> dict[str, int]:
-    """The numbers of a text and its words that are not common to papers of every field, with a weight.
-
-    A number or name weighs more than another word.
-    """
+    """The numbers and uncommon words of a text with a weight, which is higher for a number or name."""
     words = [word for word in split_words(text) if not is_stop(word) and not is_generic(word.form)]
     weights = {word.form: 1 if word.surface.islower() else NAMED for word in words}
     return weights | dict.fromkeys(_NUMBER.findall(text), NAMED)

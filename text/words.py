@@ -39,10 +39,7 @@ def without_accents(text: str) -> str:
 
 
 def plain_wording(query: str) -> str:
-    """`query` in lower case, with single spaces and without punctuation.
-
-    A query of punctuation alone is returned unchanged, so that it equals only itself.
-    """
+    """`query` in lower case, single-spaced, without punctuation; punctuation alone stays, equal only to itself."""
     text = _DASHES.sub("-", unicodedata.normalize("NFKC", query)).casefold()
     return " ".join(_MARKS.sub(" ", text.replace("'s", "s").replace("’s", "s")).split()) or query
 
@@ -95,10 +92,7 @@ _WORD = re.compile(r"(?<![\w-])[^\W\d_](?:[\w'’]|[-‐](?=\w))*")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a text, its normalised form, and its position.
-
-    `joined` if only blanks separate it from the previous word.
-    """
+    """A word of a text, normalised, at its position; `joined` if only blanks separate it from the word before."""
 
     form: str
     surface: str
@@ -124,10 +118,7 @@ def stem(word: str) -> str:
 
 
 def theme_form(word: str) -> str:
-    """The form for comparing themes: the stem, except for nouns in -ity and -ness.
-
-    Their stems coincide with adjectives of another meaning: "essential" is not about gene essentiality.
-    """
+    """The stem, except of nouns in -ity and -ness, whose stem means something else: "essential" is not essentiality."""
     lowered = word.lower().replace("’", "'").removesuffix("'s")
     if lowered.endswith(("ity", "ness")):
         return lowered

@@ -63,10 +63,7 @@ async def search_each(
     *,
     known: Sequence[str] = (),
 ) -> list[SearchResult]:
-    """The best windows for each search, without chunks that are `known`, read together in one wave.
-
-    A window read for one search is not read again for a later one.
-    """
+    """The best windows for each search, each read once, without `known` chunks, together in one wave."""
     read = list(known)
     proposed: list[list[Window]] = []
     for need, scope in searches:

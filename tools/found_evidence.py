@@ -58,7 +58,6 @@ class EvidenceLimits(WindowLimits):
 
     @property
     def retrieval(self) -> Retrieval:
-        """How chunks are retrieved."""
         return Retrieval(mode=self.retrieval_mode, rerank=self.rerank)
 
     def within(self, call_tokens: int) -> EvidenceLimits:
@@ -84,10 +83,7 @@ class EvidenceLimits(WindowLimits):
 
 @dataclass(frozen=True, slots=True)
 class FoundEvidence:
-    """A finding that is kept; it becomes evidence when it gets an id.
-
-    `also` are further needs that it serves, when it was read for several.
-    """
+    """A finding that is kept, evidence once it gets an id; `also` are further needs that it serves."""
 
     finding: PassageFinding
     combined_score: float
@@ -96,7 +92,6 @@ class FoundEvidence:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The ids of all needs that it serves."""
         return (self.finding.need, *self.also)
 
     def joined(self, other: FoundEvidence) -> FoundEvidence:
@@ -240,27 +235,21 @@ class FindingWords:
 
     @classmethod
     def of_finding(cls, finding: PassageFinding) -> FindingWords:
-        """The words of a finding."""
         runs = ((chunk.id, chunk.text[start:end]) for chunk, start, end in finding.spans)
         return cls(finding.paper.key, tuple((name, " ".join(text.split())) for name, text in runs))
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> FindingWords:
-        """The words of an evidence record of the state."""
         runs = [(record["chunk_id"], record["quote"])]
         runs += [(span["chunk_id"], span["quote"]) for span in record.get("more", ())]
         return cls(record["key"], tuple((name, " ".join(text.split())) for name, text in runs))
 
     @property
     def length(self) -> int:
-        """The number of characters of all runs."""
         return sum(len(text) for _, text in self.runs)
 
     def same_as(self, other: FindingWords) -> bool:
-        """True if both have the same words, or one contains the other and they are from different chunks.
-
-        Within one chunk, contained words are a separate finding, since the reader returned both.
-        """
+        """True for equal words, or contained ones in different chunks: within one, the reader returned both."""
         if self.key != other.key:
             return False
         if {text for _, text in self.runs} == {text for _, text in other.runs}:

@@ -168,7 +168,6 @@ def nearest_findings(
 
 
 def _scope(library: Library, key: str) -> list[str]:
-    """The main headings that say something about the paper's subject."""
     sections = [section for section in library.sections(key) if section.searchable and section.title]
     named = [
         section

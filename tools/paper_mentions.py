@@ -35,10 +35,7 @@ _SHARED = 0.6  # minimum share of a title's words in the question before it is c
 
 @dataclass(frozen=True, slots=True)
 class NamedPapers:
-    """The keys of the papers that a question names, sorted, and the question without their names.
-
-    `by_title` if it names them only by words of their titles, without quotation marks.
-    """
+    """The keys of the papers a question names, sorted, and it without them; `by_title` if only by unquoted titles."""
 
     keys: tuple[str, ...]
     rest: str
@@ -156,7 +153,6 @@ def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
 
 
 def _without_bracket(title: str) -> str:
-    """The title without square brackets at its end, such as its translation."""
     whole = title.rstrip()
     start = whole.find("[", whole.rfind("]", 0, -1) + 1) if whole.endswith("]") else -1
     return whole[:start].rstrip() if start >= 0 else title
@@ -188,7 +184,6 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _title_span(title: _Title, question: str) -> tuple[int, int] | None:
-    """The span of a title in the question, if it occurs."""
     words = _words(question)
     size = len(title.words)
     if len(set(title.words) & {word.folded for word in words}) < _SHARED * len(set(title.words)):
@@ -303,7 +298,6 @@ def _authors(paper: Paper) -> tuple[str, ...]:
 
 
 def _key_name(paper: Paper) -> tuple[str, ...]:
-    """The name in a paper's key, folded."""
     in_key = _KEY_NAME.match(fold_accents(paper.key))
     return (in_key.group(1),) if in_key else ()
 

@@ -127,10 +127,7 @@ def _rerank(library: Library, query: str, ranking: Ranking, part: float) -> Rank
 def weighted_fusion(
     cosines: Mapping[str, float], words: Mapping[str, float], weight: float, tables: Collection[str] = ()
 ) -> Ranking:
-    """Add both scores, scaled to 0-1 over the candidates, with `weight` for the words, doubled in `tables`.
-
-    Returns scores from 0 to 1, best first.
-    """
+    """Add both scores, scaled to 0-1, words by `weight`, doubled in `tables`; returns 0 to 1, best first."""
     near, far = max(cosines.values(), default=0.0), min(cosines.values(), default=0.0)
     most = max(words.values(), default=0.0)
     weights = {name: weight * (_TABLE_WORDS if name in tables else 1.0) for name in cosines}

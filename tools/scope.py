@@ -41,10 +41,7 @@ def require_words(query: str) -> None:
 
 
 def parse_category(name: str) -> Category:
-    """Parse a category name, in any case and with - or _, or a heading such as "results".
-
-    Raises `InputError` with the list of categories.
-    """
+    """A category by its name, in any case and with - or _, or by a heading; raises `InputError` listing all."""
     try:
         return Category[name.strip().upper().replace("-", "_").replace(" ", "_")]
     except KeyError:
@@ -139,10 +136,7 @@ class QuestionError(InputError):
 
 
 def plain_question(text: object) -> str:
-    """The question on one line with white space folded; raises `QuestionError`.
-
-    A control character is rejected rather than dropped: whoever pasted it should see what is asked.
-    """
+    """The question on one line; raises `QuestionError`, also for a control character: who pasted it should see it."""
     if not isinstance(text, str):
         raise QuestionError(f"The question must be text, not {type(text).__name__}.")
     question = " ".join(text.split())

@@ -252,7 +252,6 @@ def _surroundings(library: Library, ids: Sequence[str], tokens: int) -> dict[str
 
 
 def _reach(chunk: Chunk, tokens: int) -> int:
-    """How many chunks of this size fit into `tokens`, at least one."""
     return max(1, tokens // max(1, chunk.tokens))
 
 

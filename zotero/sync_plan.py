@@ -163,10 +163,7 @@ def recognize_papers(
     library: ZoteroLibrary,
     pages: Path,
 ) -> dict[str, SyncedPaper]:
-    """Papers that came from these items, recognised by entry and file, without relying on the state.
-
-    A copied library has no state. An entry alone proves nothing: it may come from an export.
-    """
+    """Papers from these items, by entry and file, in a library without state; an entry alone may be an export's."""
     wanted = {f"{library.path}/items/{item.key}" for item in items}
     files = {attachment.key: f"{library.path}/items/{attachment.parent}" for attachment in content.attachments}
     found: dict[str, SyncedPaper] = {}

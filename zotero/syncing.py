@@ -1,8 +1,4 @@
-"""Syncs Zotero's items into the library as papers, and removes papers that Zotero no longer has.
-
-Nothing is written to Zotero. Unchanged items are not read again, and a killed sync continues when it is run again: the
-state names its papers before they are ingested, and finished papers are in the library.
-"""
+"""Syncs Zotero's items into the library and writes nothing to Zotero; a killed sync continues when it is run again."""
 
 from __future__ import annotations
 
@@ -248,10 +244,7 @@ async def watch_zotero(
     clock: Clock,
     on_notice: OnNotice,
 ) -> None:
-    """Poll Zotero every `zotero_seconds` and sync changes; ends only by cancellation or an error.
-
-    If Zotero cannot be read, for example because it was closed, this is reported once and polling continues.
-    """
+    """Poll Zotero every `zotero_seconds` and sync, until cancelled or an error; a closed Zotero is reported once."""
     known, problem = "", ""
 
     def notice_once(text: str) -> None:

@@ -139,10 +139,7 @@ class ZoteroContent:
 
 
 def build_content(records: Mapping[str, Record]) -> ZoteroContent:
-    """The content of the items in `records`, by key, in the form of the API; any field may be missing or wrong.
-
-    Children of an item that is not among them are left out, since it is in the trash or damaged.
-    """
+    """The content of `records` by key; any field may be wrong, and children of missing items are left out."""
     items: list[ZoteroItem] = []
     attachments: list[Attachment] = []
     notes: list[ItemNote] = []

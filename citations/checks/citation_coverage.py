@@ -179,10 +179,7 @@ _LARGEST_SHARE = 0.6
 
 
 def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
-    """Sentences of a normalised text that report others' work without a citation.
-
-    Text from the experiment itself and text in quotation marks is ignored.
-    """
+    """Sentences that report others' work without a citation, except the experiment's own words and quotations."""
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
     own = one_line(own_words).casefold()
@@ -200,11 +197,7 @@ def uncited_sentences(text: str, own_words: str) -> list[CitedSentence]:
 
 
 def unsupported_findings(text: str) -> list[Finding]:
-    """A finding for each statement of an answer without a citation.
-
-    Headings, questions, sentences about what the sources leave open, and sentences that only introduce a list or the
-    next sentence do not count as statements.
-    """
+    """A finding for each uncited statement; headings, questions, lead-ins and remarks on gaps are no statements."""
     placed = sentences(text)
     return [
         Finding.about(sentence, "citation-missing", "cites nothing.")

@@ -82,7 +82,7 @@ def find_fabricated(
 
 
 def _in_hidden(view: Folded, text: str, known_keys: Collection[str]) -> list[FabricatedCitation]:
-    """Comments and tags that contain a citation; they are searched together, since there may be thousands."""
+    """Comments and tags that contain a citation, searched together since there may be thousands."""
     inners = [text[start:end].strip("<!->/") for start, end in view.hidden]
     if not any(inners):
         return []

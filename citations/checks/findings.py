@@ -131,10 +131,7 @@ def for_writer(finding: FindingRecord) -> str:
 
 
 def for_reader(message: str, evidence: Mapping[str, Evidence]) -> str:
-    """A message, or a sentence, with its markers replaced by keys and pages, since readers never see markers.
-
-    In the words that it quotes a marker becomes `(key)`, after them `key, page 4`; unknown markers stay.
-    """
+    """A text for readers, its markers replaced: by `(key)` within quoted words, elsewhere by `key, page 4`."""
     quoted, mark, said = message.rpartition('" ')
 
     def cited(match: re.Match[str]) -> str:

@@ -106,10 +106,7 @@ class Suspicion:
 
 @lru_cache(maxsize=1024)
 def find_suspicions(text: str) -> tuple[Suspicion, ...]:
-    """Spans of a source's text that seem to address a model, in order and without overlap.
-
-    Cached: a conversation shows its passages in every turn, at 8 ms each.
-    """
+    """Spans that seem to address a model, in order without overlap; cached, since every turn needs them (8 ms each)."""
     found = list(_orders(text, 0, ""))
     for comment in _COMMENT.finditer(text):
         found += _orders(comment[1], comment.start(1), " in a comment")
@@ -138,10 +135,7 @@ def _orders(text: str, offset: int, where: str) -> Iterator[Suspicion]:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A suspicious `text` at `start:end` of the part `where` ("passage", "title" ...) of the paper `key`.
-
-    `evidence_id` and `chunk_id` are None for a field of the paper.
-    """
+    """A suspicious `text` in the part `where` of paper `key`; the ids are None for a field of the paper."""
 
     key: str
     evidence_id: str | None

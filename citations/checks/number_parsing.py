@@ -182,8 +182,7 @@ def counts(text: str, number: Number) -> bool:
 
 
 def measures(text: str, number: Number) -> bool:
-    """Whether a number in words is more than a small count, which in a cited sentence ("two datasets") the judge
-    checks against the passages."""
+    """Whether a number in words is more than a small count, which the judge checks in a cited sentence."""
     before, after = text[max(0, number.start - 24) : number.start], text[number.end : number.end + 40]
     return (
         number.value > _LARGEST_COUNT
@@ -280,10 +279,7 @@ _LONGEST = 40  # digits; longer numbers are not measurements
 
 
 def claimed_numbers(text: str, *, small_counts: bool = False) -> list[Number]:
-    """The numbers of a draft that count or measure something, in order.
-
-    With `small_counts`, also the small counts in words of sentences with a citation.
-    """
+    """The numbers that count or measure, in order; with `small_counts`, also those in words of cited sentences."""
     text = _RAISED_POINT.sub(r"\1.", text)  # keeps the length
     found = [number for number in _unnamed(text) if not _is_year(text, number)]
     # Sentences are split only if the text has markers.
@@ -330,7 +326,6 @@ def pointed_thousands(text: str, number: Number) -> Number | None:
 
 
 def _unnamed(text: str) -> Iterator[Number]:
-    """The numbers in digits that do not only name something."""
     named = SpanSet(match.span() for pattern in (_LABELLED, _NAMED, _NUMBERING) for match in pattern.finditer(text))
     yield from (number for number in _scan(text) if not (named.holds(number.start) or named.holds(number.end - 1)))
 

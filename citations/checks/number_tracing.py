@@ -232,8 +232,7 @@ def _trace(
 
 
 def _source_with(text: str, number: Number, sources: Sequence[Source]) -> str:
-    """The first source whose shown words contain a number as written in the text, a count followed by the same noun;
-    empty if there is none."""
+    """The first source with the number as written, a count followed by the same noun; empty if there is none."""
     behind = _noun_after(text, number)
     counts = number.scale == "plain" and number.unit >= 1  # "20 patients" are not 20 networks; 90.9% needs no noun
     return next(

@@ -168,10 +168,7 @@ _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 
 
 def cited_claims(text: str, sources: Sequence[Source]) -> dict[str, CitedClaim]:
-    """All cited sentences of a normalised text with their sources, in reading order, each once.
-
-    Sentences that only say what sources do not report are skipped: `absence_findings` checks them by the searches.
-    """
+    """The cited sentences with their sources, in reading order, but for those that `absence_findings` checks."""
     known = {source.evidence.id: source for source in sources}
     claims: dict[str, CitedClaim] = {}
     heading, last = "", None
@@ -202,9 +199,7 @@ def absence_pairs(text: str, sources: Sequence[Source]) -> list[PairKey]:
 
 
 def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Finding]:
-    """The findings of each cited sentence, in reading order: one per negative verdict, and one for markers that add
-    nothing.
-    """
+    """The findings in reading order: one for each negative verdict, one for the markers that add nothing."""
     found: list[Finding] = []
     for sentence in sentences(text):
         of_it = {id: verdicts[sentence.text, id] for id in sentence.ids if (sentence.text, id) in verdicts}

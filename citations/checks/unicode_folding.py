@@ -49,11 +49,7 @@ _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The folded `text`; its character i is at `starts[i]:ends[i]` of the original.
-
-    `hidden` are the spans of comments and tags, which the view omits, `code` the spans of code, both in positions of
-    the original.
-    """
+    """The folded `text`; `starts`, `ends`, and the spans `hidden` (comments, tags) and `code` refer to the original."""
 
     text: str
     starts: tuple[int, ...]

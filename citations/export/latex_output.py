@@ -44,10 +44,7 @@ _FONT_COMMAND: Final = r"\symbolfont"
 
 
 def with_printable_characters(latex: str, bibliography: str) -> str:
-    """Rewrite a LaTeX document and its `.bib` so that no character is lost in the PDF.
-
-    Blocks; raises `PandocError`.
-    """
+    """Rewrite LaTeX and its `.bib` so that the PDF loses no character; blocks, raises `PandocError`."""
     head, begin, body = latex.partition("\\begin{document}")
     commands = _commands(
         frozenset(

@@ -58,10 +58,7 @@ _IN_TEXT: Final = ("citet", "textcite", "citeauthor")
 
 
 def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sections: bool = False) -> str:
-    """The section as input for pandoc; `text` is rendered in pandoc's style, with citations at `places`.
-
-    Citations name pages and, with `sections`, the section for sources without pages.
-    """
+    """The section as input for pandoc, with citations at `places`; `sections` locates sources without pages."""
     citations: list[tuple[int, int, str]] = []
     for place in sorted(places, key=lambda place: place.start):
         # Straight quotes around a section's title would be typeset as two closing ones.
@@ -71,10 +68,7 @@ def manuscript(text: str, places: Sequence[CitationPlace], *, title: str, sectio
 
 
 def pandoc_place(citation: UserCitation, shown: Rendered) -> CitationPlace | None:
-    """The user's own citation as input for pandoc; None if its words stay unchanged.
-
-    Commands and keys become native citations if the library has them; prose stays the user's own.
-    """
+    """The user's citation as input for pandoc, native if its paper is known; None if its words stay unchanged."""
     command = _COMMAND.fullmatch(citation.citation)
     written = command or _BY_KEY.fullmatch(citation.citation)
     keys = [key.strip() for key in command["keys"].split(",")] if command else _KEYS.findall(citation.citation)

@@ -111,10 +111,7 @@ def find_mentions(number: int, text: str) -> list[re.Match[str]]:
 def with_figures(
     manuscript: str, figures: Sequence[Mapping[str, Any]], target: str, images: Mapping[str, bytes] | None
 ) -> str:
-    """Insert each figure into the input for pandoc, after the paragraph that first mentions it or at the end.
-
-    In LaTeX, `as_references` then turns the mentions into references to its label.
-    """
+    """Insert each figure after its first mention or at the end; in LaTeX, `as_references` links the mentions."""
     paragraphs = manuscript.split("\n\n")
     behind: dict[int, list[str]] = {}
     for figure in figures:
@@ -162,10 +159,7 @@ def _caption(figure: Mapping[str, Any], images: Mapping[str, bytes] | None) -> t
 def figure_lines(
     figures: Sequence[Mapping[str, Any]], target: str = "md", images: Mapping[str, bytes] | None = None
 ) -> str:
-    """The figures as markdown for a format, each with its caption below; with `images`, embedded as bytes.
-
-    If the format cannot show an image type, the caption names the file instead.
-    """
+    """The figures as markdown; with `images`, embedded. A caption names the file if its type cannot be shown."""
     blocks = []
     for figure in figures:
         shows = _shows(target, figure["file"])
@@ -188,10 +182,7 @@ def unshown_figures(figures: Sequence[Mapping[str, Any]], name: str, formats: Se
 
 
 def read_images(figures: Sequence[Mapping[str, Any]], find: Callable[[str], Path] = Path) -> dict[str, bytes]:
-    """Read the images, by file name, from where `find` maps their paths; missing or invalid ones are skipped.
-
-    Blocks.
-    """
+    """Read the images, by file name, from where `find` maps their paths; skips missing and invalid ones. Blocks."""
     images = {figure["file"]: _image(find(figure["path"])) for figure in figures}
     return {file: image for file, image in images.items() if image}
 

@@ -1,8 +1,4 @@
-"""Renders a section's text as safe HTML, with citations, findings and numbers as links.
-
-The text is markdown written by a model or quoted from papers. Headings, lists, emphasis and tables are rendered; HTML,
-links and images stay plain characters, so nothing in the text can become an element or a URL.
-"""
+"""Renders a section's markdown as HTML, safe since tags, links and images in the text stay plain characters."""
 
 from __future__ import annotations
 

@@ -77,10 +77,7 @@ def bibliography(papers: Sequence[Paper]) -> str:
 
 
 def prepare_folder(out_dir: Path) -> None:
-    """Create the folder for a section's files and check that it is writable, before anything is paid for.
-
-    Raises InputError if it is not.
-    """
+    """Create the folder and check that it is writable, before anything is paid for; raises InputError."""
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out_dir, prefix=".citeloom-write-test-"):

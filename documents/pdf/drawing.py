@@ -119,10 +119,7 @@ def draw_page(path: str, number: int, width: int, words: str) -> bytes:
 
 
 def draw_figures(data: bytes, wanted: Sequence[WantedFigure]) -> Iterator[tuple[int, Image | FileRefusedError]]:
-    """The images of figures by their number; raises `FileRefusedError` for an unreadable PDF.
-
-    To be called in a sandbox: a damaged file can hang or crash pdfium.
-    """
+    """The images of figures by number; call in a sandbox, since pdfium may crash. Raises `FileRefusedError`."""
     import pypdfium2
 
     try:

@@ -1,7 +1,4 @@
-"""Reads abstract, authors and year from the first pages of a PDF if typography does not reveal them.
-
-A field stays empty unless the words are unambiguous: a wrong author is worse than none.
-"""
+"""Reads abstract, authors and year from a PDF's first pages; none if in doubt, since a wrong author is worse."""
 
 from __future__ import annotations
 

@@ -35,10 +35,7 @@ ENDS = re.compile(r"[.!?:;\"”')\]]$")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A paragraph, heading or table of one or more lines; `level` is 0 unless it is a heading.
-
-    `part` marks the heading of the abstract or contents, whatever its font.
-    """
+    """A paragraph, heading (`level` > 0) or table; `part` marks the heading of abstract or contents in any font."""
 
     page: int
     size: float

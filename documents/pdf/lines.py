@@ -1,7 +1,4 @@
-"""Joins text runs to lines in reading order, column by column.
-
-Running heads and feet, and page numbers (also below a high foot), are dropped.
-"""
+"""Joins text runs to lines in reading order, column by column, without running heads and feet and page numbers."""
 
 from __future__ import annotations
 

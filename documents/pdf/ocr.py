@@ -143,10 +143,7 @@ def grey_page(path: Path, number: int, degrees: float = 0.0) -> tuple[Image | No
 
 
 def choose_ocr(settings: Settings, *, required: bool = False) -> Ocr | None:
-    """The tesseract to use by the settings; None if OCR is off, or automatic and not installed.
-
-    Raises `InputError` if it is `required` but cannot run, and if it does not know a language.
-    """
+    """The tesseract to use, or None; raises `InputError` if it is `required` and cannot run, or lacks a language."""
     if not required and (settings.ocr == "off" or shutil.which("tesseract") is None):
         return None
     return find_ocr(settings.ocr_languages)
@@ -254,10 +251,7 @@ def _box(node: ElementTree.Element) -> Corners:
 
 
 def unify_sizes(pages: Mapping[int, Page]) -> dict[int, Page]:
-    """Unify letter sizes that tesseract measured slightly differently in each line.
-
-    Headings that name a part of the paper all get the size of the largest, so that they share one level.
-    """
+    """Unify letter sizes that tesseract measured differently by line; headings of standard parts share the largest."""
     words = Counter(round(run.size, 1) for page in pages.values() for run in page.runs)
     common: dict[float, float] = {}
     for size, _ in words.most_common():

@@ -1,7 +1,4 @@
-"""Reads the pages of a PDF: text runs with position and font, and tables with rules or painted cells.
-
-Lengths are points, 72 to the inch; y grows upwards.
-"""
+"""Reads the pages of a PDF: text runs, and tables with rules or painted cells. Lengths are points, y grows upwards."""
 
 from __future__ import annotations
 

@@ -220,7 +220,6 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
 async def _search(
     requests: Sequence[SearchEvidence], state: RunState, runtime: Runtime[Any], session: Session, within: Scope
 ) -> Sequence[SearchResult]:
-    """The results of new searches, in their order."""
     roles = await session.roles(runtime)
     purpose = await asyncio.to_thread(purpose_of, state)
     question = cast(ResearchState, state).get("question", "")

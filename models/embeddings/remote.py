@@ -1,8 +1,4 @@
-"""Embeddings from an endpoint or any LangChain `Embeddings`, cached in the journal.
-
-Texts are sent in batches, but each has its own journal key: however they are batched next time, no text is paid for
-twice.
-"""
+"""Embeddings from an endpoint or any LangChain `Embeddings`; batched, but journaled by text: none is paid twice."""
 
 from __future__ import annotations
 
@@ -202,7 +198,6 @@ def _payload(row: Vector) -> str:
 
 
 def _vector(payload: str) -> Vector | None:
-    """The vector of a journaled answer; None if it cannot be read."""
     try:
         raw = base64.b64decode(json.loads(payload)["float32"])
         vector: Vector = np.frombuffer(raw, dtype="<f4").astype(np.float32)

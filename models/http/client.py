@@ -1,7 +1,4 @@
-"""The HTTP client for all endpoints, with connections per event loop and validated responses.
-
-Importing this imports the OpenAI SDK; import it lazily for a fast start.
-"""
+"""The HTTP client for all endpoints, with connections per event loop; imports the OpenAI SDK: import lazily."""
 
 from __future__ import annotations
 

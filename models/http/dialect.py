@@ -1,8 +1,7 @@
 """Detects from a server's refusals which parts of the OpenAI protocol it supports.
 
-LM Studio, Ollama, vLLM and gateways differ: some do not support `json_schema`, some no `response_format` at all, some
-models accept no temperature, some servers name the output limit differently. The best form is tried first; whatever is
-refused is left out from then on.
+Servers differ in `json_schema`, `response_format`, temperature and the output limit's name. The best form is tried
+first; whatever is refused is left out from then on.
 """
 
 from __future__ import annotations

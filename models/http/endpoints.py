@@ -37,10 +37,7 @@ class ModelIdentity:
 
 
 def canonical_json(value: object) -> str:
-    """Serialize `value` as canonical JSON; objects that JSON cannot represent are replaced by their type name.
-
-    Their `repr` is unsuitable for a key: it may contain a memory address or a secret.
-    """
+    """`value` as canonical JSON; other objects become their type's name: a `repr` may hold an address or a secret."""
     return json.dumps(
         value,
         sort_keys=True,

@@ -1,8 +1,7 @@
 """Failures of model calls: their classification for retries, and the errors that the user sees.
 
-A provider's exception becomes a `Failure` in one place, `classify_failure`. A call that finally fails raises one of
-three errors: the endpoint refuses (it never answered this run: exit 2), the endpoint is lost (it did: a pause), or it
-stays busy (always a pause).
+A call that finally fails raises one of three: the endpoint refuses (it never answered this run: exit 2), the endpoint
+is lost (it did: a pause), or it stays busy (always a pause).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Limits concurrency and retries of the calls to each model.
 
-A busy server is retried after the time it requests, or with exponential backoff and jitter; until then new calls to
-the same model wait too, instead of running into the same refusal.
+A busy server is retried after the time it requests, else with exponential backoff and jitter; new calls wait too.
 """
 
 from __future__ import annotations

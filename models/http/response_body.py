@@ -1,8 +1,7 @@
 """Reads response bodies with size limits, incremental decompression and safe JSON parsing.
 
-A few kilobytes of compressed body can expand to gigabytes. So only gzip is requested, and never more of it is
-decompressed than the limit of an answer. Stream events are read with a line length limit, which no library for
-server-sent events offers.
+Kilobytes can expand to gigabytes: only gzip is requested, and decompressed no further than an answer's limit. Event
+lines are limited in length, which no library for server-sent events offers.
 """
 
 from __future__ import annotations

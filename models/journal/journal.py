@@ -1,8 +1,7 @@
 """The journal: a persistent cache of model calls, so that no answered call is ever paid for twice.
 
-No committed answer is paid for again; after a kill, at most the calls that were in flight are. A run sees the same
-answers whenever it is resumed, even those that failed validation; later runs never see a rejected one. An unreadable
-answer counts as absent. See docs/decisions/journal.md.
+After a kill, at most the calls that were in flight are. A resumed run sees the same answers, even those that failed
+validation; later runs never see a rejected one. An unreadable answer counts as absent. See docs/decisions/journal.md.
 """
 
 from __future__ import annotations
@@ -46,10 +45,7 @@ class JournalPausedError(PausedError):
 
 
 class Journal:
-    """The journal of a home; may be shared by tasks, threads and event loops, and its database by processes.
-
-    It is created if it is missing; raises `JournalError` naming the file or database.
-    """
+    """The journal of a home, created if missing; shared by threads and processes. Raises `JournalError`."""
 
     def __init__(self, place: Path | JournalDatabase, clock: Clock | None = None) -> None:
         self._database: JournalDatabase = JournalFile(place) if isinstance(place, Path) else place

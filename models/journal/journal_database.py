@@ -35,11 +35,7 @@ class JournalConnection(Protocol):
 
 
 class JournalDatabase(Protocol):
-    """The database of a journal.
-
-    A transaction that `begin` opens excludes those of all other processes, so that a budget is checked and reserved
-    in one step.
-    """
+    """A journal's database; `begin` excludes all other processes, so that a budget is checked and reserved at once."""
 
     @property
     def name(self) -> str:

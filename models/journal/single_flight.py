@@ -1,7 +1,7 @@
-"""Coalesces equal calls in flight: one is made, the others wait for it, across event loops and processes.
+"""Coalesces equal calls in flight across event loops and processes: one is made, the others wait for it.
 
-Between processes, a key maps to a byte of a lock file, locked by the caller: four system calls, no write, and the lock
-is released when its process ends for any reason. If files cannot be locked, nobody waits.
+Between processes, a key is a locked byte of a file: four system calls, no write, and released when the process ends for
+any reason. If files cannot be locked, nobody waits.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ class CallLocks(Protocol):
 
 
 class KeyLocks:
-    """Keys held by this process, as byte locks in a file.
+    """Keys held by this process, as byte locks in a file that the last process to close it deletes.
 
-    The file is created with the first key and deleted by the last process that closes it: a lock is only valid while
-    its file is still the one at the path.
+    A lock is only valid while its file is still the one at the path.
     """
 
     def __init__(self, path: Path) -> None:
@@ -104,10 +103,7 @@ def _byte_of(key: str) -> int:
 
 
 class SingleFlight:
-    """The keys in flight; may be shared by tasks, threads and event loops.
-
-    Use `shared`: instances for the same journal are shared within a process, since locks belong to the process.
-    """
+    """The keys in flight; use `shared`: a process shares one instance per journal, since locks belong to processes."""
 
     _open: Final[dict[Hashable, SingleFlight]] = {}
     _opening: Final = threading.Lock()

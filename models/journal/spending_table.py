@@ -23,7 +23,6 @@ _ADD: Final = (
 
 
 def add_spending(db: JournalConnection, run: str, record: CallRecord, **more: int) -> None:
-    """Add to the counts of a run and a model."""
     counts = [more.get(name, 0) for name in _COUNTS]
     db.execute(_ADD, (run, record.kind, record.endpoint, record.model, *counts))
 

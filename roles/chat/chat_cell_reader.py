@@ -1,8 +1,4 @@
-"""Fills the cells of evidence tables with a chat model: one call reads all columns of one paper.
-
-As with findings, the model names sentences by number and the words of a cell are sliced from the paper: they cannot be
-invented.
-"""
+"""Fills evidence tables with a chat model: one call per paper, whose words are sliced from it by sentence number."""
 
 from __future__ import annotations
 

@@ -51,10 +51,7 @@ class ChatReader(ChatRole):
     statement_words: int = field(kw_only=True)
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> Findings:
-        """The findings, best first; none if nothing is relevant.
-
-        Chunks without a valid answer after one retry are unreadable.
-        """
+        """The findings, best first; none if nothing is relevant. Chunks without a valid answer are unreadable."""
         if self.room.size is None:
             return await self._read(purpose, windows)
         beside = [str(message.content) for message in self._messages(purpose, purpose.text, "", len(windows))]
@@ -143,10 +140,7 @@ def most_findings(windows: int) -> int:
 def _with_its_numbers(
     statement: str, named: Sequence[WindowSentence], shown: Sequence[WindowSentence]
 ) -> Sequence[WindowSentence]:
-    """The named sentences, plus one for each number in the statement that they lack but another sentence has.
-
-    Readers summarize more than they name; without that sentence, no source would contain the number.
-    """
+    """The named sentences, plus one for each number in the statement that they lack: readers name too few."""
     missing = {number for number in _FIGURES.findall(statement) if len(number) >= _TELLING}
     missing -= {number for sentence in named for number in _FIGURES.findall(sentence.text)}
     added: list[WindowSentence] = []

@@ -76,9 +76,9 @@ def _numbered(batch: Sequence[UncitedSentence]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class SmallClaimJudge:
-    """Implements `ClaimJudge` on a checker of MiniCheck's protocol: "Document: ... Claim: ..." is answered Yes or No.
+    """`ClaimJudge` on a checker of MiniCheck's protocol: "Document: ... Claim: ..." is answered Yes or No.
 
-    It cannot tell a contradiction or an overstatement from missing support, and does not classify.
+    It cannot tell contradiction or overstatement from missing support, and does not classify.
     """
 
     caller: ChatCaller

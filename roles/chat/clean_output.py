@@ -50,10 +50,7 @@ def was_cut_off(message: AIMessage) -> bool:
 
 
 def prose(text: str) -> str:
-    """The text of an answer without a fence around it, an announcing first line, or a heading that names its kind.
-
-    The text itself is not changed: other problems are left to the checks.
-    """
+    """An answer's text without a fence, an announcing first line, or a heading of its kind; otherwise unchanged."""
     text = _PREAMBLE.sub("", _without_thinking(text), count=1)
     if whole := _WHOLE_FENCE.match(text):
         text = _PREAMBLE.sub("", whole["body"].strip(), count=1)

@@ -67,7 +67,6 @@ def shown_sentences(source: Source, said: Sequence[str]) -> tuple[PassageSentenc
 
 
 def _around(window: Sequence[PassageSentence], places: Sequence[int]) -> list[int]:
-    """The places next to these ones, the nearest first."""
     near: list[int] = []
     for place in places:
         step = 1

@@ -1,7 +1,7 @@
 """The judge of support on a chat model: several sentences in one call, each with all passages that it cites.
 
-Passages are shown once, under the ids by which the text cites them, with numbered sentences, and the judge answers with
-numbers. Sentences that an answer omits or garbles are judged again one by one.
+Passages are shown once, by citation id, with numbered sentences; the judge answers with numbers. Sentences that an
+answer omits or garbles are judged again one by one.
 """
 
 from __future__ import annotations
@@ -121,7 +121,6 @@ class ChatJudge(ChatRole):
         return [found[place] for place in range(len(claims))]
 
     async def _judged(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
-        """Judge a whole batch; returns verdicts by index."""
         found = await self._together(batch) if len(batch) > 1 else {}
         missing = [item for item in batch if item.place not in found]
         if len(missing) > _ALONE:  # one garbled answer would otherwise cost a call per claim
@@ -131,7 +130,6 @@ class ChatJudge(ChatRole):
         return {**found, **{item.place: verdicts for item, verdicts in zip(missing, alone, strict=True)}}
 
     async def _together(self, batch: _Batch) -> dict[int, tuple[Verdict, ...]]:
-        """Judge a batch in one call; returns the usable verdicts by index."""
         schema = build_schema(self._model(batch))
         answer = await self.caller.call(self._messages(batch), schema=schema, max_tokens=self.max_tokens)
         for data in json_objects(answer_text(answer.message)):

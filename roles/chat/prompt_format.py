@@ -78,7 +78,6 @@ def shorten(text: str, tokens: int) -> str:
 
 
 def strip_markers(sentence: str) -> str:
-    """The sentence without its evidence markers."""
     return _MARKERS.sub("", sentence).strip()
 
 
@@ -91,7 +90,6 @@ def present_earlier(sections: Sequence[EarlierSection], kind: SectionKind, token
 
 
 def present_lines(lines: Sequence[str], label: str) -> str:
-    """One item on each line."""
     return fence("\n".join(one_line(line) for line in lines) or "(none)", label)
 
 
@@ -236,10 +234,7 @@ def letter_at(place: int) -> str:
 
 
 def _paper_lines(sources: Sequence[Source], letters: Mapping[str, str]) -> str:
-    """Each paper with its letter and the name by which a sentence may call it, with its year if others share the name.
-
-    A paper without known authors has no name.
-    """
+    """Each paper's letter and the name a sentence may use, with its year if shared; none without known authors."""
     papers = {source.paper.key: source.paper for source in sources}
     named = {key: papers[key] for key in letters if papers[key].authors or papers[key].family_names}
     names = {key: one_line(in_text_name(paper)) for key, paper in named.items()}
@@ -287,10 +282,7 @@ _LEAST_FIELD_TOKENS: Final = 12
 
 
 def present_experiment(experiment: Experiment, kind: SectionKind, field_tokens: int, total: int = WHOLE) -> str:
-    """The fields for a section of `kind` and the user's additions, in one fence of `total` tokens.
-
-    Fields whose name begins with an underscore are the user's own notes and are left out.
-    """
+    """The fields for a section and the user's additions in one fence; the user's own `_` fields are left out."""
     laid_out = {
         "metrics": "\n".join(f"{name}: {json.dumps(value)}" for name, value in experiment.metrics.items()),
         "plots": "\n".join(f"Figure {number}: {plot.caption}" for number, plot in experiment.figures()),

@@ -45,10 +45,7 @@ class ChatScreener(ChatRole):
     """Implements `PaperScreener`; the role's `note` receives a line if cards were not read."""
 
     async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers:
-        """The papers that may bear on the needs, and those that come near.
-
-        The cards are read in concurrent batches. A batch without a valid answer names no paper.
-        """
+        """The papers that may bear on the needs, and near ones; a batch without a valid answer names none."""
         most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)
         batches = list(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, most, len(cards)))
         answers = await gather_all(self._screen_batch(purpose, batch) for batch in batches)

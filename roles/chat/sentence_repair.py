@@ -1,8 +1,4 @@
-"""Repairs single sentences of a draft: each is shown with its neighbours, its evidence and its problems.
-
-The answer rewrites only these sentences, so the rest of the draft is untouched. A sentence that an answer omits or
-garbles is left unchanged.
-"""
+"""Repairs single sentences, each shown with neighbours, evidence and problems; the rest of a draft is untouched."""
 
 from __future__ import annotations
 
@@ -88,7 +84,6 @@ def _parts(item: FailingSentence) -> dict[str, int]:
 
 
 def _source_blocks(batch: Sequence[FailingSentence]) -> list[str]:
-    """Each source of the sentences, with the words of its window that they take from it."""
     said: dict[str, list[str]] = {}
     for item in batch:
         for source in item.sources:
@@ -98,7 +93,6 @@ def _source_blocks(batch: Sequence[FailingSentence]) -> list[str]:
 
 
 def _source_block(source: Source, said: Sequence[str]) -> str:
-    """A source as a judge is shown it, under its marker."""
     return present_numbered(source, shown_sentences(source, said), f"source [{source.evidence.id}]")
 
 

@@ -52,10 +52,7 @@ class StatementReader:
 
 
 class QuestionReader:
-    """Implements `EvidenceReader` for questions: judges a whole passage, then picks its sentence nearest to the need.
-
-    A passage is scored by the clause of the question that it fits best.
-    """
+    """`EvidenceReader` for questions: judges a passage by the clause it fits best, then picks its nearest sentence."""
 
     def __init__(self, scores: PassageScores) -> None:
         self._scores = scores

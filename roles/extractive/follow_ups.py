@@ -1,8 +1,7 @@
 """Rewrites follow-up questions without a chat model: carries over the subject of the last question.
 
-A self-contained question is returned unchanged. A pronoun that refers to the last question is replaced by its subject;
-a fragment ("and in 2020?", "why?") is joined to the last question; otherwise the last question is prepended. So no part
-of a question is ever lost.
+Pronouns are replaced by that subject, a fragment ("and in 2020?", "why?") is joined to the last question, and anything
+else follows it, so that no part is lost; a self-contained question is returned unchanged.
 """
 
 from __future__ import annotations
@@ -73,11 +72,7 @@ def is_remark(text: str) -> bool:
 
 
 def condense_question(question: str, earlier: Sequence[Turn]) -> str:
-    """`question` completed from earlier turns; a remark stays as it is.
-
-    A pronoun stands for the subject of the last question that was complete as asked, since follow-ups have the same
-    subject.
-    """
+    """`question` completed from earlier turns, by the subject of the last complete one; a remark stays as it is."""
     earlier = [turn for turn in earlier if not is_remark(turn.question)]
     if not earlier or is_remark(question):
         return question
@@ -86,10 +81,7 @@ def condense_question(question: str, earlier: Sequence[Turn]) -> str:
 
 
 def complete_question(question: str, last: str, topic: str | None = None) -> str:
-    """`question` completed from the `last` one; unchanged if it is self-contained.
-
-    Its pronouns stand for the subject of `topic`, by default the last question.
-    """
+    """`question` completed from the `last` one, pronouns by `topic` if given; unchanged if self-contained."""
     last = _ADDED.sub("", _FIRST_QUESTION.sub(r"\1", last.strip()))
     asked = question.strip()
     if not _LATIN.search(asked):
@@ -107,7 +99,6 @@ def complete_question(question: str, last: str, topic: str | None = None) -> str
 
 
 def _pronoun_in(asked: str) -> re.Match[str] | None:
-    """The first pronoun that refers to something outside the question."""
     spoken = {place for within in _EXPLETIVE.finditer(asked) for place in range(*within.span())}
     for match in _PRONOUN.finditer(asked):
         relative = _RELATIVE_THOSE.match(asked, match.start())
@@ -148,7 +139,6 @@ def _commands(bare: str) -> bool:
 
 
 def _replaced(asked: str, pronoun: re.Match[str], last: str) -> str:
-    """The question with the subject of the last one in place of its pronoun."""
     subject, said = find_subject(last), pronoun[0].lower()
     start, end = pronoun.span()
     noun = re.match(r"\s+(\w+)", asked[end:])
@@ -166,7 +156,6 @@ def _replaced(asked: str, pronoun: re.Match[str], last: str) -> str:
 
 
 def _continued(fragment: str, last: str) -> str:
-    """The last question extended by a fragment."""
     body = last.strip().rstrip(_QUESTION_END)
     part = fragment.strip().rstrip(_QUESTION_END)
     preposition = _PREPOSITION.match(part)

@@ -1,7 +1,4 @@
-"""The details listed after a passage's marker in the mode without a chat model: place and nearest statement.
-
-Used by checks and exports. Kept free of heavy imports, so that commands that list runs start without numpy.
-"""
+"""Details listed after a passage's marker: place and nearest statement; imports nothing heavy, for fast commands."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 def blank_details(text: str, only: Collection[str] | None = None) -> str:
-    """Blank out the details of listed passages, since their numbers and quotes are not statements of the text.
-
-    `only` are the details to blank, as `find_details` gives them; all if omitted.
-    """
+    """Blank out the details of listed passages, or `only` these: their numbers and quotes are not the text's."""
 
     def blank(found: re.Match[str]) -> str:
         return " " * len(found[0]) if only is None or _plain(found[0]) in only else found[0]

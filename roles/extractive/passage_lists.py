@@ -95,7 +95,6 @@ class ExtractiveWriter(_Repairless):
         return Draft("\n\n".join(blocks), notes=tuple(notes))
 
     async def _near(self, brief: SectionBrief, stated: Set[str]) -> list[NearPassage]:
-        """Each passage with each stated need, and with the subject of the paper."""
         concept, topic = brief.experiment.paper_concept, topic_of(item.need for item in brief.needs)
         quoted = [(source.evidence.quote, source.category) for source in brief.sources]
         odds = {
@@ -196,10 +195,7 @@ class ExtractiveAnswerer(_Repairless):
 def choose_passages(
     near: Sequence[NearPassage], taken: Sequence[NearPassage], most: int, of_paper: int, most_papers: int | None
 ) -> list[NearPassage]:
-    """The passages with the best scores for a part of a question, without those `taken` for other parts.
-
-    Papers not used before are preferred. A passage is repeated only if there is no other.
-    """
+    """The best passages for a part of a question, none `taken` for others unless all are; new papers are preferred."""
     used = {item.marker for item in taken}
     left = [item for item in near if item.marker not in used]
     papers = Counter(item.source.paper.key for item in taken)

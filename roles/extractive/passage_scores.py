@@ -197,7 +197,6 @@ def topic_of(needs: Iterable[Need]) -> Set[str]:
 
 @lru_cache(maxsize=_MOST_CACHED)
 def _weights(text: str) -> Mapping[str, float]:
-    """The telling words of a text by their stems, with their weights."""
     return {stem(word.surface): _rarity(word.surface.lower()) for word in split_words(text) if not is_stop(word)}
 
 

@@ -1,7 +1,6 @@
-"""Builds what each section states about the experiment: whole paragraphs of the author's text, in order.
+"""Builds what each section states about the experiment: whole paragraphs of the author's text, unchanged, in order.
 
-Nothing is split, reworded or moved. A label in bold says which field a paragraph is from where it could be misread: a
-hypothesis is not a finding.
+A bold label says which field a paragraph is from where it could be misread: a hypothesis is not a finding.
 """
 
 from __future__ import annotations

@@ -74,10 +74,7 @@ def statement_needs(kind: SectionKind, experiment: Experiment) -> tuple[Need, ..
 
 
 def queries_for(text: str, title: str = "", described: str = "") -> tuple[str, ...]:
-    """Queries for a text: whole and by sentence, without numbers, verdicts and self-references.
-
-    A sentence that does not name the subject, such as "Is either better?", is searched for with the title.
-    """
+    """Queries for a text, whole and by sentence, without own results; a sentence without the subject gets the title."""
     topic = set(map(stem, _telling(f"{title} {described}")))
     fit: list[str] = []
     for start, end in [*sentence_spans(text), (0, len(text))]:
@@ -104,10 +101,7 @@ def section_needs(queries: Sequence[str]) -> tuple[Need, ...]:
 
 
 def strip_own_results(query: str) -> str:
-    """A field of an experiment as a search, without numbers, verdicts and words that refer to the user's own work.
-
-    Empty if nothing else is left.
-    """
+    """A field of an experiment as a search, without numbers, verdicts and self-references; empty if nothing is left."""
     text = _NUMBER.sub("", _BRACKETED.sub("", _OWN.sub("", query)))
     text = " ".join(_LOOSE.sub("", text).split()).strip(" ,;:")
     return text if _WORD.search(text) else ""

@@ -101,7 +101,6 @@ class CatalogFigures(Figures):
             replace_file(self._folder / name, content)
 
     def drop(self, names: Collection[str]) -> None:
-        """Delete the given images that no paper needs any more."""
         for name in set(names) - {name for _, name in self._images()} if names and self._own else ():
             with suppress(OSError):
                 (self._folder / Path(name).name).unlink()
@@ -161,7 +160,6 @@ _INSERT_PAPER: Final = PAPERS.insert(
 
 
 def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) -> None:
-    """Insert a paper with all its parts as ready."""
     import numpy as np
 
     key = change.key
@@ -326,7 +324,6 @@ class Catalog(PaperCatalog):
         self.figures.drop(before)
 
     def read_chunks(self, ids: Iterable[str]) -> dict[str, Chunk]:
-        """The existing chunks, by id, without vectors."""
         places = [[key, index] for key, of_key in _split_ids("content", ids).items() for index in of_key]
         rows = self._read(
             _TEXTS,
@@ -338,7 +335,6 @@ class Catalog(PaperCatalog):
         return {chunk.id: chunk for chunk in chunks}
 
     def read_vectors(self, kind: VectorKind, ids: Iterable[str]) -> dict[str, Vector]:
-        """The existing vectors of a kind, by id."""
         import numpy as np
 
         places = _split_ids(kind, ids)
@@ -355,7 +351,6 @@ class Catalog(PaperCatalog):
         return found
 
     def forget_texts(self, ids: Iterable[str]) -> None:
-        """Delete the texts of these chunks."""
         places = [(key, index) for key, of_key in _split_ids("content", ids).items() for index in of_key]
         with self._change_papers() as db:
             db.executemany("DELETE FROM chunk_texts WHERE key = ? AND idx = ?", places)

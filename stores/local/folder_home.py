@@ -67,10 +67,7 @@ class FolderHome(Home):
 
 
 def make_folders(home: Home) -> None:
-    """Create the folders of a home and check that they are writable.
-
-    Raises `InputError` naming the folder; folders created on the way are removed again.
-    """
+    """Create a home's folders and check that they are writable, else remove them and raise `InputError`."""
     made: list[Path] = []
     try:
         for folder in (home.root, home.locks):

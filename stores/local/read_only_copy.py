@@ -74,7 +74,6 @@ def is_writable(home: FolderHome) -> bool:
 
 
 def _state(root: Path, files: list[str], folders: tuple[str, ...]) -> list[tuple[str, int, int]]:
-    """Name, size and modification time of everything that is copied."""
     paths = [root / f"{file}{log}" for file in files for log in _LOGS]
     paths += [path for folder in folders for path in sorted((root / folder).rglob("*"))]
     return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file()]

@@ -121,7 +121,6 @@ class _BruteForce:
         self.places = {name: place for place, name in enumerate(ids)}  # the row of each id
 
     def nearest(self, vector: Vector, k: int, scope: SearchScope) -> Scored:
-        """Ids and cosines of the `k` nearest within a scope; equal cosines go by id."""
         if not self.ids:
             return []
         # Not a matrix product, which may round equal rows differently.

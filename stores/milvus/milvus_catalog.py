@@ -56,7 +56,6 @@ class MilvusCatalog(PostgresCatalog):
             drop_images(connection, images)
 
     def staged_versions(self, keys: Collection[str]) -> dict[str, int]:
-        """The versions of the papers with a staged change."""
         return dict(self.rows("SELECT key, version FROM staged WHERE key = ANY(%s)", (sorted(keys),)))
 
     def commit(self, changes: Sequence[Change], versions: Mapping[str, int], words: WordCounts) -> None:
@@ -86,7 +85,6 @@ class MilvusCatalog(PostgresCatalog):
         return [int(row[0]) for row in self.rows("SELECT version FROM outdated ORDER BY version")]
 
     def forget_outdated(self, versions: Sequence[int]) -> None:
-        """Record that the rows of outdated versions were deleted."""
         with self.database.connection() as connection:
             connection.execute("DELETE FROM outdated WHERE version = ANY(%s)", (list(versions),))
 

@@ -53,7 +53,6 @@ class Found:
 
 
 def row_id(version: int, place: int) -> int:
-    """The id of a row."""
     return version * _PLACES + place
 
 
@@ -82,14 +81,12 @@ class MilvusRows:
         self._names = {kind: f"citeloom_{name}_{kind}" for kind in (CHUNKS, PAPERS)}
 
     def missing(self) -> list[str]:
-        """The names of collections that do not exist."""
         client = self._connection.client()
         with self._connection.named_errors():
             there = set(client.list_collections(timeout=self._connection.read_seconds))
         return [name for name in self._names.values() if name not in there]
 
     def drop(self) -> None:
-        """Delete the collections."""
         client = self._connection.client()
         with self._connection.named_errors():
             for name in self._names.values():
@@ -117,7 +114,6 @@ class MilvusRows:
             list(pool.map(put, range(0, len(rows), _ROWS_AT_ONCE)))  # re-raises errors of the writes
 
     def delete(self, versions: Sequence[int]) -> None:
-        """Delete all rows of these versions."""
         client = self._connection.client()
         for batch in _batches(versions):
             with self._connection.named_errors():
@@ -249,7 +245,6 @@ def _create(client: MilvusClient, collection: str, kind: str, dimension: int) ->
 
 
 def in_filter(field: str, values: Iterable[int]) -> str:
-    """The filter expression for a field with one of these values."""
     return f"{field} in {list(values)}"
 
 

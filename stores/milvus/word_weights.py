@@ -85,13 +85,11 @@ class WordCounts:
             paper[field] = counts, FieldSum(total.chunks + 1, total.terms + found.total())
 
     def of(self, keys: Iterable[str]) -> WordCounts:
-        """Count the words of some of the papers."""
         part = WordCounts()
         part._papers = {key: self._papers[key] for key in keys if key in self._papers}
         return part
 
     def chunks_with(self, field: int) -> Counter[str]:
-        """The number of chunks that have each term."""
         total: Counter[str] = Counter()
         for paper in self._papers.values():
             if field in paper:
@@ -99,7 +97,6 @@ class WordCounts:
         return total
 
     def sums(self) -> dict[int, FieldSum]:
-        """The chunks and terms of the papers, by field."""
         found = {field: [paper[field][1] for paper in self._papers.values() if field in paper] for field in FIELDS}
         return {
             field: FieldSum(sum(each.chunks for each in sums), sum(each.terms for each in sums))

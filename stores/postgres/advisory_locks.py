@@ -98,9 +98,9 @@ async def _release(connection: Any) -> None:
 
 
 class DatabaseCallLocks:
-    """The keys of calls in flight, on a connection that one thread owns: the event loop never waits for the server.
+    """Keys of calls in flight, on a connection of one thread, so that the event loop never waits for the server.
 
-    If the connection is lost, so are its locks; a key then counts as free, and another computer may make the same call.
+    A lost connection loses its locks: a key then counts as free, and another computer may make the same call.
     """
 
     def __init__(self, url: DatabaseUrl) -> None:

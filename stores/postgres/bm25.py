@@ -80,7 +80,6 @@ class _Papers:
         self.means = {_TEXT: sum(row[4] for row in held) / chunks, _SECTION: sum(row[5] for row in held) / chunks}
 
     def chunk_ids(self, chunks: NDArray[np.int64]) -> list[str]:
-        """The ids of chunks."""
         papers = np.searchsorted(self._firsts, chunks, side="right") - 1
         places = chunks - self._firsts[papers]
         return [
@@ -88,7 +87,6 @@ class _Papers:
         ]
 
     def weight(self, field: int, holding: int) -> float:
-        """The weight (idf) of a term that occurs in this many chunks, in one field."""
         rarity = math.log(1 + (len(self.categories) - holding + 0.5) / (holding + 0.5))
         return (1 + K1) * rarity * (1.0 if field == _TEXT else SECTION_WEIGHT)
 
@@ -168,7 +166,6 @@ class PostgresWords(LibraryTables, WordIndex):
 
 
 def _paper_numbers(scope: TextScope, papers: _Papers) -> list[int] | None:
-    """The papers in scope; None for all."""
     keys = None if scope.keys is None else set(scope.keys)
     if scope.ids is not None:
         named = {identifier.rpartition(":")[0] for identifier in scope.ids}
@@ -177,10 +174,7 @@ def _paper_numbers(scope: TextScope, papers: _Papers) -> list[int] | None:
 
 
 def _score_chunks(rows: Sequence[tuple[Any, ...]], papers: _Papers) -> NDArray[np.float64]:
-    """The BM25 of every chunk of the library, 0 where it holds no term.
-
-    Calculated in place: scoring 20,000 entries takes as long as fetching them from the server.
-    """
+    """The BM25 of every chunk, 0 without a term; in place: scoring 20,000 entries takes as long as fetching them."""
     entries = np.frombuffer(b"".join(row[5] for row in rows), _ENTRY)
     firsts = papers.first_chunk[np.frombuffer(b"".join(row[3] for row in rows), _NUMBER)]
     of_paper = np.frombuffer(b"".join(row[4] for row in rows), _NUMBER) // _ENTRY.itemsize

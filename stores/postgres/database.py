@@ -116,7 +116,6 @@ class Database:
             yield connection
 
     def close(self) -> None:
-        """Close the pool of connections."""
         if self._pool is not None:
             self._pool.close()
 
@@ -281,12 +280,10 @@ class LibraryTables:
         self.database = database
 
     def rows(self, query: str, values: object = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
         with self.database.connection() as connection:
             return list(connection.execute(query, values, binary=self._binary).fetchall())
 
     def _read(self, table: TypedTable, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The decoded rows of a query, whose parameters may be written as `?`."""
         with self.database.connection() as connection:
             return table.read(connection.execute(query.replace("?", "%s"), values))
 
@@ -307,7 +304,6 @@ class SeenRevision:
         self._lock = threading.Lock()
 
     def update(self, number: int) -> None:
-        """Record the revision that a statement has read."""
         with self._lock:
             self.number = max(self.number, number)
 

@@ -1,7 +1,6 @@
-"""Creates the tables of a database, and migrates those of earlier releases, in one transaction.
+"""Creates a database's tables, and migrates those of earlier releases, in one transaction.
 
-`tables.sql` and the declarations of registers describe the current tables. To change them, increment the version and
-add a migration of existing tables to `MIGRATIONS`.
+Increment the version and add to `MIGRATIONS` when changing `tables.sql` or the declarations of registers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The catalog in PostgreSQL; a change to papers is one transaction over catalog, texts, vectors, words and figures.
+"""The catalog in PostgreSQL; a change is one transaction over catalog, texts, vectors, words and figures.
 
-So its table of staged changes stays empty: a change of a killed process is rolled back by the server, and readers see
-the papers before or after it.
+So the table of staged changes stays empty: a killed process's change is rolled back by the server.
 """
 
 from __future__ import annotations
@@ -68,7 +67,6 @@ class PostgresFigures(LibraryTables, Figures):
 
 
 def staged_images(connection: Any, keys: Sequence[str]) -> list[str]:
-    """The images to which the staged changes of these papers refer."""
     rows = connection.execute(f"SELECT DISTINCT {_STAGED_IMAGE} AND s.key = ANY(%s)", (list(keys),))
     return [name for (name,) in rows.fetchall()]
 
@@ -180,13 +178,11 @@ def require_dimension(connection: Any, dimension: int, database: Database) -> No
 
 
 def full_paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
-    """The row of a paper."""
     note = dump_json(asdict(record.note)) if record.note is not None else None
     return (*paper_row(change, record), note, change.summary_vector, record.figures_version)
 
 
 def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
-    """Write the rows of chunks."""
     with cursor.copy(f"COPY chunks ({_CHUNKS}) FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(_CHUNK_TYPES)
         for row in rows:
@@ -194,7 +190,6 @@ def copy_rows(cursor: Any, rows: Iterable[tuple[object, ...]]) -> None:
 
 
 def build_chunk_rows(change: Change) -> list[tuple[object, ...]]:
-    """The rows of a paper's chunks."""
     return [
         (*chunk_row(chunk), list(chunk.page_breaks), text_hash(chunk.text), vector)
         for chunk, vector in zip(change.chunks, change.vectors, strict=True)

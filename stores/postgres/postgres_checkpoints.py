@@ -27,7 +27,6 @@ class PlainPostgresSaver(AsyncPostgresSaver):
         self._url = url
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
         try:
             return require_checkpoint(await super().aget_tuple(config))
         except (*UNREADABLE, DamagedFileError) as error:

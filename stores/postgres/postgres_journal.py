@@ -96,7 +96,6 @@ class LibraryJournalConnection:
             self._written = self._connection.execute("SELECT pg_current_xact_id_if_assigned()::text")
 
     def _leave(self) -> None:
-        """Leave the pipeline of a transaction that failed."""
         with suppress(ConnectionLostError, DatabaseError), self._database.named_errors():
             self._transaction.close()
         self._pipeline = self._written = None
