@@ -314,7 +314,7 @@ class SyncPlanning:
                 items.append(item)
                 continue
             self._plan.warnings.append(
-                f"{describe_item(item)}: the library has {there} already, not by a sync; it was left alone. "
+                f"{describe_item(item)}: the library already has {there}, but not from a sync; it was left unchanged. "
                 f"To have it from Zotero, remove it first ('papers remove {there}')."
             )
         owners: dict[str, ZoteroItem] = {}

@@ -226,7 +226,7 @@ def store(address: HomeAddress, *, unfinished: bool) -> str:
     member.leave()
     os.utime(folder, (1, 1))
     if isinstance(address, DatabaseUrl):
-        with backend_of(home).uploads()._connection() as connection:  # type: ignore[attr-defined]
+        with backend_of(home).uploads()._database.connection() as connection:  # type: ignore[attr-defined]
             connection.execute("UPDATE uploads SET stored_at = now() - interval '1 day'")
     return upload_id
 
