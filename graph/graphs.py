@@ -32,7 +32,8 @@ Edges = Mapping[str, str | Callable[..., str] | tuple[Callable[..., str], dict[H
 
 # Each node has one exit: a node, a function that chooses one, or such a function with the nodes it can choose.
 _FROM_AGENT_TO_CHECK: Final[Edges] = {
-    "agent": "tools",
+    "agent": "guard",
+    "guard": agent.after_guard,
     "tools": search.to_agent_or_generate,
     "generate": "check",
     "repair": "check",
@@ -45,7 +46,7 @@ _SECTION_STEPS: Final[Edges] = {
 }
 _SECTION_NODES: Final = (
     *(search.default_queries, search.plan_needs, search.gather),
-    *(agent.agent, agent.tools),
+    *(agent.agent, agent.guard, agent.tools),
     *(write.generate, write.check, write.repair),
 )
 
@@ -108,7 +109,7 @@ _RESEARCH: Final = GraphShape(
     (ResearchState, ResearchInput, ResearchOutput),
     (
         *(route_question.route, search.plan_needs, tabulate.tabulate, route_question.read),
-        *(agent.agent, agent.tools),
+        *(agent.agent, agent.guard, agent.tools),
         *(write.generate, write.check, write.repair, finish.render),
     ),
     {

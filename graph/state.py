@@ -100,6 +100,7 @@ class RunState(TypedDict, total=False):
     evidence: Annotated[list[dict[str, Any]], merge_evidence]
     searches_used: Annotated[int, operator.add]
     agent_turns: Annotated[int, operator.add]
+    pending_calls: list[dict[str, Any]]
     searching: bool
     draft: DraftRecord
     findings: list[FindingRecord]
@@ -369,6 +370,7 @@ def nothing_done() -> dict[str, Any]:
         "searches_used": Overwrite(0),
         "agent_turns": Overwrite(0),
         "warnings": Overwrite([]),
+        "pending_calls": [],
         "searching": False,
         "before_repair": None,
         "repairs": 0,

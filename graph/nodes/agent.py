@@ -1,12 +1,12 @@
-"""agent and tools: the planner asks for further searches, which the budget allows or refuses."""
+"""agent, guard and tools: the planner asks for further searches, which the budget allows or refuses."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from dataclasses import replace
+from typing import Any, Final, Literal, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
@@ -23,7 +23,6 @@ from ...tools.scope import Scope
 from ...tools.tool_schemas import (
     COUNTED,
     SearchEvidence,
-    ToolRequest,
     ToolRequestError,
     parse_request,
 )
@@ -64,28 +63,23 @@ async def agent(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     return {"messages": [*opening, answer], "agent_turns": 1, "warnings": warnings}
 
 
-@dataclass(frozen=True, slots=True)
-class _AllowedCall:
-    """A call within the budget; a search that `repeats` an earlier one costs nothing and is not made again."""
-
-    id: str | None
-    request: ToolRequest
-    counted: bool
-    repeats: QueryRecord | None
-
-
-def _allowed_calls(
-    message: AIMessage, state: RunState, session: Session, within: Scope
-) -> tuple[list[_AllowedCall], list[ToolMessage], int]:
-    """The calls that may be made, answers to all others, and the number of those that were mistakes."""
-    unreadable = [
-        tool_answer(broken.get("id"), f"The arguments are not JSON: {broken.get('error') or 'unreadable'}.")
-        for broken in message.invalid_tool_calls
-    ]
-    allowed, refused, mistakes = list[_AllowedCall](), unreadable, len(unreadable)
+async def guard(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
+    """Allow tool calls within the budget; every other call is answered here, so that none stays open."""
+    message = state["messages"][-1]
+    refused: list[ToolMessage] = []
+    allowed: list[dict[str, Any]] = []
     # The searches of a paper's earlier sections come after this section's own.
     records = sorted(state.get("queries", []), key=lambda record: of_earlier_section(record, state))
     used = state.get("searches_used", 0)
+    mistakes = 0
+    if not isinstance(message, AIMessage):
+        return {"pending_calls": [], "searching": False}
+    within = await asyncio.to_thread(limits_of, state, session.library)
+    for broken in message.invalid_tool_calls:
+        mistakes += 1
+        refused.append(
+            tool_answer(broken.get("id"), f"The arguments are not JSON: {broken.get('error') or 'unreadable'}.")
+        )
     for call in message.tool_calls:
         try:
             request = parse_request(call["name"], call["args"])
@@ -104,8 +98,13 @@ def _allowed_calls(
         used += counted
         if isinstance(request, SearchEvidence) and earlier is None:
             records.append(query_record(request, within))
-        allowed.append(_AllowedCall(call["id"], request, counted, earlier))
-    return allowed, refused, mistakes
+        named = {"name": call["name"], "args": call["args"], "id": call["id"]}
+        allowed.append({**named, "counted": counted, "repeats": earlier})
+    more: list[BaseMessage] = list(refused)
+    if not message.tool_calls and not mistakes and (left := _reminder(state, session, used)):
+        more.append(HumanMessage(left))
+    again = bool(mistakes or len(more) > len(refused)) and await asyncio.to_thread(may_continue, state, session, used)
+    return {"messages": more if again or refused else [], "pending_calls": allowed, "searching": again}
 
 
 def _reminder(state: RunState, session: Session, used: int) -> str:
@@ -116,6 +115,13 @@ def _reminder(state: RunState, session: Session, used: int) -> str:
         return ""
     listed = "\n".join(f"{item.need.id}: {item.need.text}" for item in left)
     return session.prompts["planner_reminder"].render(needs=fence(listed, "needs"))
+
+
+def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
+    """Go to the tools if a call was allowed, back to the planner if it made only mistakes, otherwise to the writer."""
+    if state.get("pending_calls"):
+        return "tools"
+    return "agent" if state.get("searching") else "generate"
 
 
 def may_continue(state: RunState, session: Session, used: int) -> bool:
@@ -152,21 +158,11 @@ async def _with_texts(messages: Sequence[BaseMessage], session: Session) -> list
 
 
 async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Run the calls within the budget concurrently, and answer all others, so that none stays open.
-
-    Ids and answers follow the order of the calls. A planner that makes none too early is reminded once.
-    """
-    message = cast(AIMessage, state["messages"][-1])
+    """Run the allowed calls concurrently; ids and answers follow the order of the calls."""
+    calls = state["pending_calls"]
+    requests = [parse_request(call["name"], call["args"]) for call in calls]
     within = await asyncio.to_thread(limits_of, state, session.library)
-    calls, refused, mistakes = _allowed_calls(message, state, session, within)
-    if not calls:
-        before = state.get("searches_used", 0)
-        left = "" if message.tool_calls or mistakes else _reminder(state, session, before)
-        again = bool(mistakes or left) and await asyncio.to_thread(may_continue, state, session, before)
-        more = [*refused, *([HumanMessage(left)] if left else [])]
-        return {"messages": more if again or refused else [], "searching": again}
-    requests = [call.request for call in calls]
-    repeated = {number: call.repeats for number, call in enumerate(calls) if call.repeats}
+    repeated: dict[int, QueryRecord] = {number: call["repeats"] for number, call in enumerate(calls) if call["repeats"]}
     asked = {number: item for number, item in enumerate(requests) if isinstance(item, SearchEvidence)}
     records = {number: query_record(item, within) for number, item in asked.items() if number not in repeated}
     searched = await _search([asked[number] for number in records], state, runtime, session, within)
@@ -181,10 +177,10 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     answers: list[ToolMessage] = []
     for number, call in enumerate(calls):
         if number in passages:
-            answers.append(tool_answer(call.id, passages[number].lead, passages[number].chunk_ids))
+            answers.append(tool_answer(call["id"], passages[number].lead, passages[number].chunk_ids))
         elif number in repeated:
             query = repeated[number]["query"]
-            answers.append(tool_answer(call.id, f"This repeats the query {query!r}; see its evidence."))
+            answers.append(tool_answer(call["id"], f"This repeats the query {query!r}; see its evidence."))
         else:
             found = [evidence[name] for name in made[number]["evidence_ids"]]
             listed = "\n".join(
@@ -192,27 +188,28 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
                 f"chunk {item['chunk_id']}: {first_words(item['summary'])}"
                 for item in found
             )
-            answers.append(tool_answer(call.id, listed or "Nothing new in the library bears on this query."))
+            answers.append(tool_answer(call["id"], listed or "Nothing new in the library bears on this query."))
             said = f"{counted(len(found), 'finding')} for: {made[number]['query']}"
             runtime.stream_writer(progress("searched", said, passages=len(found)))
     # Searches repeated from a paper's earlier sections, as this section's own; passages are not counted again.
     own_now = {**passages_of(SearchResult((), ())), "section": cast(SectionState, state).get("section")}
     earlier = [record for record in repeated.values() if of_earlier_section(record, state)]
     taken_over = {record["query"]: {**record, **own_now} for record in earlier}
-    used = sum(call.counted for call in calls)
+    used = sum(bool(call["counted"]) for call in calls)
     in_all = state.get("searches_used", 0) + used
-    # The last names the coverage of each need and the remaining budget.
-    queries = [*own_queries(state), *update["queries"]]
-    ids = {name for record in queries for name in record["evidence_ids"]}
-    own = [record for record in (*state["evidence"], *update["evidence"]) if record["id"] in ids]
-    lines = "\n".join(map(coverage_line, coverage(needs_of(state), own, queries)))
-    left = f"Searches left: {max(0, session.settings.max_search_iterations - in_all)}."
-    answers[-1] = answers[-1].model_copy(update={"content": f"{answers[-1].content}\n\n{lines}\n{left}"})
+    if answers:  # the last names the coverage of each need and the remaining budget
+        queries = [*own_queries(state), *update["queries"]]
+        ids = {name for record in queries for name in record["evidence_ids"]}
+        own = [record for record in (*state["evidence"], *update["evidence"]) if record["id"] in ids]
+        lines = "\n".join(map(coverage_line, coverage(needs_of(state), own, queries)))
+        left = f"Searches left: {max(0, session.settings.max_search_iterations - in_all)}."
+        answers[-1] = answers[-1].model_copy(update={"content": f"{answers[-1].content}\n\n{lines}\n{left}"})
     return {
         **update,
-        "messages": [*refused, *answers],
+        "messages": answers,
         "queries": [*update["queries"], *taken_over.values()],
         "searches_used": used,
+        "pending_calls": [],
         "searching": await asyncio.to_thread(may_continue, state, session, in_all),
     }
 

@@ -45,7 +45,7 @@ class ChatPlanner(ChatRole):
     async def plan(self, messages: Sequence[BaseMessage]) -> AIMessage:
         """The next turn; each of its tool calls has a unique id and a dict of arguments.
 
-        The tools stay available when the budget is spent: removing them would change the prefix; `tools` answers calls
+        The tools stay available when the budget is spent: removing them would change the prefix; `guard` answers calls
         beyond the budget. When the conversation exceeds the context size, its oldest tool answers are shortened; if
         that is not enough, the planner gets no further turn.
         """

@@ -233,7 +233,11 @@ async def test_the_server_opens_the_home_that_doctor_names(
 @pytest.mark.parametrize(
     ("given", "context", "message"),
     [
-        ({"section": "discussion"}, {}, "input: field experiment is missing; known fields: section, experiment, tables."),
+        (
+            {"section": "discussion"},
+            {},
+            "input: field experiment is missing; known fields: section, experiment, ",
+        ),
         ({"experiment": {"verdict": "yes"}}, {}, "field section: expected one of introduction, methods"),
         ({"section": "intro", "experiment": {}}, {}, "got 'intro'"),
         ({"section": "discussion", "experiment": {"verdict": {"is": 3}}}, {}, "field verdict"),

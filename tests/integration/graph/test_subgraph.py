@@ -23,7 +23,7 @@ from citeloom.graph.state import SectionInput, SectionOutput
 from tests.support.openai_server import FakeOpenAI
 
 ROOT = Path(__file__).resolve().parents[3]
-STEPS_OF_A_SECTION = {"default_queries", "gather", "agent", "tools", "generate", "check", "render"}
+STEPS_OF_A_SECTION = {"default_queries", "gather", "agent", "guard", "generate", "check", "render"}
 
 
 @dataclass(frozen=True)

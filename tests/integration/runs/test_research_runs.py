@@ -481,7 +481,7 @@ async def test_as_a_subgraph_the_question_is_all_that_it_needs(home: Path, monke
     given = await research_graph().ainvoke({"question": "How do seeds move the score of an ensemble?"})
     assert given["result"]["outcome"] != "nothing" and given["result"]["citations"]
     assert given["route"]["track"] in ("one_paper", "survey") and given["text"]
-    assert build_research_graph().nodes.keys() >= {"route", "plan_needs", "read", "agent", "tools"}
+    assert build_research_graph().nodes.keys() >= {"route", "plan_needs", "read", "agent", "guard", "tools"}
 
 
 async def test_recalled_evidence_keeps_its_id_and_stands_apart(session: Opened, server: FakeOpenAI) -> None:

@@ -32,7 +32,7 @@ def test_the_docs_show_the_picture_as_it_is(drawing: ModuleType, name: str) -> N
 def test_the_section_graph_names_every_step(drawing: ModuleType) -> None:
     picture = drawing.picture("section graph")
     assert picture.startswith("```mermaid\n") and picture.endswith("\n```")
-    for arrow in ("__start__ --> default_queries", "agent --> tools", "check -.-> repair", "render --> __end__"):
+    for arrow in ("__start__ --> default_queries", "agent --> guard", "check -.-> repair", "render --> __end__"):
         assert arrow in picture
 
 

@@ -97,7 +97,7 @@ def test_a_paused_run_resumes_after_its_home_was_moved(url: str, tmp_path: Path)
         expected, calls = (tmp_path / "one" / "out" / "discussion.md").read_bytes(), sum(server.asked.values())
         server.forget()
         places = [str(home), url, str(tmp_path / "back")]
-        for place, to, limit in zip(places, [*places[1:], None], ("8", "16", None), strict=True):
+        for place, to, limit in zip(places, [*places[1:], None], ("4", "7", None), strict=True):
             limits = {} if limit is None else {"MAX_CALLS": limit}
             ended = Computer(tmp_path / f"computer-{limit}", settings | {"HOME": place} | limits).discussion()
             assert ended.code == (3 if to else 0), ended.err
