@@ -65,7 +65,7 @@ class CitationMark:
 
 
 def find_marks(text: str, known_keys: Collection[str] = ()) -> list[CitationMark]:
-    """The citations that name works, in order; `known_keys` may stand in brackets without a sign: `[smith2020]`."""
+    """The citations that name works, in order, outside code; brackets may hold `known_keys` without a sign: `[key]`."""
     view = fold(text)
     known = frozenset(known_keys)
     found: list[CitationMark] = []

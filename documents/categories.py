@@ -36,7 +36,10 @@ _ENGLISH: Final[Mapping[str, str]] = {
 
 
 def translate_heading(title: str) -> str | None:
-    """The English name of a standard heading in another language, also of two joined ones; None for any other."""
+    """The English name of a standard heading in another language, or of two joined ones; None for any other.
+
+    `title` has no numbering.
+    """
     text = _fold(title)
     if _EAST_ASIAN.search(text):
         text = re.sub(r"\s+", "", _COUNTED.sub("", text))

@@ -118,7 +118,10 @@ def raise_if_stopped() -> None:
 
 
 def run(command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None) -> Ended:
-    """Run a program to its end, without input; raises `OutOfTimeError`, `StoppedError`, OSError if it cannot start."""
+    """Run a program without input, in the environment `env` or ours, and kill it after some seconds.
+
+    Raises `OutOfTimeError`, `StoppedError`, and OSError if no process can be created.
+    """
     raise_if_stopped()
     # Isolated mode, so that no module in the current folder shadows one of Python's.
     supervisor = [sys.executable, "-I", "-S", str(_SUPERVISOR), str(math.ceil(seconds) * _CORES), str(_OUTPUT)]

@@ -81,7 +81,10 @@ class KnownPapers:
 
 
 async def look_up(services: Services, identifier: Identifier, known: KnownPapers, pattern: KeyPattern) -> NewPaper:
-    """Look up an identifier and commit all responses; raises `UnknownIdentifierError`, or the first `ServiceError`."""
+    """Look up an identifier at the services and commit all responses.
+
+    Raises `UnknownIdentifierError` if no service knows it, and the first service's `ServiceError` if none answers.
+    """
     responses = await services.look_up(identifier)
     if not responses.works:
         if responses.failures:
