@@ -36,7 +36,7 @@ _ANY_TOPIC: Final = "what papers find"  # the topic of a survey without one
 
 
 class NoComparerError(ConfigurationError):
-    """Without a chat model, a claim cannot be told from its contradiction."""
+    """Without a chat model, a claim cannot be distinguished from its contradiction."""
 
     default_help = "Set CITELOOM_JUDGE_MODEL or CITELOOM_CHAT_MODEL (or give --model)."
 
@@ -110,7 +110,7 @@ async def acontradictions(
     at_least_one("claims", claims)
     keys: tuple[str, ...] = one_or_more(papers)
     if "judge" in session.extractive:
-        raise NoComparerError("Without a chat model, a claim cannot be told from its contradiction.")
+        raise NoComparerError("Without a chat model, a claim cannot be distinguished from its contradiction.")
     if len(keys) == 1:
         raise InputError("One paper alone has nothing to be compared with.", help="Name two or more, or none for all.")
     about = plain_question(topic) if topic.strip() else _ANY_TOPIC

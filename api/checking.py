@@ -292,6 +292,5 @@ def _claim_record(item: ClaimInput, claim: JudgedClaim) -> ClaimRecord:
 def _budget_warning(progress: Progress) -> list[str]:
     if not progress.stopped:
         return []
-    return [
-        f"{progress.stopped.rstrip('.')}; the sentences left are unjudged. The same check with a higher limit goes on."
-    ]
+    rest = "the other sentences were not judged. The same check with a higher limit resumes."
+    return [f"{progress.stopped.rstrip('.')}; {rest}"]

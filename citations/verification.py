@@ -74,15 +74,16 @@ class TextCheck:
     def check_own_text(self, text: str) -> None:
         """Check the text of the record: each citation in it has a record, and each record a sentence."""
         found = self._sentences(text)
-        words_of_all = Counter(_bare(sentence.text) for sentence in found)  # sentences of the same words share records
+        occurrences = Counter(_bare(sentence.text) for sentence in found)
         for number, citation in enumerate(self._part["citations"]):
-            if _bare(self._marked(citation["sentence"])) not in words_of_all:
+            if _bare(self._marked(citation["sentence"])) not in occurrences:
                 self._wrong(f"the text lacks the sentence of citations[{number}], {_named(citation['sentence'])}")
         for sentence in found:
             expected = self._cited_words.get(_bare(sentence.text))
             if expected is None and sentence.ids:
                 self._wrong(f"{_named(sentence.text)} cites {self._named(sentence)} which the record does not have")
-            if words_of_all[_bare(sentence.text)] == 1 or not self._keys(sentence) <= (expected or set()):
+            # Sentences of the same words share their records, of which each may cite a part.
+            if occurrences[_bare(sentence.text)] == 1 or not self._keys(sentence) <= (expected or set()):
                 self._compare_keys(sentence, [expected] if expected else [])
         self._check_quotes(found)
 

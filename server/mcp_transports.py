@@ -41,7 +41,7 @@ class _McpSession:
 class McpSessions:
     """MCP sessions, limited per client and in total; a new one replaces the one idle longest.
 
-    Clients are told apart by address, since all send the same token. If its session has ended, a client gets 404 and
+    Clients are distinguished by address, since all send the same token. If its session has ended, a client gets 404 and
     opens another.
     """
 

@@ -76,7 +76,7 @@ class Home(ABC):
 
     @abstractmethod
     def require_place(self) -> None:
-        """Raise `InputError` if no home can be here, as far as can be told without connecting."""
+        """Raise `InputError` if no home can be here; checks only what needs no connection."""
 
     @abstractmethod
     def prepare(self) -> Self:

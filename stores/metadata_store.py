@@ -82,7 +82,7 @@ class MetadataStore(Register):
     """The metadata of a home; all methods raise `DamagedFileError` for an entry that cannot be read."""
 
     def is_empty(self) -> bool:
-        """Whether nothing was ever stored, as far as can be told without reading."""
+        """Whether no table of metadata exists yet; reads no entry."""
         return not self._tables.exist()
 
     def answer(self, service: str, request: str) -> ServiceAnswer | None:

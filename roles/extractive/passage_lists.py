@@ -30,8 +30,8 @@ _USED_IN_SECTION: Final = 0.7  # and log-odds in a section
 _NEAR: Final = 0.8  # log-odds from which a passage is listed under a statement
 _OF_SUBJECT: Final = 3.9  # and how near to the subject it has to be to add a paper to a section that has few
 _PAPERS: Final = 4  # in a section; fewer are noted
-# No more than five words, so that a paper does not say a sentence again under every statement.
 SUBJECT: Final = ""  # in place of the id of a need
+# No more than five words, so that a paper does not say a sentence again under every statement.
 OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
 EVIDENCE: Final = "*Nearest in your library, unjudged:*"
 ELSEWHERE: Final = "*Near too, listed elsewhere:*"

@@ -160,7 +160,9 @@ def test_nonsense_is_no_contradiction(citeloom: Citeloom, home: Path, server: Fa
 def test_a_survey_needs_a_judge(citeloom: Citeloom, home: Path, server: FakeOpenAI) -> None:
     done = citeloom(*SURVEY, "--home", home)
     assert (done.code, done.out) == (2, "")
-    assert "cannot be told from its contradiction" in done.errors[0] and "CITELOOM_JUDGE_MODEL" in done.errors[0]
+    assert (
+        "cannot be distinguished from its contradiction" in done.errors[0] and "CITELOOM_JUDGE_MODEL" in done.errors[0]
+    )
     server.behaviour = Judge()
     judge = {"JUDGE_MODEL": "fake", "JUDGE_BASE_URL": server.base_url}
     assert citeloom(*SURVEY, "--json", "--home", home, **judge).json["judged"]

@@ -52,7 +52,7 @@ def record_of(rendered: Rendered) -> dict[str, Any]:
             for number, key in enumerate(NUMBERING, 1)
         ],
         "findings": [
-            {"rule": "unsupported", "start": rendered.text.index("Degree"), "end": rendered.text.index("Seeds")}
+            {"rule": "unsupported", "start": rendered.text.find("Degree"), "end": rendered.text.find("Seeds")}
         ],
         "numbers": [],
         "left_out": [],
@@ -142,6 +142,21 @@ def test_verification_reads_merged_citations() -> None:
     assert not any("cites" in line for line in wrong)
     check.check_file(record["text"].replace("[1, pp. 4, 9]", "[2]"))
     assert sum("in the run it cites ada2017degree" in line for line in wrong) == 2
+
+
+def test_sentences_of_the_same_words_may_cite_different_papers() -> None:
+    rendered = render("Listed elsewhere [E1].\n\nListed elsewhere [E2].", SOURCES, "numeric")
+    record, wrong = record_of(rendered) | {"findings": []}, list[str]()
+    TextCheck(record, Shelf(), wrong.append, Experiment()).check_own_text(record["text"])
+    assert wrong == []
+
+
+def test_a_key_that_no_sentence_of_the_same_words_has_is_wrong() -> None:
+    rendered = render("Listed elsewhere [E1].\n\nListed elsewhere [E1].\n\nSeeds matter [E2].", SOURCES, "numeric")
+    record, wrong = record_of(rendered) | {"findings": []}, list[str]()
+    changed = "[2".join(record["text"].rsplit("[1", 1))
+    TextCheck(record, Shelf(), wrong.append, Experiment()).check_own_text(changed)
+    assert any("in the run it cites ada2017degree" in line for line in wrong)
 
 
 @pytest.mark.parametrize(
