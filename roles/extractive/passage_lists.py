@@ -114,9 +114,7 @@ class ExtractiveWriter(_Repairless):
         """The blocks of a list: passages with the sentence of the statement they are near to, then those elsewhere."""
         here = [item for item in passages if not item.elsewhere]
         sentences = [statement[start:end] for start, end in sentence_spans(statement)]
-        several = len(sentences) > 1 and here
-        quotes = [item.source.evidence.quote for item in here]
-        nearest = (await self._scores.cosines(sentences, quotes)).argmax(1) + 1 if several else [0] * len(here)
+        nearest = await self._scores.nearest_sentences(sentences, [item.source.evidence.quote for item in here])
         lines = [_item(item.source, place) for item, place in zip(here, nearest, strict=True)]
         elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
         return [heading, "\n".join(lines)] * bool(here) + [f"{ELSEWHERE} {elsewhere}"] * bool(elsewhere)

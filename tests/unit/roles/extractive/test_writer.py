@@ -120,6 +120,13 @@ def test_a_passage_names_the_sentence_of_the_paragraph_that_it_is_near_to() -> N
     assert "[E1], in “Results”; near to sentence 2\n" in f"{draft.text}\n"
 
 
+def test_a_passage_that_is_as_near_to_two_sentences_names_none() -> None:
+    given = source(1, FITTING, key="varga2021")
+    reasoning = "Temperature scaling lowered the calibration error. Scaling lowered the temperature calibration error."
+    draft = write("discussion", near(reasoning, given), sources=(given,), reasoning=reasoning)
+    assert f"“{FITTING}” [E1]" in draft.text and "near to sentence" not in draft.text
+
+
 def test_a_statement_or_open_question_without_a_near_passage_says_so_beneath_it() -> None:
     (question,) = EXPERIMENT.paper_concept.open_questions
     far = source(1, OFF_TOPIC, key="varga2021")
