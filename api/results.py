@@ -508,3 +508,10 @@ class TableSummary(TypedDict):
     plan: Annotated[dict[str, Any], Meaning("Its columns, and the keys of the papers in scope.")]
     begun_at: float
     updated_at: float
+
+
+class ExportedFiles(TypedDict):
+    """The files that an export wrote."""
+
+    files: Annotated[dict[str, str], Meaning("Path by format.")]
+    warnings: list[str]
