@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import log
 from pathlib import Path
 from typing import Final
 
 from ..claims.claim_passages import ClaimPassage, choose_sentences, claim_query
 from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
+from ..claims.nearest_sentences import content_words
 from ..claims.reference_entries import ReferenceList, bibliography_files, load_references
-from ..documents import Chunk, Paper
+from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..documents.sandbox import in_thread
 from ..graph.session import Session
 from ..text.words import without_accents
-from ..tools.retrieval import Hit, Retrieval, retrieve
+from ..tools.retrieval import Retrieval, rank, retrieve
 from ..tools.scope import Scope
 from .arguments import at_least_one, requires_open
 from .blocking import blocking
 from .results import SuggestedCitation, SuggestedCitations
 
 _WORD_WEIGHT: Final = 0.6  # as of a claim
-_POOL: Final = 40  # passages from which papers are taken
-_QUOTED_TOKENS: Final = 1
+_POOL: Final = 160  # passages from which papers are taken
+_NEAR_PAPERS: Final = 60
+# Beside the cosine of a paper's summary; see bench/completions.py.
+_PASSAGE_WEIGHT: Final = 0.3
+_TITLE_WEIGHT: Final = 0.2
+_QUOTED_TOKENS: Final = 1  # one sentence
 _CURSOR: Final = "\ue012"
 _PARAGRAPH: Final = 3_000  # characters on either side of the cursor
 _BLANK_LINE: Final = re.compile(r"\n[ \t]*\r?\n")
@@ -102,18 +110,31 @@ async def asuggest_citations(
         return {"papers": []}
     if not _WORD.search(sentence):
         return {"papers": [_suggested(papers[key], 0.0, None) for key in sorted(allowed or papers)[:most]]}
-    query = claim_query(sentence, before)
+    vector = await library.embedding.embed_query(f"{before} {sentence}".strip())
     options = Retrieval(session.settings.retrieval_mode, bm25_weight=_WORD_WEIGHT)
-    hits = await retrieve(library, query, _POOL, Scope(papers=allowed), options)
-    best: dict[str, Hit] = {}
-    for hit in hits:
-        if hit.chunk.key not in without:
-            best.setdefault(hit.chunk.key, hit)
-    chosen = list(best.values())[:most]
-    passages = await asyncio.to_thread(_quoted, sentence, chosen)
-    return {
-        "papers": [_suggested(hit.paper, hit.score, passage) for hit, passage in zip(chosen, passages, strict=True)]
-    }
+    query, scope = claim_query(sentence, before), Scope(papers=allowed)
+    near, (ranking, _) = await asyncio.gather(
+        asyncio.to_thread(library.nearest_papers, vector, max(_NEAR_PAPERS, len(allowed))),
+        rank(library, query, _POOL, scope, options),
+    )
+    least = min((item.score for item in near), default=0.0)
+    scores = {item.paper.key: item.score for item in near}
+    passages: dict[str, tuple[str, float]] = {}
+    for name, score in ranking:
+        passages.setdefault(split_chunk_id(name)[0], (name, score))
+    possible = (scores.keys() | passages.keys()) & (set(allowed) or papers.keys()) - set(without)
+    rarity = _rarity(tuple(paper.title for paper in papers.values()))
+    said = content_words(sentence)
+    for key in possible:
+        about = _TITLE_WEIGHT * _overlap(said, content_words(papers[key].title), rarity)
+        scores[key] = scores.get(key, least) + _PASSAGE_WEIGHT * passages.get(key, ("", 0.0))[1] + about
+    chosen = sorted(possible, key=lambda key: (-scores[key], key))[:most]
+    apart = tuple(key for key in chosen if key not in passages)
+    more = (await rank(library, query, _POOL, Scope(papers=apart), options))[0] if apart else []
+    for name, score in more:
+        passages.setdefault(split_chunk_id(name)[0], (name, score))
+    found = await asyncio.to_thread(_quoted, session, sentence, [passages[key][0] for key in chosen if key in passages])
+    return {"papers": [_suggested(papers[key], scores[key], found.get(key)) for key in chosen]}
 
 
 @requires_open
@@ -124,8 +145,7 @@ async def anearest_words(
     paper = await asyncio.to_thread(session.library.paper, key)
     options = Retrieval(session.settings.retrieval_mode, bm25_weight=_WORD_WEIGHT)
     hits = await retrieve(session.library, claim_query(sentence, before), most, Scope(papers=(key,)), options)
-    passages = await asyncio.to_thread(_quoted, sentence, hits)
-    return [_suggested(paper, hit.score, passage) for hit, passage in zip(hits, passages, strict=True)]
+    return [_suggested(paper, hit.score, _nearest(sentence, hit.chunk, paper)) for hit in hits]
 
 
 async def aread_text(session: Session, file: Path, text: str) -> OpenText:
@@ -148,15 +168,34 @@ def _begins(paper: Paper, prefix: str) -> bool:
     return all(any(word.startswith(part) for word in words) for part in asked)
 
 
-def _quoted(sentence: str, hits: Sequence[Hit]) -> list[ClaimPassage]:
-    """The passages with their sentences that are nearest."""
-    given = [ClaimPassage(hit.chunk, hit.paper, hit.vector_score) for hit in hits]
-    chosen = {item.chunk.id: item for one in given for item in choose_sentences(sentence, [one], _QUOTED_TOKENS)}
-    return [chosen[item.chunk.id] for item in given]
+@lru_cache(maxsize=2)
+def _rarity(titles: tuple[str, ...]) -> Mapping[str, float]:
+    """How much a word of a title tells, by the number of titles that have it."""
+    counts = Counter(word for title in titles for word in content_words(title))
+    return {word: log(1 + len(titles) / count) for word, count in counts.items()}
+
+
+def _overlap(said: Collection[str], title: Collection[str], rarity: Mapping[str, float]) -> float:
+    """The share of a sentence's words that are in a title, and the share of a title's words that are in it, 0 to 2."""
+    most = max(rarity.values(), default=1.0)
+    weights = [sum(rarity.get(word, most) for word in words) for words in (said, title)]
+    both = sum(rarity[word] for word in set(said).intersection(title))
+    return sum(both / weight for weight in weights if weight)
+
+
+def _quoted(session: Session, sentence: str, ids: Sequence[str]) -> dict[str, ClaimPassage]:
+    """The passages by the keys of their papers, with the sentences that are nearest; blocks."""
+    chunks = session.library.chunks(ids)
+    return {chunk.key: _nearest(sentence, chunk, session.library.paper(chunk.key)) for chunk in chunks}
+
+
+def _nearest(sentence: str, chunk: Chunk, paper: Paper) -> ClaimPassage:
+    (passage,) = choose_sentences(sentence, [ClaimPassage(chunk, paper, 0.0)], _QUOTED_TOKENS)
+    return passage
 
 
 def _suggested(paper: Paper, score: float, passage: ClaimPassage | None) -> SuggestedCitation:
-    chunk: Chunk | None = passage.chunk if passage else None
+    chunk = passage.chunk if passage else None
     start, end = passage.nearest if passage else (0, 0)
     return {
         "key": paper.key,

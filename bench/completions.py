@@ -126,9 +126,7 @@ async def _measure(library, sentences: Sequence[CitingSentence], show: bool) -> 
         print(f"{name}: {sum(hits)} of {len(hits)} sentences, {sum(hits) / len(hits):.3f}")
     for name, times in (("completion", completions), ("hover", hovers)):
         cut = quantiles(times, n=100)
-        print(
-            f"{name}: p50 {1000 * cut[49]:.0f} ms, p95 {1000 * cut[94]:.0f} ms, {library.library.chunk_count()} passages"
-        )
+        print(f"{name}: p50 {1000 * cut[49]:.0f} ms, p95 {1000 * cut[94]:.0f} ms")
     print(f"{library.library.chunk_count()} passages")
 
 
