@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import log
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ from ..claims.claim_passages import ClaimPassage, choose_sentences, claim_query
 from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
 from ..claims.nearest_sentences import content_words
-from ..claims.reference_entries import ReferenceList, bibliography_files, load_references
+from ..claims.reference_entries import ReferenceList, bibliography_files, load_references, near_keys
 from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
@@ -51,21 +51,30 @@ class SentenceAt:
 
 
 @dataclass(frozen=True)
-class OpenText:
-    """A text as an editor has it, with the works that it cites and its `.bib` files."""
+class ReadText:
+    """A text as read from a file or an editor, with the works that it cites and its `.bib` files."""
 
+    file: Path
     manuscript: Manuscript
     references: ReferenceList
-    bibliographies: tuple[Path, ...]
+    bibliographies: tuple[Path, ...] = ()
 
     def paper_of(self, written: str) -> str:
         """The key of the library's paper that a key or a number of the text names; empty if there is none."""
-        key = self.references.numbers.get(int(written), "") if written.isdecimal() else written
-        return self.references.in_library.get(key, "")
+        return self.references.in_library.get(self.entry_of(written), "")
 
-    def key_of(self, paper: str) -> str:
-        """The key by which the text can cite a paper of the library: that of its entry, else the paper's own."""
-        return next((key for key, named in self.references.in_library.items() if named == paper), paper)
+    def entry_of(self, written: str) -> str:
+        """The key of the entry that a key or a number of the text names."""
+        return self.references.numbers.get(int(written), "") if written.isdecimal() else written
+
+    def near_keys(self, key: str) -> list[str]:
+        """The keys of entries that this one probably misspells, nearest first."""
+        return near_keys(key, self.references.entries)
+
+    @cached_property
+    def keys(self) -> Mapping[str, str]:
+        """The keys by which the text can cite papers of the library that it has entries of."""
+        return {paper: key for key, paper in [*self.references.in_library.items()][::-1] if paper}
 
 
 def sentence_at(text: str, start: int, end: int, suffix: str) -> SentenceAt:
@@ -148,14 +157,14 @@ async def anearest_words(
     return [_suggested(paper, hit.score, _nearest(sentence, hit.chunk, paper)) for hit in hits]
 
 
-async def aread_text(session: Session, file: Path, text: str) -> OpenText:
+async def aread_text(session: Session, file: Path, text: str) -> ReadText:
     """Read a text as an editor has it; raises `InputError`."""
     library = await asyncio.to_thread(session.library.papers)
 
-    def read() -> OpenText:
+    def read() -> ReadText:
         manuscript = read_manuscript(file, text)
         references = load_references(manuscript, file, None, library)
-        return OpenText(manuscript, references, tuple(bibliography_files(manuscript, file, [])))
+        return ReadText(file, manuscript, references, tuple(bibliography_files(manuscript, file, [])))
 
     return await in_thread(read)
 
