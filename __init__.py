@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .api.agreement import aagree, acontradictions, agree, contradictions
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
+    from .api.citing import asuggest_citations, suggest_citations
     from .api.conversation import Conversation
     from .api.evidence_tables import amake_table, asave_table, make_table, save_table
     from .api.files import aexport, averify, export, verify
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "api.agreement": "aagree acontradictions agree contradictions",
     "api.checking": "acheck_claims acheck_text check_claims check_text",
+    "api.citing": "asuggest_citations suggest_citations",
     "api.conversation": "Conversation",
     "api.evidence_tables": "amake_table asave_table make_table save_table",
     "api.files": "aexport averify export verify",
@@ -70,6 +72,7 @@ __all__ = [
     "astream_paper",
     "astream_research",
     "astream_section",
+    "asuggest_citations",
     "async_zotero",
     "averify",
     "awrite_paper",
@@ -91,6 +94,7 @@ __all__ = [
     "research",
     "save_table",
     "search",
+    "suggest_citations",
     "sync_zotero",
     "verify",
     "write_paper",

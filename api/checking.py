@@ -148,7 +148,7 @@ async def acheck_text(
 
     Args:
         session: an open library.
-        file: the text: `.tex`, `.md`, `.docx`, `.typ` or `.pdf`.
+        file: the text: `.tex`, `.md`, `.qmd`, `.org`, `.docx`, `.typ` or `.pdf`.
         experiment: the `exp.json`, or what it holds, whose numbers the text may state without a source.
         bib: the bibliography, if the text does not name it.
         only: parts to check, of `claims`, `uncited`, `numbers` and `references`; all if omitted.

@@ -15,6 +15,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -25,9 +26,9 @@ from ..api.citing import ReadText, anearest_words, asuggest_citations, sentence_
 from ..api.library_papers import apaper
 from ..api.messages import NAME, shorten
 from ..errors import CiteloomError
-from .citation_syntax import CitedKey, cited_at, cited_keys, entry_span, open_citation
+from .citation_syntax import cited_at, cited_keys, entry_span, open_citation
 from .manuscript_documents import ManuscriptDocument, ManuscriptWorkspace, document_of
-from .text_checks import CheckedText, check_document, code_actions, diagnostics, symbols
+from .text_checks import CheckedText, check_document, code_actions, diagnostics, paper_of, symbols
 
 if TYPE_CHECKING:
     from ..api.homes import Session
@@ -152,7 +153,7 @@ class CitationServer(LanguageServer):
 
     def _document(self, uri: str) -> ManuscriptDocument | None:
         """The open text; None for a language without citations."""
-        document = self.workspace.text_documents.get(uri) or self.workspace.get_text_document(uri)
+        document = self.workspace.text_documents.get(unquote(uri))
         return document if isinstance(document, ManuscriptDocument) and document.suffix else None
 
     def _opened(self, params: lsp.DidOpenTextDocumentParams) -> None:
@@ -197,7 +198,7 @@ class CitationServer(LanguageServer):
             return
         last = self._checked.get(uri)
         checked = await check_document(session, document, parts, max_calls, last)
-        if uri in self.workspace.text_documents:
+        if unquote(uri) in self.workspace.text_documents:
             self._checked[uri] = checked
             found = diagnostics(document, checked) if document.version == checked.version else None
             if found is not None:
@@ -274,7 +275,7 @@ class CitationServer(LanguageServer):
         session = await self._session() if cited else None
         if document is None or cited is None or session is None:
             return None
-        paper = await self._paper_of(session, document, cited)
+        paper = await paper_of(session, self._read(document), cited.key)
         read, span = self._read(document), document.range(cited.start, cited.end)
         if not paper:
             entry = read.references.entries.get(read.entry_of(cited.key)) if read else None
@@ -299,7 +300,7 @@ class CitationServer(LanguageServer):
         if document is None or cited is None or session is None:
             return None
         found: list[lsp.Location] = []
-        if paper := await self._paper_of(session, document, cited):
+        if paper := await paper_of(session, self._read(document), cited.key):
             sentence = await asyncio.to_thread(sentence_at, document.source, *cited.whole, document.suffix)
             found += await self._paper_places(session, paper, sentence.text or paper, show=True)
         read = self._read(document)
@@ -388,15 +389,6 @@ class CitationServer(LanguageServer):
     def _read(self, document: ManuscriptDocument) -> ReadText | None:
         checked = self._checked.get(document.uri)
         return checked.read if checked else None
-
-    async def _paper_of(self, session: Session, document: ManuscriptDocument, cited: CitedKey) -> str:
-        """The library's paper that a key or number names; empty if there is none."""
-        read = self._read(document)
-        if read is not None and (found := read.paper_of(cited.key)):
-            return found
-        with contextlib.suppress(CiteloomError):
-            return (await apaper(session, cited.key)).key
-        return ""
 
 
 def _call(handle: Callable[..., Any], *arguments: Any) -> Any:

@@ -64,6 +64,8 @@ class ManuscriptDocument(TextDocument):
         """The position of an offset."""
         _, lines, starts = self._lines()
         row = max(0, bisect_right(starts, place) - 1)
+        if row == len(lines) and lines and not lines[-1].endswith(("\r", "\n")):
+            row -= 1
         before = lines[row][: place - starts[row]] if row < len(lines) else ""
         encoding, size = self._encoding
         units = len(before) if before.isascii() else len(before.encode(encoding, "surrogatepass")) // size

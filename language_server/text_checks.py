@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lsprotocol import types as lsp
@@ -175,10 +176,20 @@ async def code_actions(
             add(f"Cite {own}{where}{' as well' if keys else ''}: {what}", {document.uri: [edit]}, *rules)
         for key in keys:
             await _add_entry(session, document, checked, key, workspace, add)
-            if paper := checked.read.paper_of(key.key):
+            if paper := await paper_of(session, checked.read, key.key):
                 command = lsp.Command("Show the passage", "citeloom.showPassage", arguments=[paper, sentence["claim"]])
                 add(f"Show the words of {key.key}", None, command=command)
     return actions
+
+
+async def paper_of(session: Session, read: ReadText | None, written: str) -> str:
+    """The library's paper that a key or number of a text names; empty if there is none."""
+    if read is not None and (found := read.paper_of(written)):
+        return found
+    try:
+        return (await apaper(session, written)).key
+    except CiteloomError:
+        return ""
 
 
 def _citing(document: ManuscriptDocument, keys: Sequence[CitedKey], last: int, key: str) -> lsp.TextEdit:
@@ -202,19 +213,19 @@ async def _add_entry(
     read = checked.read
     if not read.references.complete or key.key in read.references.entries or key.key == "*":
         return
-    try:
-        paper = await apaper(session, key.key)
-    except CiteloomError:
+    paper = await paper_of(session, None, key.key)
+    if not paper:
         for near in read.near_keys(key.key):
             edit = lsp.TextEdit(document.range(key.start, key.end), near)
             add(f"Cite {near} instead of {key.key}", {document.uri: [edit]}, "key-without-entry")
         return
     bib = next((each for each in (document_of(file, workspace) for file in read.bibliographies) if each), None)
-    if bib is not None and paper.bibtex:
+    entry = (await apaper(session, paper)).bibtex.strip()
+    if bib is not None and entry:
         end = len(bib.source)
-        text = f"{'' if bib.source.endswith(chr(10)) else chr(10)}\n{paper.bibtex.strip()}\n"
+        text = f"{'' if bib.source.endswith(chr(10)) else chr(10)}\n{entry}\n"
         edit = lsp.TextEdit(bib.range(end, end), text)
-        add(f"Add the entry of {key.key} to {bib.file.name}", {bib.uri: [edit]}, "key-without-entry")
+        add(f"Add the entry of {key.key} to {Path(bib.path).name}", {bib.uri: [edit]}, "key-without-entry")
 
 
 def symbols(document: ManuscriptDocument, checked: CheckedText) -> list[lsp.DocumentSymbol]:
