@@ -39,7 +39,7 @@ def test_a_citation_is_read_in_its_pdf_beside_the_answer_and_highlighted(
     panel.locator("a[data-panel]").filter(has_text="Read").first.click()
     expect(panel.locator(".textLayer span").first).to_be_attached()
     expect(page.locator(".turn .prose")).to_be_visible()  # beside it
-    page.wait_for_function("CSS.highlights.get('cited')?.size")
+    expect(page.locator("#announcer")).to_have_text("The cited words are marked.")
 
     page.evaluate(SELECT)
     panel.get_by_role("button", name="Copy citation").click()
@@ -73,7 +73,7 @@ def test_a_paper_without_a_pdf_is_read_as_text_and_asked_about(
     text = httpx.get(f"{served.url}/api/v1/papers/{ILLUSTRATED}/text").json()["text"]
     words = next(item["text"] for item in text if len(item["text"]) > 400).strip()[:80].rpartition(" ")[0]
     page.goto(f"{served.url}/library/{ILLUSTRATED}/read?quote={words}")
-    page.wait_for_function("CSS.highlights.get('cited')?.size")
+    expect(page.locator("#announcer")).to_have_text("The cited words are marked.")
     page.evaluate(SELECT)
     page.get_by_role("button", name="Ask about it").click()
     page.wait_for_url("**/?question=*")
