@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import threading
+import tomllib
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 _DASHES: Final = re.compile("[\u2010-\u2015]")
 # Pure punctuation. Signs inside numbers (0.95, -1) and names (C++, C#, 50%) are significant.
@@ -80,6 +83,20 @@ def foreign_language(text: str) -> str:
 def read_words(name: str) -> frozenset[str]:
     """The words of a list in this folder."""
     return frozenset(Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8").split())
+
+
+def read_rules(module: str, name: str) -> dict[str, Any]:
+    """The rules in the TOML file `name` beside a module; its `parts` say what `<<part>>` in a pattern stands for."""
+    rules = tomllib.loads(Path(module).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+    written = json.dumps(rules)
+    for part, pattern in reversed(rules.pop("parts", {}).items()):
+        written = written.replace(f"<<{part}>>", json.dumps(pattern)[1:-1])
+    return dict(json.loads(written))
+
+
+def one_of(patterns: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    """One pattern that matches whatever one of these does."""
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), flags)
 
 
 STOP_WORDS = read_words("stop_words")
