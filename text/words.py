@@ -57,24 +57,13 @@ def is_latin(text: str) -> bool:
     return latin >= _MOSTLY * len(letters)
 
 
-_FUNCTION_WORDS: Final = {
-    "German": "der die das den dem des und oder ist sind nicht ein eine einen wie viele was welche welcher für mit von"
-    " bei auf im zu werden wird warum kann man gibt hat haben",
-    "French": "le la les des du de que qui quel quelle quels quelles comment pourquoi combien est sont dans un une pour"
-    " par avec et ou ne pas sur",
-    "Spanish": "el la los las del de que cuál cuáles cómo qué cuántos cuántas es son en un una para por con se y más",
-    "Italian": "il lo la gli le di del della dei che come quale quali quanti quante è sono un una per con si più",
-    "Portuguese": "os as do da dos das de que qual quais como quantos quantas é são em um uma para por com se não mais",
-    "Dutch": "de het een en van is zijn wat welke hoe voor met op niet te worden waarom hoeveel kan",
-}
-
-
 def foreign_language(text: str) -> str:
     """The language of a text that is clearly not in English, judged by its most frequent words; empty otherwise."""
     if not is_latin(text):
         return "a language other than English"
     words = re.findall(r"[^\W\d_]+", text.lower())
-    counts = {name: sum(word in known.split() for word in words) for name, known in _FUNCTION_WORDS.items()}
+    known = read_rules(__file__, "wordings")["function_words"]
+    counts = {name: sum(word in of.split() for word in words) for name, of in known.items()}
     name = max(counts, key=lambda name: counts[name])
     enough = 1 if "?" in text else 2
     return name if counts[name] >= enough + sum(word in STOP_WORDS for word in words) else ""
