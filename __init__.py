@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .api.library_search import asearch, search
     from .api.paper_lookup import aadd, add, aenrich, enrich
     from .api.running import aresearch, astream_research, research
+    from .api.tex_sync import async_tex, sync_tex
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
     from .errors import CiteloomError
@@ -37,6 +38,7 @@ _NAMES = {
     "api.library_search": "asearch search",
     "api.paper_lookup": "aadd add aenrich enrich",
     "api.running": "aresearch astream_research research",
+    "api.tex_sync": "async_tex sync_tex",
     "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
     "api.zotero_sync": "async_zotero sync_zotero",
     "errors": "CiteloomError",
@@ -70,6 +72,7 @@ __all__ = [
     "astream_paper",
     "astream_research",
     "astream_section",
+    "async_tex",
     "async_zotero",
     "averify",
     "awrite_paper",
@@ -91,6 +94,7 @@ __all__ = [
     "research",
     "save_table",
     "search",
+    "sync_tex",
     "sync_zotero",
     "verify",
     "write_paper",
