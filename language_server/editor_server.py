@@ -26,9 +26,9 @@ from ..api.citing import ReadText, anearest_words, asuggest_citations, sentence_
 from ..api.library_papers import apaper
 from ..api.messages import NAME, shorten
 from ..errors import CiteloomError
+from .checked_texts import CheckedText, check_document, code_actions, diagnostics, paper_of, symbols
 from .citation_syntax import cited_at, cited_keys, entry_span, open_citation
 from .manuscript_documents import ManuscriptDocument, ManuscriptWorkspace, document_of
-from .text_checks import CheckedText, check_document, code_actions, diagnostics, paper_of, symbols
 
 if TYPE_CHECKING:
     from ..api.homes import Session
