@@ -1,23 +1,22 @@
-"""serve and mcp: serve the library to browsers, programs and agents."""
+"""serve, mcp and lsp: serve the library to browsers, programs, agents and editors."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from errno import EADDRINUSE
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ..api.messages import install_hint
 from ..errors import ConfigurationError
-from .options import home_session, resolve
+from .options import home_session, home_was_named, resolve
 from .output import notice
 
 if TYPE_CHECKING:
@@ -45,18 +44,16 @@ def serve(
     """
     with _require_server():
         import uvicorn
-        from pydantic import SecretStr
 
         from ..server.app import create_app, uvicorn_config
-        from ..server.server_options import ServerOptions
+        from ..server.server_options import ServerOptions, token_from_environment
     from ..api.serving import join_servers
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # dozens of arenas would each keep freed memory
     settings, found = resolve()
-    token = os.environ.get("CITELOOM_SERVER_TOKEN") or _read_token_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
-    options = ServerOptions(host, port, SecretStr(token) if token else None, tuple(name or ()))
+    options = ServerOptions(host, port, token_from_environment(), tuple(name or ()))
     try:
         listening = _bind(options)
     except ConfigurationError:
@@ -88,6 +85,22 @@ def mcp() -> None:
         run_async(serve_stdio(session))
 
 
+def lsp() -> None:
+    """Serve an editor over the language server protocol, on standard input and output.
+
+    Editors start this command themselves; docs/editors.md shows how to set up the usual ones. The library is the one
+    of the editor's folder, as on the command line.
+    """
+    try:
+        from ..language_server.editor_server import serve_editor
+    except ImportError as error:
+        missing = f"The language server is not installed ({error.name} is missing)."
+        raise ConfigurationError(missing, help=f"{install_hint('editor')}.") from error
+    if sys.stdin.isatty():
+        notice("Waiting for an editor on standard input; editors start this command themselves (Ctrl-C stops it).")
+    serve_editor(partial(home_session, reading=True), in_folder=not home_was_named())
+
+
 @contextmanager
 def _require_server() -> Iterator[None]:
     try:
@@ -95,19 +108,6 @@ def _require_server() -> Iterator[None]:
     except ImportError as error:
         missing = f"The server is not installed ({error.name} is missing)."
         raise ConfigurationError(missing, help=SERVER_EXTRA) from error
-
-
-def _read_token_file(file: str | None) -> str | None:
-    """Read the token from a file, such as a container secret; raises `ConfigurationError` if unreadable."""
-    if not file:
-        return None
-    try:
-        return Path(file).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is not ASCII"
-        raise ConfigurationError(
-            f"CITELOOM_SERVER_TOKEN_FILE: {file}: cannot be read ({reason}).", help="Name a file that holds the token."
-        ) from error
 
 
 def _bind(options: ServerOptions) -> socket.socket:

@@ -5,23 +5,19 @@ The first parameter of such a function is the session: FastAPI gives it to the r
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import MISSING, fields
-from typing import Annotated, Any, Final, TypeVar, cast, get_type_hints
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final, TypeVar, cast
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import AliasChoices, Field
 
+from ..api.citing import asuggest_citations
 from ..api.evidence_tables import aload_table
 from ..api.library_search import apassage_window
-from ..api.results import PassageWindow, TableRecord
-from ..api.run_options import spread_options
+from ..api.results import PassageWindow, SuggestedCitations, TableRecord
 from ..api.serving import Session
 from .response_models import problems
 from .server_state import StateOf
 
-_EARLIER_NAMES: Final = {"from_year": ("min_year",), "to_year": ("max_year",)}  # of tools' arguments
 Call = Callable[..., Awaitable[Any]]
 T = TypeVar("T", bound=Call)
 SHARED_TOOLS: Final[list[tuple[Call, str, bool]]] = []  # with titles, and whether they only read
@@ -43,20 +39,6 @@ def shared_tool(title: str, *, read_only: bool = True) -> Callable[[T], T]:
     return add
 
 
-def with_fields(call: Call, **groups: type) -> Call:
-    """Return a tool that takes the fields of its dataclass arguments."""
-
-    def arguments(group: type) -> Iterator[inspect.Parameter]:
-        types = get_type_hints(group, include_extras=True)
-        for item in fields(group):
-            names = AliasChoices(item.name, *_EARLIER_NAMES.get(item.name, ()))
-            annotation: Any = Annotated[types[item.name], Field(validation_alias=names, **item.metadata)]
-            default = inspect.Parameter.empty if item.default is MISSING else item.default
-            yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-    return spread_options(call, groups, arguments)
-
-
 @router.get("/search/window", tags=["search"], responses=problems(404))
 @shared_tool("Read around a passage")
 async def get_context_window(
@@ -66,6 +48,21 @@ async def get_context_window(
 ) -> PassageWindow:
     """Read the passages before and after one that search_evidence or search_papers gave. Free and fast."""
     return await apassage_window(session, chunk_id, window)
+
+
+@router.get("/search/citations", tags=["search"])
+@shared_tool("Papers to cite for a sentence")
+async def suggest_citations(
+    session: SessionOf,
+    sentence: Annotated[
+        str, Query(min_length=1, max_length=2000, description="The sentence that is to cite, without its citations.")
+    ],
+    before: Annotated[str, Query(max_length=2000, description="The sentence before it.")] = "",
+    prefix: Annotated[str, Query(max_length=200, description="Beginning of a key, name, year or title word.")] = "",
+    limit: Annotated[int, Query(ge=1, le=50, description="Number of papers.")] = 5,
+) -> SuggestedCitations:
+    """Find the user's papers that a sentence can cite, each with the words that bear on it. Free and fast."""
+    return await asuggest_citations(session, sentence, before=before, prefix=prefix, most=limit)
 
 
 @router.get("/tables/{table_id}", tags=["tables"], responses=problems(404))
