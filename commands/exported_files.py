@@ -10,9 +10,9 @@ import typer
 
 from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, option
-from ..errors import DONE_WITH_REFUSALS
-from .options import JsonOption, home_session, takes_options
-from .output import notice, result, result_json
+from ..errors import DONE, DONE_WITH_REFUSALS
+from .options import home_session, takes_options
+from .output import Printed, notice
 from .sections import OverwriteOption
 from .terminal_text import one_line
 
@@ -26,14 +26,13 @@ class ExportOptions(OverwriteOption):
 
 @takes_options(files=ExportOptions, settings=StyleSettings)
 def export(
-    file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.")],
+    file: Annotated[Path, "The .md of a section or a paper, edited or not."],
     files: ExportOptions,
     settings: StyleSettings,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the files.", show_default="the folder of the .md")
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Write the text of an edited markdown file in other formats.
 
     Your sentences are kept as you wrote them, and their citations are converted to the format. The .json of the run
@@ -49,18 +48,14 @@ def export(
         exported = export_file(session, file, wanted, out=out, csl=settings.csl, force=files.force)
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
-    result_json(exported) if as_json else result("\n".join(exported["files"].values()))
+    return Printed(exported, lambda record: record["files"].values())
 
 
 def verify_file(
     file: Annotated[
-        Path,
-        typer.Argument(
-            help="A section, a paper or an answer as .json, .md, .tex, .docx or .html, or a conversation's .json."
-        ),
+        Path, "A section, a paper or an answer as .json, .md, .tex, .docx or .html, or a conversation's .json."
     ],
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Check every citation, quote and number of a result.
 
     Compares the text that a person reads, and its record, with the library and the experiment of the run. For .md,
@@ -85,10 +80,5 @@ def verify_file(
     notice(f"{counts}; {outcome}.")
     for what, count in unchecked.items():
         notice(f"Not checked: {count} {what}.")
-    if as_json:
-        result_json(verified)
-    else:
-        for item in mismatches:
-            result(one_line(f"{file}:{item['field']}: {item['problem']}"))
-    if wrong:
-        raise typer.Exit(DONE_WITH_REFUSALS)
+    lines = [one_line(f"{file}:{item['field']}: {item['problem']}") for item in mismatches]
+    return Printed(verified, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)
