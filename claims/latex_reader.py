@@ -7,8 +7,11 @@ cannot be read costs one notice and never the rest. Time is linear in the length
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -30,57 +33,21 @@ _TOKEN: Final = re.compile(
 )
 _CITES: Final = re.compile(r"[A-Za-z]{0,20}cit[A-Za-z]{0,20}\*?")
 _NARRATIVE: Final = re.compile(r"(?:[Tt]extcites?|[Cc]itet|[Cc]itealt|[Cc]iteauthor|Citeauthor|[Cc]ite[tA])\*?")
-_NO_CITATION: Final = frozenset(
-    {"citestyle", "citesetup", "citereset", "citation", "citecolor", "citename", "citeloomnote"}
-)
-_SECTIONS: Final = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
-_REFERENCES: Final = frozenset(
-    "ref eqref autoref cref Cref pageref vref Vref nameref subref labelcref fref Fref crefrange".split()
-)
-# Environments whose content is not prose; captions and labels in them are read.
-_FLOATS: Final = frozenset("figure table wrapfigure wraptable sidewaystable sidewaysfigure longtable algorithm".split())
-_FORMULAS: Final = frozenset(
-    "equation align gather multline eqnarray displaymath math alignat flalign subequations".split()
-)
-_SKIPPED: Final = frozenset(
-    "tabular tabularx tabulary array matrix tikzpicture pgfpicture algorithmic axis CCSXML picture pspicture".split()
-)
-_VERBATIM: Final = frozenset("verbatim lstlisting minted comment Verbatim alltt filecontents".split())
-# Commands whose arguments are no prose, and how many there are.
-_DROPPED: Final = {
-    **dict.fromkeys(
-        "includegraphics vspace hspace bibliographystyle usepackage documentclass pagestyle thispagestyle color index"
-        " pagenumbering hypersetup graphicspath cline input@path tikzset lstset pgfplotsset todo glsaddall title author"
-        " date affil affiliation email thanks keywords institute orcid address bibliographyunit RequirePackage"
-        " selectlanguage phantomsection hyphenation newcounter stepcounter DeclareMathOperator* theoremstyle ensuremath"
-        " vskip linespread citeloomnote PassOptionsToPackage includepdf acrodef mathchoice setcitestyle".split(),
-        1,
-    ),
-    **dict.fromkeys(
-        "setlength addtolength setcounter addtocounter newtheorem definecolor rule textcolor@ DeclareMathOperator"
-        " newlength fontsize newacronym titleformat titlespacing".split(),
-        2,
-    ),
-}
 NOTE: Final = "citeloomnote"  # the command of notes that an earlier check put into the margin
-_DEFINITIONS: Final = frozenset("newcommand renewcommand providecommand newcommand* renewcommand* def".split())
-_SIGNS: Final = {
-    **{sign: sign for sign in "%&_#${}"},
-    **{"ldots": "\u2026", "dots": "\u2026", "textendash": "\u2013", "textemdash": "\u2014", "textasciitilde": "~"},
-    **{"ss": "\u00df", "o": "\u00f8", "O": "\u00d8", "l": "\u0142", "L": "\u0141", "ae": "\u00e6", "AE": "\u00c6"},
-    **{"oe": "\u0153", "aa": "\u00e5", "AA": "\u00c5", "i": "\u0131", "textquoteright": "\u2019", "LaTeX": "LaTeX"},
-    **{"TeX": "TeX", "textdegree": "\u00b0", "degree": "\u00b0", "textmu": "\u00b5", "S": "\u00a7", "pm": "\u00b1"},
-    **{"textgreater": ">", "textless": "<", "textpm": "\u00b1", "texttimes": "\u00d7", "copyright": "\u00a9"},
-    **dict.fromkeys((" ", ",", ";", ":", "!", "\\", "\n", "quad", "qquad", "newline", "linebreak", "xspace"), " "),
+_DATA: Final = tomllib.loads(files("citeloom.claims").joinpath("latex_commands.toml").read_text(encoding="utf-8"))
+_SECTIONS: Final[Mapping[str, int]] = _DATA["sections"]
+_UNITS: Final[Mapping[str, str]] = _DATA["units"]
+_NO_CITATION, _REFERENCES, _FLOATS, _FORMULAS, _SKIPPED, _VERBATIM, _DEFINITIONS = (
+    frozenset(_DATA[name].split())
+    for name in ("not_citations", "references", "floats", "formulas", "skipped", "verbatim", "definitions")
+)
+_DROPPED: Final = {  # with the number of their arguments
+    **dict.fromkeys(_DATA["dropped"].split(), 1),
+    **dict.fromkeys(_DATA["dropped_in_pairs"].split(), 2),
 }
+_BLANKS: Final = (" ", ",", ";", ":", "!", "\\", "\n", *_DATA["blanks"].split())
+_SIGNS: Final = {**{sign: sign for sign in "%&_#${}"}, **_DATA["signs"], **dict.fromkeys(_BLANKS, " ")}
 _ACCENTS: Final = frozenset("`'^\"~=.cvuHkr")
-_UNITS: Final = {
-    **{"milli": "m", "micro": "\u00b5", "nano": "n", "kilo": "k", "mega": "M", "giga": "G", "centi": "c", "pico": "p"},
-    **{"gram": "g", "metre": "m", "meter": "m", "second": "s", "minute": "min", "hour": "h", "day": "d", "litre": "L"},
-    **{"liter": "L", "mole": "mol", "kelvin": "K", "celsius": "\u00b0C", "degreeCelsius": "\u00b0C", "percent": "%"},
-    **{"volt": "V", "watt": "W", "hertz": "Hz", "joule": "J", "newton": "N", "pascal": "Pa", "byte": "B", "bit": "bit"},
-    **{"per": "/", "squared": "\u00b2", "cubed": "\u00b3", "ampere": "A", "electronvolt": "eV", "kilogram": "kg"},
-}
 BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
 _KEYS: Final = re.compile(r"[^\s,{}%]+")
 _PLAIN_MATH: Final = re.compile(r"[\d\s.,+<>=()/%-]{1,60}|[A-Za-z]")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
+from ..api.blocking import run_async
 from ..api.messages import command, counted
 from ..api.run_options import BudgetOptions, IngestOptions
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError, PausedError
@@ -90,19 +91,20 @@ def ingest(
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
-    from ..api.ingesting import IngestRequest, ingest_papers, ray_request, read_for_new_home, refused_record
+    from ..api.ingesting import IngestRequest, aingest_papers, aread_for_new_home, ray_request, refused_record
 
     if ray is None and ray_workers is not None:
         raise InputError("--ray-workers was given without --ray.")
     request = IngestRequest(paths, options, ray=ray_request(ray or False, ray_workers))
     settings, found = resolve(**limits.changes())
-    sources = None if found.exists() else read_for_new_home(settings, found, request)
+    sources = None if found.exists() else run_async(aread_for_new_home(settings, found, request))
     if sources is not None and not sources.found:
         record, stopped = refused_record(sources), None
         warnings_and_refusals(record)
     else:
         with command_session(settings, found) as session, ingest_progress() as show:
-            outcome = ingest_papers(session, request, sources=sources, on_event=show, on_report=warnings_and_refusals)
+            report = warnings_and_refusals
+            outcome = run_async(aingest_papers(session, request, sources=sources, on_event=show, on_report=report))
         record, stopped = outcome.as_dict(), outcome.stopped
     lines = [
         f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
@@ -146,7 +148,7 @@ def add(
 
     Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
     """
-    from ..api.paper_lookup import Adding, add_papers, parse_identifiers
+    from ..api.paper_lookup import Adding, aadd_papers, parse_identifiers
 
     def agreed(work: NewPaper) -> bool:
         if download is not None:
@@ -171,7 +173,7 @@ def add(
             on_report=warnings_and_refusals,
             on_notice=notice,
         )
-        records = add_papers(session, wanted, options)
+        records = run_async(aadd_papers(session, wanted, options))
     failed = any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records)
     return Printed({"papers": records}, _added_lines, DONE_WITH_REFUSALS if failed else DONE)
 

@@ -40,12 +40,12 @@ class TableFiles(OverwriteOption):
             raise InputError("--format needs a folder.", help="Name one with --out.")
 
     def write(self, session: Session, table_id: str) -> dict[str, Any]:
-        from ..api.evidence_tables import load_table, save_table
+        from ..api.evidence_tables import aload_table, asave_table
 
         if self.out is None:
-            return load_table(session, table_id)
+            return run_async(aload_table(session, table_id))
         formats: Sequence[Any] = self.formats
-        return save_table(session, table_id, self.out, formats, force=self.force)
+        return run_async(asave_table(session, table_id, self.out, formats, force=self.force))
 
 
 tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, edit and delete tables.")
@@ -84,10 +84,10 @@ def make_table(
 @tables_app.command("list")
 def list_tables() -> Printed:
     """List all tables, the latest first."""
-    from ..api.evidence_tables import list_tables as list_stored
+    from ..api.evidence_tables import alist_tables
 
     with home_session(reading=True) as session:
-        records = [asdict(item) for item in list_stored(session)]
+        records = [asdict(item) for item in run_async(alist_tables(session))]
     columns: Columns = {"table": "table_id", "last": lambda record: when(record["updated_at"]), "question": "question"}
     return Printed.listed(records, "table", columns, ("question",))
 
@@ -111,10 +111,10 @@ def edit_table(
     study: Annotated[str, "Name of the study, if the paper reports several."] = "",
 ) -> None:
     """Write your own value into a cell; later readings do not replace it."""
-    from ..api.evidence_tables import edit_cell
+    from ..api.evidence_tables import aedit_cell
 
     with home_session() as session:
-        edit_cell(session, table_id, key, column, value, study=study)
+        run_async(aedit_cell(session, table_id, key, column, value, study=study))
     notice(f"{key}, {column}: {value}")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from ..api.blocking import run_async
 from ..api.messages import command, counted, shorten
 from ..api.run_options import BudgetOptions
 from ..errors import DONE, DONE_WITH_REFUSALS
@@ -39,11 +40,10 @@ _OUTCOMES: Final = (
 @papers_app.command("list")
 def list_papers() -> Printed:
     """List the papers with their keys."""
-    from ..api.library_papers import list_papers as list_all
+    from ..api.library_papers import alist_papers
 
     with home_session(reading=True) as session:
-        records = list_all(session)
-    return Printed(records, show_papers)
+        return Printed(run_async(alist_papers(session)), show_papers)
 
 
 def show_papers(records: Sequence[PaperSummary], *, numbered: bool = False) -> None:
@@ -74,10 +74,10 @@ def show_paper(
 
     Example: citeloom papers show smith2024quantum --text
     """
-    from ..api.library_papers import paper_details
+    from ..api.library_papers import apaper_details
 
     with home_session(reading=True) as session:
-        record = paper_details(session, key, text=text)
+        record = run_async(apaper_details(session, key, text=text))
     return Printed(record, text_lines if text else paper_lines)
 
 
@@ -86,10 +86,10 @@ def remove_papers(
     keys: Annotated[list[str], typer.Argument(help="Citation keys.", autocompletion=complete_keys)],
 ) -> None:
     """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
-    from ..api.library_papers import remove_papers as remove_from
+    from ..api.library_papers import aremove_papers
 
     with home_session() as session:
-        remove_from(session, keys)
+        run_async(aremove_papers(session, keys))
     for key in dict.fromkeys(keys):
         result(one_line(f"Removed {key}."))
 
@@ -105,12 +105,12 @@ def paper_figures(
 
     Example: citeloom papers figures smith2024quantum --out figures/
     """
-    from ..api.library_papers import count_kinds, figures, has_read_figures, save_figures
+    from ..api.library_papers import afigures, ahas_read_figures, asave_figures, count_kinds
 
     with home_session(reading=True) as session:
-        records = figures(session, key)
-        written = save_figures(session, key, out) if out is not None else {}
-        were_read = has_read_figures(session, key)
+        records = run_async(afigures(session, key))
+        written = run_async(asave_figures(session, key, out)) if out is not None else {}
+        were_read = run_async(ahas_read_figures(session, key))
     files = {number: str(path) for number, path in written.items()}
 
     def caption(record: FigureRecord) -> str:

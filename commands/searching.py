@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ..api.blocking import run_async
 from ..api.messages import counted, shorten
 from ..api.run_options import SearchOptions, YearLimits
 from .options import home_session, takes_options
@@ -82,11 +83,12 @@ def find(
 
     Example: citeloom find "random permutation of networks" --fulltext --from-year 2015
     """
-    from ..api.library_search import find_papers, require_words
+    from ..api.library_search import afind_papers, require_words
 
     require_words(query)
     with home_session(reading=True) as session:
-        record = find_papers(session, query, "text" if fulltext else "summary", years.from_year, years.to_year, page)
+        by: Literal["text", "summary"] = "text" if fulltext else "summary"
+        record = run_async(afind_papers(session, query, by, years.from_year, years.to_year, page))
 
     def show(record: FoundPapers) -> None:
         show_found(record, page, fulltext=fulltext)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from ..api.blocking import run_async
 from ..api.messages import command, counted
 from ..errors import DONE, DONE_WITH_REFUSALS
 from .options import command_session, home_session, resolve
@@ -31,19 +32,19 @@ def doctor(
     The LangGraph server opens the same home when it is started in the same folder with the same environment. Exit
     code 1 if a problem remains.
     """
-    from ..api.library_upkeep import check_library, library_counts, repair_index, settings_in_force
+    from ..api.library_upkeep import acheck_library, alibrary_counts, arepair_library, settings_in_force
 
     settings, found = resolve()
     record: dict[str, Any] = {"home": str(found.name), "settings": settings_in_force(settings), "findings": []}
     repairs = repair or mend
     if found.exists():
         with command_session(settings, found, create=False, reading=not repairs) as session:
-            record["library"] = library_counts(session)
+            record["library"] = run_async(alibrary_counts(session))
             if repairs:
                 with ingest_progress() as show:
-                    record["findings"], refused = repair_index(session, on_event=show)
+                    record["findings"], refused = run_async(arepair_library(session, on_event=show))
                 warnings_and_refusals({"warnings": (), "refused": refused})
-            record["findings"] += check_library(session)
+            record["findings"] += run_async(acheck_library(session))
     failed = any(finding["level"] == "problem" for finding in record["findings"])
     return Printed(record, lambda record: _doctor_lines(record, all_settings=all_settings), int(failed))
 
@@ -77,10 +78,10 @@ def rebuild_index() -> Printed:
     ingest into a new --home. A paper whose file is gone stays as it is while its passages are complete.
     Exit code 4 means that some could not be repaired, each named with its reason.
     """
-    from ..api.library_upkeep import rebuild_index as rebuild
+    from ..api.library_upkeep import arebuild_index
 
     with home_session() as session, ingest_progress() as show:
-        record = rebuild(session, on_event=show)
+        record = run_async(arebuild_index(session, on_event=show))
     warnings_and_refusals(record)
     return Printed(record, show_rebuilt, DONE_WITH_REFUSALS if record["refused"] else DONE)
 
@@ -109,13 +110,13 @@ def copy_library(
     when the command is given again. A home that holds anything else is refused.
     """
     from ..api.homes import readable_home
-    from ..api.library_upkeep import copy_home_to, target_home
+    from ..api.library_upkeep import acopy_library, target_home
 
     settings, found = resolve(to_copy=True)
     other = target_home(settings, found, to, to_vectors)
     readable = readable_home(found, notice, library=True, records=not papers_only)
     with command_session(settings, readable, create=False, reading=True) as session:
-        record = copy_home_to(session, other, papers_only=papers_only, on_notice=notice)
+        record = run_async(acopy_library(session, other, papers_only=papers_only, on_notice=notice))
     held = f"{counted(record['copied'], 'paper')} copied, {record['present']} already there"
     lines = [f"{held}; {counted(record['chunks'], 'chunk')} compared, version {record['version']}."]
     if records := record["records"]:

@@ -55,6 +55,8 @@ _INSTRUCTIONS: Final = (
     "quote or cite them."
 )
 
+Query = Annotated[str, Field(min_length=1, max_length=2000)]
+Venue = Annotated[str, Field(max_length=200)]
 Keys = Annotated[list[str], BeforeValidator(as_list), Field(max_length=200)]
 Categories = Annotated[list[CategoryName], BeforeValidator(as_list)]
 YearSpan = Annotated[Annotated[list[int], Field(min_length=2, max_length=2)] | None, BeforeValidator(as_years)]
@@ -70,19 +72,14 @@ class LibraryTools:
 
     async def search_evidence(
         self,
-        query: Annotated[
-            str,
-            Field(min_length=1, max_length=2000, description="What the passages should say, in words or a sentence."),
-        ],
+        query: Annotated[Query, Field(description="What the passages should say, in words or a sentence.")],
         limit: Annotated[int, Field(ge=1, le=50, description="Number of passages.")] = 10,
         papers: Annotated[Keys, Field(description="Citation keys to search within; empty for the whole library.")] = [],  # noqa: B006 - pydantic copies it
         categories: Annotated[
             Categories, Field(description="Kinds of paper section to search within; empty for all.")
         ] = [],  # noqa: B006
         years: Annotated[YearSpan, Field(description="First and last year of publication.")] = None,
-        venue: Annotated[
-            str, Field(max_length=200, description="Part of the journal's or book's name, in any case.")
-        ] = "",
+        venue: Annotated[Venue, Field(description="Part of the journal's or book's name, in any case.")] = "",
     ) -> FoundPassages:
         """Find passages of the user's papers, word for word, by meaning and by words.
 
@@ -96,9 +93,7 @@ class LibraryTools:
 
     async def search_papers(
         self,
-        query: Annotated[
-            str, Field(min_length=1, max_length=2000, description="Words of the papers, or what they are about.")
-        ],
+        query: Annotated[Query, Field(description="Words of the papers, or what they are about.")],
         by: Annotated[
             Literal["text", "summary"],
             Field(description="text: papers whose full text has the words; summary: papers that are about the query."),
