@@ -1,4 +1,4 @@
-"""export: convert an edited markdown file to other formats; verify: check files against the library."""
+"""export, sync-tex and verify: edited files in other formats, in a LaTeX project, and against the library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, option
-from ..errors import DONE, DONE_WITH_REFUSALS
+from ..errors import DONE, DONE_WITH_REFUSALS, InputError
 from .options import home_session, takes_options
 from .output import Printed, notice
 from .sections import OverwriteOption
@@ -82,3 +82,41 @@ def verify_file(
         notice(f"Not checked: {count} {what}.")
     lines = [one_line(f"{file}:{item['field']}: {item['problem']}") for item in mismatches]
     return Printed(verified, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)
+
+
+def sync_tex(
+    folder: Annotated[Path, "The folder of the LaTeX project, such as a git clone."],
+    run: Annotated[
+        list[str] | None,
+        typer.Option(help="Section or paper to put there; repeated. Default: those that are there already."),
+    ] = None,
+    ours: Annotated[bool, typer.Option("--ours", help="Overwrite edited regions; the file is copied before.")] = False,
+    theirs: Annotated[bool, typer.Option("--theirs", help="Take the text of edited regions into the run.")] = False,
+) -> Printed:
+    """Keep your sections in a LaTeX project up to date.
+
+    A section stands between '% citeloom:begin' and '% citeloom:end'; only that is ever rewritten. A new one goes behind
+    a line '% citeloom:here SECTION', else into a file of its own, sections/SECTION.tex. The .bib only grows. A region
+    that you edited is shown as a difference and stays. Nothing is committed or pushed. Exit code 4 if a region is in
+    conflict or a file could not be written.
+
+    Example: citeloom sync-tex ~/overleaf-clone --run discussion-1a2b
+    """
+    from ..api.tex_sync import sync_tex as sync
+
+    if ours and theirs:
+        raise InputError("--ours and --theirs exclude each other.", help="Choose one.")
+    with home_session() as session:
+        synced = sync(session, folder, runs=run or (), side="ours" if ours else "theirs" if theirs else "")
+    lines = []
+    for item in synced["regions"]:
+        lines.append(one_line(f"{item['file']}:{item['line']}: {item['section']} {item['state']}"))
+        lines += [item["diff"]] if item["diff"] else []
+        lines += [one_line(f"The file as it was: {item['backup']}")] if item["backup"] else []
+    for line in (*synced["notices"], *(f"Problem: {problem}" for problem in synced["problems"])):
+        notice(line)
+    states = {item["state"] for item in synced["regions"]}
+    if "conflict" in states:
+        notice("An edited region stays: --theirs takes your text into the run, --ours overwrites it.")
+    wrong = synced["problems"] or states & {"conflict", "refused"}
+    return Printed(synced, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)
