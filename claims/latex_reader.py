@@ -7,16 +7,14 @@ cannot be read costs one notice and never the rest. Time is linear in the length
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from ..documents.bibliography import readable
 from ..documents.safe_files import FileRefusedError, read_regular
+from ..text.words import read_rules
 from .manuscript import ListedReference, Manuscript, bracket_pairs
 
 MOST_BYTES: Final = 4_000_000  # of all files together
@@ -33,20 +31,27 @@ _TOKEN: Final = re.compile(
 )
 _CITES: Final = re.compile(r"[A-Za-z]{0,20}cit[A-Za-z]{0,20}\*?")
 _NARRATIVE: Final = re.compile(r"(?:[Tt]extcites?|[Cc]itet|[Cc]itealt|[Cc]iteauthor|Citeauthor|[Cc]ite[tA])\*?")
-NOTE: Final = "citeloomnote"  # the command of notes that an earlier check put into the margin
-_DATA: Final = tomllib.loads(files("citeloom.claims").joinpath("latex_commands.toml").read_text(encoding="utf-8"))
-_SECTIONS: Final[Mapping[str, int]] = _DATA["sections"]
-_UNITS: Final[Mapping[str, str]] = _DATA["units"]
-_NO_CITATION, _REFERENCES, _FLOATS, _FORMULAS, _SKIPPED, _VERBATIM, _DEFINITIONS = (
-    frozenset(_DATA[name].split())
-    for name in ("not_citations", "references", "floats", "formulas", "skipped", "verbatim", "definitions")
+_NO_CITATION: Final = frozenset(
+    {"citestyle", "citesetup", "citereset", "citation", "citecolor", "citename", "citeloomnote"}
 )
-_DROPPED: Final = {  # with the number of their arguments
-    **dict.fromkeys(_DATA["dropped"].split(), 1),
-    **dict.fromkeys(_DATA["dropped_in_pairs"].split(), 2),
+_SECTIONS: Final = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
+_REFERENCES: Final = frozenset(
+    "ref eqref autoref cref Cref pageref vref Vref nameref subref labelcref fref Fref crefrange".split()
+)
+_COMMANDS: Final = read_rules(__file__, "latex_commands")
+_FLOATS, _FORMULAS, _SKIPPED, _VERBATIM = (
+    frozenset(_COMMANDS["environments"][kind].split()) for kind in ("floats", "formulas", "skipped", "verbatim")
+)
+_DROPPED: Final = {name: int(count) for count, names in _COMMANDS["dropped"].items() for name in names.split()}
+_SPACES: Final = _COMMANDS["signs"].pop("space").split()
+_SIGNS: Final = {
+    **{sign: sign for sign in "%&_#${}"},
+    **_COMMANDS["signs"],
+    **dict.fromkeys((" ", ",", ";", ":", "!", "\\", "\n", *_SPACES), " "),
 }
-_BLANKS: Final = (" ", ",", ";", ":", "!", "\\", "\n", *_DATA["blanks"].split())
-_SIGNS: Final = {**{sign: sign for sign in "%&_#${}"}, **_DATA["signs"], **dict.fromkeys(_BLANKS, " ")}
+_UNITS: Final = _COMMANDS["units"]
+NOTE: Final = "citeloomnote"  # the command of notes that an earlier check put into the margin
+_DEFINITIONS: Final = frozenset("newcommand renewcommand providecommand newcommand* renewcommand* def".split())
 _ACCENTS: Final = frozenset("`'^\"~=.cvuHkr")
 BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
 _KEYS: Final = re.compile(r"[^\s,{}%]+")
@@ -73,11 +78,11 @@ class _LatexReading(Manuscript):
             self.notices.append(line)
 
 
-def read_latex(path: str) -> Manuscript:
-    """Read a LaTeX file with its inputs. Raises `FileRefusedError`."""
+def read_latex(path: str, text: str | None = None) -> Manuscript:
+    """Read a LaTeX file, or `text` in its place, with its inputs. Raises `FileRefusedError`."""
     file = Path(path)
     reading = _LatexReading(file.parent.resolve())
-    source = _load(reading, file)
+    source = _load(reading, file, text)
     if source is None:
         raise FileRefusedError(reading.notices[-1].partition(": ")[2].rstrip("."))
     begin = source.find("\\begin{document}")
@@ -95,8 +100,8 @@ def read_latex(path: str) -> Manuscript:
     return reading.finish()
 
 
-def _load(reading: _LatexReading, file: Path) -> str | None:
-    """The text of a file within the folder and the limits; None, with a notice, if it was not read."""
+def _load(reading: _LatexReading, file: Path, given: str | None = None) -> str | None:
+    """The text of a file, or one `given`, within the folder and the limits; None, with a notice, if it was not read."""
     name = file.name
     try:
         resolved = file.resolve()
@@ -104,7 +109,7 @@ def _load(reading: _LatexReading, file: Path) -> str | None:
         if not resolved.is_relative_to(reading.folder):
             reading.note(f"{name}: is outside the folder of the text and was not read.")
             return None
-        data = read_regular(resolved, MOST_BYTES)
+        data = read_regular(resolved, MOST_BYTES) if given is None else given.encode(errors="replace")
     except FileRefusedError as error:
         reading.note(f"{name}: {error}.")
         return None

@@ -47,6 +47,11 @@ def remember_home(home: str | None) -> None:
     _named[:] = [home] if home is not None else []
 
 
+def home_was_named() -> bool:
+    """Whether a `--home` was given."""
+    return bool(_named)
+
+
 def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
     """A command for Typer, which also takes `--home` and, if it returns what it prints, `--json`.
 

@@ -18,7 +18,7 @@ from .terminal_text import one_line
 if TYPE_CHECKING:
     from ..api.checking import CheckResult
 
-FileArgument = Annotated[Path, "The text: .tex, .md, .docx, .typ or .pdf."]
+FileArgument = Annotated[Path, "The text: .tex, .md, .qmd, .org, .docx, .typ or .pdf."]
 WatchOption = Annotated[bool, "Check again whenever the file changes; only changed sentences are judged."]
 _NAMED: Final = 6  # uncited entries
 _POLL_INTERVAL: Final = 1.0  # seconds
