@@ -32,7 +32,7 @@ import numpy as np
 from bench.papers import ROOT
 from citeloom import aingest, aopen_library, aresearch, awrite_section
 from citeloom.api.checking import claim_checker
-from citeloom.api.updating import aupdate_texts
+from citeloom.api.text_updating import aupdate_texts
 from citeloom.claims.claim_verdicts import Progress
 from citeloom.documents import Evidence
 from citeloom.runs.edited_text import EditableSection
