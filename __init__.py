@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .api.agent_tools import langchain_tools
     from .api.agreement import aagree, acontradictions, agree, contradictions
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
     from .api.conversation import Conversation
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .settings.config import Settings
 
 _NAMES = {
+    "api.agent_tools": "langchain_tools",
     "api.agreement": "aagree acontradictions agree contradictions",
     "api.checking": "acheck_claims acheck_text check_claims check_text",
     "api.conversation": "Conversation",
@@ -91,6 +93,7 @@ __all__ = [
     "export",
     "figures",
     "ingest",
+    "langchain_tools",
     "load_experiment",
     "make_table",
     "open_library",
