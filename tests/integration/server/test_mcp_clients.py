@@ -76,7 +76,17 @@ async def test_an_agent_finds_reads_and_asks(connect: Opened) -> None:
             "library_status",
             "list_memory",
         }
-        others = {"fetch", "search", "agree", "check_claim", "check_text", "make_table", "get_table", "research"}
+        others = {
+            "list_memory",
+            "fetch",
+            "search",
+            "agree",
+            "check_claim",
+            "check_text",
+            "make_table",
+            "get_table",
+            "research",
+        }
         assert tools.keys() == {*free, *others}
         found = (
             await client.call_tool("search_evidence", {"query": "temperature scaling", "limit": 3})
