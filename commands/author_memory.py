@@ -8,8 +8,8 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted
-from .options import JsonOption, resolve
-from .output import notice, result, result_json, show_list
+from .options import resolve
+from .output import Printed, notice
 from .terminal_text import Columns, one_line
 
 memory_app = typer.Typer(
@@ -28,7 +28,7 @@ _EFFECTS: Final = {
 
 
 @memory_app.command("list")
-def list_lines(as_json: JsonOption = False) -> None:
+def list_lines() -> Printed:
     """List the lines, yours first."""
     from ..api.author_memory import alist_memory
 
@@ -39,7 +39,7 @@ def list_lines(as_json: JsonOption = False) -> None:
         "effect": lambda record: _EFFECTS[record["kind"]],
         "line": "text",
     }
-    show_list(records, "line", columns, ("line",), as_json=as_json)
+    return Printed.listed(records, "line", columns, ("line",))
 
 
 @memory_app.command("add")
@@ -72,21 +72,21 @@ def delete_line(line_id: IdArgument) -> None:
 
 
 @memory_app.command("proposals")
-def list_proposals(as_json: JsonOption = False) -> None:
+def list_proposals() -> Printed:
     """List what your edits of finished texts suggest; accept or decline each."""
     from ..api.author_memory import apropose_memory
 
-    records = run_async(apropose_memory(*resolve()))
-    if as_json:
-        result_json({"proposals": records})
-        return
-    for record in records:
-        result(one_line(f"{record['id']}  {record['text']}  ({counted(record['edits'], 'edit')})"))
-        for before, after in record["examples"][:1]:
-            result(one_line(f"    - {before}"))
-            result(one_line(f"    + {after}"))
-    if not records:
-        notice("Your edits suggest nothing new.")
+    records: list[Any] = run_async(apropose_memory(*resolve()))
+
+    lines = [
+        one_line(line)
+        for record in records
+        for line in (
+            f"{record['id']}  {record['text']}  ({counted(record['edits'], 'edit')})",
+            *(f"    {sign} {words}" for sign, words in zip("-+", record["examples"][0], strict=True)),
+        )
+    ]
+    return Printed({"proposals": records}, lambda _: lines or notice("Your edits suggest nothing new."))
 
 
 @memory_app.command("accept")
