@@ -86,7 +86,7 @@ def list_proposals() -> Printed:
             *(f"    {sign} {words}" for sign, words in zip("-+", record["examples"][0], strict=True)),
         )
     ]
-    return Printed({"proposals": records}, lambda _: lines or notice("Your edits suggest nothing new."))
+    return Printed({"proposals": records}, lambda _: lines or ["Your edits suggest nothing new."])
 
 
 @memory_app.command("accept")
