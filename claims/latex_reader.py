@@ -78,11 +78,11 @@ class _LatexReading(Manuscript):
             self.notices.append(line)
 
 
-def read_latex(path: str) -> Manuscript:
-    """Read a LaTeX file with its inputs. Raises `FileRefusedError`."""
+def read_latex(path: str, text: str | None = None) -> Manuscript:
+    """Read a LaTeX file, or `text` in its place, with its inputs. Raises `FileRefusedError`."""
     file = Path(path)
     reading = _LatexReading(file.parent.resolve())
-    source = _load(reading, file)
+    source = _load(reading, file, text)
     if source is None:
         raise FileRefusedError(reading.notices[-1].partition(": ")[2].rstrip("."))
     begin = source.find("\\begin{document}")
@@ -100,8 +100,8 @@ def read_latex(path: str) -> Manuscript:
     return reading.finish()
 
 
-def _load(reading: _LatexReading, file: Path) -> str | None:
-    """The text of a file within the folder and the limits; None, with a notice, if it was not read."""
+def _load(reading: _LatexReading, file: Path, given: str | None = None) -> str | None:
+    """The text of a file, or one `given`, within the folder and the limits; None, with a notice, if it was not read."""
     name = file.name
     try:
         resolved = file.resolve()
@@ -109,7 +109,7 @@ def _load(reading: _LatexReading, file: Path) -> str | None:
         if not resolved.is_relative_to(reading.folder):
             reading.note(f"{name}: is outside the folder of the text and was not read.")
             return None
-        data = read_regular(resolved, MOST_BYTES)
+        data = read_regular(resolved, MOST_BYTES) if given is None else given.encode(errors="replace")
     except FileRefusedError as error:
         reading.note(f"{name}: {error}.")
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import tempfile
@@ -9,9 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from markupsafe import Markup
-
-from ..citations.export.evidence_report import content_hash, data_uri, packaged_template, report_template
 from ..citations.export.section_files import ExportError
 from ..documents.pandoc import PandocError, pandoc
 from ..documents.plain_text import plain_text
@@ -23,7 +21,7 @@ from .table_plots import draw_table
 TableFormat = Literal["md", "csv", "xlsx", "tex", "docx", "html", "svg"]
 TABLE_FORMATS: Final[tuple[TableFormat, ...]] = get_args(TableFormat)
 
-_PACKAGE: Final = "citeloom.evidence_tables"
+_ROOM: Final = "evidence_tables"
 _SECONDS: Final = 120.0
 _MEGABYTES: Final = 1500
 _FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with these
@@ -44,7 +42,7 @@ def render_table(table: Mapping[str, Any], target: TableFormat) -> bytes:
         return _html(table, picture.svg() if picture else "", styled=True).encode()
     shown = ""
     if target == "docx" and picture is not None:  # pandoc's sandbox opens no file
-        shown = f'<img src="{data_uri(picture.png())}" alt="The table, drawn.">'
+        shown = f'<img src="data:image/png;base64,{base64.b64encode(picture.png()).decode()}" alt="The table, drawn.">'
     return _by_pandoc(_html(table, shown, styled=False), target)
 
 
@@ -96,9 +94,12 @@ def _xlsx(table: Mapping[str, Any]) -> bytes:
 
 
 def _html(table: Mapping[str, Any], picture: str, *, styled: bool) -> str:
-    style = packaged_template("table.css", _PACKAGE) if styled else ""
-    filters = {"value": cell_text, "study": study_name, "quote": _plain_quote}
-    return report_template("table.html", _PACKAGE, **filters).render(
+    from markupsafe import Markup  # imported lazily: only files need these
+
+    from ..citations.export.evidence_report import content_hash, packaged_template, report_template
+
+    style = packaged_template("table.css", _ROOM) if styled else ""
+    return report_template("table.html", _ROOM, value=cell_text, study=study_name, quote=_plain_quote).render(
         table=table,
         style=Markup(style),
         style_hash=content_hash(style),

@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 
-_PACKAGE: Final = "citeloom.citations"
 _BEFORE, _AFTER = 220, 360  # characters of the passage shown initially: the quote must be visible on a phone
 _LISTED_AUTHORS = 4
 # A paper that was removed from the library.
@@ -344,9 +343,9 @@ def commonness(found: Mapping[str, Any]) -> str:
     return ", ".join(counted(count, name) for count, name in counts if count)
 
 
-def packaged_template(name: str, package: str = _PACKAGE) -> str:
-    """The text of a template, style sheet or script in the folder `templates` of a package."""
-    return files(package).joinpath("templates", name).read_text(encoding="utf-8")
+def packaged_template(name: str, room: str = "citations") -> str:
+    """The text of a template, style sheet or script of a report."""
+    return files(f"citeloom.{room}").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def content_hash(text: str) -> str:
@@ -355,18 +354,18 @@ def content_hash(text: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def report_template(name: str, package: str = _PACKAGE, **filters: Callable[..., str]) -> Template:
-    """A template of a report, and the filters that it uses; text from papers, models and users is escaped."""
+def report_template(name: str, room: str = "citations", **filters: Callable[..., str]) -> Template:
+    """A template of a report, with further filters; text from papers, models and users is escaped."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # imported lazily: only reports need it
 
     environment = Environment(
-        loader=FunctionLoader(partial(packaged_template, package=package)),
+        loader=FunctionLoader(lambda name: packaged_template(name, room)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) or not isinstance(value, str) else shown_text(value),
     )
-    environment.filters.update(reference=reference_html, doi=doi_html, zotero=zotero_html, commonness=commonness)
-    environment.filters.update(filters)
+    own = {"reference": reference_html, "doi": doi_html, "zotero": zotero_html, "commonness": commonness}
+    environment.filters.update(own, **filters)
     return environment.get_template(name)
