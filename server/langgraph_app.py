@@ -18,8 +18,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..api.author_memory import HomeStore, backend_of
 from ..api.homes import Home, configured_home
+from ..api.remembering import HomeStore, backend_of
 from ..errors import CiteloomError
 from ..settings.config import Settings, load_settings
 from .app import create_app

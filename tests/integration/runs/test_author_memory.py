@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.api.author_memory import aanswer_proposal, aforget, alist_memory, apropose_memory, aremember
+from citeloom.api.remembering import aanswer_proposal, aforget, alist_memory, apropose_memory, aremember
 from citeloom.api.run_texts import keep_edit
 from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment

@@ -30,7 +30,7 @@ _EFFECTS: Final = {
 @memory_app.command("list")
 def list_lines() -> Printed:
     """List the lines, yours first."""
-    from ..api.author_memory import alist_memory
+    from ..api.remembering import alist_memory
 
     records: list[Any] = run_async(alist_memory(*resolve()))
     columns: Columns = {
@@ -50,7 +50,7 @@ def add_line(
     shared: SharedOption = False,
 ) -> None:
     """Add a line."""
-    from ..api.author_memory import aremember
+    from ..api.remembering import aremember
 
     _say(run_async(aremember(*resolve(), text, shared=shared)))
 
@@ -58,7 +58,7 @@ def add_line(
 @memory_app.command("edit")
 def edit_line(line_id: IdArgument, text: Annotated[str, typer.Argument(help="The new line.")]) -> None:
     """Replace a line."""
-    from ..api.author_memory import aremember
+    from ..api.remembering import aremember
 
     _say(run_async(aremember(*resolve(), text, note_id=line_id)))
 
@@ -66,7 +66,7 @@ def edit_line(line_id: IdArgument, text: Annotated[str, typer.Argument(help="The
 @memory_app.command("delete")
 def delete_line(line_id: IdArgument) -> None:
     """Delete a line."""
-    from ..api.author_memory import aforget
+    from ..api.remembering import aforget
 
     notice(f"Deleted: {one_line(run_async(aforget(*resolve(), line_id))['text'])}")
 
@@ -74,7 +74,7 @@ def delete_line(line_id: IdArgument) -> None:
 @memory_app.command("proposals")
 def list_proposals() -> Printed:
     """List what your edits of finished texts suggest; accept or decline each."""
-    from ..api.author_memory import apropose_memory
+    from ..api.remembering import apropose_memory
 
     records: list[Any] = run_async(apropose_memory(*resolve()))
 
@@ -96,7 +96,7 @@ def accept_proposal(
     shared: SharedOption = False,
 ) -> None:
     """Put a proposal into the memory."""
-    from ..api.author_memory import aanswer_proposal
+    from ..api.remembering import aanswer_proposal
 
     line = run_async(aanswer_proposal(*resolve(), proposal_id, accept=True, text=text, shared=shared))
     if line is not None:
@@ -106,7 +106,7 @@ def accept_proposal(
 @memory_app.command("decline")
 def decline_proposal(proposal_id: IdArgument) -> None:
     """Never propose this again."""
-    from ..api.author_memory import aanswer_proposal
+    from ..api.remembering import aanswer_proposal
 
     run_async(aanswer_proposal(*resolve(), proposal_id, accept=False))
     notice(f"{proposal_id} will not be proposed again.")
