@@ -14,13 +14,13 @@ from ..job_requests import JobCall, event_stream
 from ..problems import ProblemResponse, ServerError, to_problem
 from ..request_models import AgreementBody, CellBody, TableBody
 from ..response_models import (
-    FILE,
     MEDIA_TYPES,
     ListedTable,
     ListedTables,
     Stopped,
     attached,
     event_answers,
+    file_answers,
     job_answers,
     problems,
 )
@@ -98,7 +98,7 @@ async def edit_cell(table_id: str, body: CellBody, state: StateOf) -> Response |
         return ProblemResponse({**to_problem(error), "cell": dict(stored)})
 
 
-@router.get("/{table_id}/files/{format}", responses={**FILE, **problems(404, 502)}, response_class=Response)
+@router.get("/{table_id}/files/{format}", responses=file_answers(404, 502), response_class=Response)
 async def get_table_file(table_id: str, format: evidence_tables.TableFormat, state: StateOf) -> Response:
     """A table as a file: Markdown, CSV, Excel (with a sheet of the words), LaTeX, Word, HTML with the words, or SVG."""
     async with state.renderers:  # pandoc needs a process
