@@ -40,6 +40,11 @@ def without_accents(text: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
 
 
+def letters_of(text: str) -> str:
+    """The letters and digits of `text` in one case, without ligatures and accents."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text.casefold())))
+
+
 def plain_wording(query: str) -> str:
     """`query` in lower case, single-spaced, without punctuation; punctuation alone stays, equal only to itself."""
     text = _DASHES.sub("-", unicodedata.normalize("NFKC", query)).casefold()
