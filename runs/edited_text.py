@@ -19,9 +19,10 @@ from ..citations.checks.draft_checks import check_draft
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.edited_citations import CitableEvidence
-from ..citations.export.pandoc_formats import Format
+from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
 from ..citations.export.plot_figures import figure_lines
 from ..citations.export.section_files import prepare_folder, section_title, write_atomically
+from ..citations.export.word_fields import DocumentOptions
 from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
@@ -102,6 +103,11 @@ class EditableSection:
         )
         return marked, [item.text for item in sentences(marked)] if typed else []
 
+    def marked_edit(self, edit: EditedSentence, place: int) -> tuple[str, list[str]]:
+        """As `marked`, for a stored edit; one that was accepted from an update has its markers already."""
+        known = str(edit.checked.get("marked", ""))
+        return (known, [item.text for item in sentences(known)]) if known else self.marked(edit.text, place, sure=True)
+
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
         """The section with these edits, or as edited by hand."""
         if self.by_hand is not None:
@@ -113,7 +119,7 @@ class EditableSection:
         done = length = 0
         for position in sorted(edits):
             old = self.sentences[position - self.first]
-            new, own = self.marked(edits[position].text, position - self.first, sure=True)
+            new, own = self.marked_edit(edits[position], position - self.first)
             typed += own
             pieces += [text[done : old.start], new]
             length += old.start - done
@@ -126,7 +132,7 @@ class EditableSection:
     def rendered(self) -> Rendered:
         """The stored text in its citation style, without marks for failed checks."""
         sources = [Source(item, Paper(item.key, ""), "") for item in self.evidence]
-        style, before, verdicts = self.record["cite_style"], self.record["numbering"], _section_verdicts(self)
+        style, before, verdicts = self.record["cite_style"], self.record["numbering"], section_verdicts(self)
         return render_text(self.record["with_markers"], sources, style, before=before, verdicts=verdicts)
 
     def shown(self) -> list[str]:
@@ -176,16 +182,23 @@ def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableTe
         )
     if run.status != "finished" or run.result is None:
         raise NotEditableError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
-    whole: Any = stored(run.result)
+    sections = cited_sections(run, edits)
+    return EditableText(run, parse_experiment(run.request.get("experiment")), sections)
+
+
+def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[EditableSection, ...]:
+    """The sections of a finished text, of which an answer has one, with the user's edits."""
+    whole: Any = run.result
     sections: list[EditableSection] = []
     first = 0
     for record in whole.get("sections") or [whole]:
         count = len(sentences(record["with_markers"]))
         own = {edit.position: edit for edit in edits if first <= edit.position < first + count}
-        evidence = tuple(Evidence.from_dict(item) for item in record["evidence"])
-        sections.append(EditableSection(record["section"], record, evidence, first, own))
+        added = [item for edit in own.values() for item in edit.checked.get("evidence", ())]
+        evidence = tuple(Evidence.from_dict(item) for item in (*record["evidence"], *added))
+        sections.append(EditableSection(record.get("section", "research"), record, evidence, first, own))
         first += count
-    return EditableText(run, parse_experiment(run.request.get("experiment")), tuple(sections))
+    return tuple(sections)
 
 
 def _place(text: str, words: str, start: int) -> tuple[int, int]:
@@ -212,6 +225,8 @@ async def edited_record(text: EditableText, session: Session, csl: str | None = 
 
 def _build_record(text: EditableText, session: Session, csl: str | None) -> StoredRecord:
     original = stored(text.run.result or {})
+    edited = [edit for section in text.sections for edit in section.edits.values()]
+    evidence = [*original["evidence"], *(item for edit in edited for item in edit.checked.get("evidence", ()))]
     edits = sum(len(section.edited(section.edits).spans) for section in text.sections)
     by_hand = f"{counted(edits, 'sentence')} {'was' if edits == 1 else 'were'} edited by hand."
     notice = f"{original['report']['notice']} {by_hand}".strip()
@@ -230,13 +245,13 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
         pages.append(render_page(final, session.library, options, before=cited))
     if is_paper:
         usage = [section.record["usage"] for section in text.sections]
-        result = paper_record(pages, usage, original["evidence"], text.experiment.paper_concept.title, notice)
+        result = paper_record(pages, usage, evidence, text.experiment.paper_concept.title, notice)
     else:
         page = pages[0]
         references = page_references(page.papers, page.shown.numbering, options.style, options.csl)
         result = page_record(page, references)
     before = original["report"]
-    values = {"evidence": original["evidence"], "queries": before["searches"]}
+    values = {"evidence": evidence, "queries": before["searches"]}
     own = {"thread_id": text.run.thread_id, "usage": original["usage"]}
     return complete_record(result, values, session.library, before["title"], before["library_version"], **own)
 
@@ -244,7 +259,7 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
     sources, lost = sources_for(library, section.evidence)
     edited = section.edited(section.edits)
-    verdicts = relocate_verdicts(_section_verdicts(section), sources)
+    verdicts = relocate_verdicts(section_verdicts(section), sources)
     draft = Draft(edited.text)
     found = check_draft(
         draft,
@@ -262,7 +277,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         draft,
         sources,
         verdicts,
-        evidence=section.record["evidence"],
+        evidence=[item.as_dict() for item in section.evidence],
         queries=[item for item in searches if item["section"] == section.kind],
     )
     left = [item for item in (*found, *support_findings(edited.text, verdicts)) if item.rule not in settled]
@@ -270,7 +285,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
     return FinishedText(written, edited.text, lost, left=left, unmarked=unmarked, typed=edited.typed)
 
 
-def _section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
+def section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
     """Verdicts on the run's sentences from its record, plus those on checked edits."""
     found: dict[PairKey, Verdict] = {}
     for sentence, own in zip(section.sentences, section.citations(), strict=True):
@@ -295,35 +310,36 @@ def section_of_paper(run: RunRecord, section: str) -> RunRecord:
     return run if found is None else replace(run, section=section, result=dict(with_sources(found, paper["report"])))
 
 
-async def export_edited(
-    file: Path,
-    run: RunRecord,
+async def export_record(
+    record: StoredRecord,
+    stem: str,
     formats: Sequence[Format],
     session: Session,
+    folder: Path,
     *,
-    out: Path | None = None,
-    csl: str | None = None,
+    source: Path | None = None,
     force: bool = False,
+    document: DocumentOptions = PLAIN_DOCUMENT,
 ) -> tuple[list[Path], list[str]]:
-    """Export an edited markdown file to formats in `out`, or beside it; returns paths, and warnings on kept files.
+    """Export a record to formats in a folder; returns paths, and warnings on kept files.
 
-    Another folder also gets the record (needed to verify files) and, for LaTeX, bibliography and figures. `run` is the
-    run that wrote the file. Raises `InputError`, and `ExportError` if a conversion fails.
+    The record of `source`, a markdown file in another folder, is copied (needed to verify files), without a source it
+    is written, and for LaTeX also bibliography and figures. Raises `InputError`, and `ExportError` if a conversion
+    fails.
     """
-    markdown = await in_thread(_read, file)
-    record = await edited_record(edited_by_hand(run, markdown), session, csl)
 
     def write() -> tuple[list[Path], list[str]]:
-        files = ResultFiles.of(record, session.home, file.stem)
-        folder = out or file.parent
+        files = ResultFiles.of(record, session.home, stem, document=document)
         prepare_folder(folder)
-        elsewhere = folder.resolve() != file.parent.resolve()
+        elsewhere = source is None or folder.resolve() != source.parent.resolve()
         needed = ("bib", *files.image_suffixes) if elsewhere and "tex" in formats else ()
-        kept = {"json": file.with_suffix(".json").read_bytes()} if elsewhere else {}
+        kept = {}
+        if elsewhere:
+            kept["json"] = source.with_suffix(".json").read_bytes() if source else files.content("json")
         written = written_files(session.home)
-        free = free_file_name(folder, file.stem, [*formats, *needed, *kept], written, force=force)
-        if needed and free.stem != file.stem:
-            files = ResultFiles.of(record, session.home, free.stem)
+        free = free_file_name(folder, stem, [*formats, *needed, *kept], written, force=force)
+        if needed and free.stem != stem:
+            files = ResultFiles.of(record, session.home, free.stem, document=document)
         contents = {name: files.content(name) for name in (*formats, *needed)} | kept
         written.note(list(contents.values()))
         paths = []
@@ -345,7 +361,7 @@ async def with_edited_sections(
         return record, files
     run = await in_thread(backend_of(session.home).runs().get, record["thread_id"])
     text = editable_text(replace(run, result=dict(record)), [])
-    bodies = {kind: await in_thread(_read, path) for kind, path in files.items()}
+    bodies = {kind: await in_thread(read_markdown_file, path) for kind, path in files.items()}
     sections = [
         _by_hand(section, _body(bodies[section.kind], section.record)) if section.kind in bodies else section
         for section in text.sections
@@ -394,7 +410,8 @@ def _body(markdown: str, record: Mapping[str, Any]) -> str:
     return _TITLE.sub("", f"{body}\n")
 
 
-def _read(file: Path) -> str:
+def read_markdown_file(file: Path) -> str:
+    """The text of a markdown file; raises `InputError`."""
     try:
         return file.read_text("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
