@@ -300,7 +300,7 @@ def test_a_citation_shows_a_card_and_its_question_is_asked_again_without_its_pap
     card = page.get_by_role("tooltip")
     expect(card).to_contain_text("Warp tension and the width of linen cloth")
     expect(card).to_contain_text("page 1")
-    expect(card.locator("blockquote")).not_to_be_empty()
+    expect(card.locator("blockquote").first).not_to_be_empty()
     page.keyboard.press("Escape")
     expect(card).to_be_hidden()
 
