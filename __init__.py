@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .api.agent_tools import langchain_tools
     from .api.agreement import aagree, acontradictions, agree, contradictions
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
+    from .api.citing import asuggest_citations, suggest_citations
     from .api.conversation import Conversation
     from .api.evidence_tables import amake_table, asave_table, make_table, save_table
     from .api.files import aexport, averify, export, verify
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from .api.paper_lookup import aadd, add, aenrich, enrich
     from .api.running import aresearch, astream_research, research
     from .api.tex_sync import async_tex, sync_tex
+    from .api.text_updating import aupdate_texts, update_texts
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
     from .errors import CiteloomError
@@ -27,8 +30,10 @@ if TYPE_CHECKING:
     from .settings.config import Settings
 
 _NAMES = {
+    "api.agent_tools": "langchain_tools",
     "api.agreement": "aagree acontradictions agree contradictions",
     "api.checking": "acheck_claims acheck_text check_claims check_text",
+    "api.citing": "asuggest_citations suggest_citations",
     "api.conversation": "Conversation",
     "api.evidence_tables": "amake_table asave_table make_table save_table",
     "api.files": "aexport averify export verify",
@@ -39,6 +44,7 @@ _NAMES = {
     "api.paper_lookup": "aadd add aenrich enrich",
     "api.running": "aresearch astream_research research",
     "api.tex_sync": "async_tex sync_tex",
+    "api.text_updating": "aupdate_texts update_texts",
     "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
     "api.zotero_sync": "async_zotero sync_zotero",
     "errors": "CiteloomError",
@@ -72,8 +78,10 @@ __all__ = [
     "astream_paper",
     "astream_research",
     "astream_section",
+    "asuggest_citations",
     "async_tex",
     "async_zotero",
+    "aupdate_texts",
     "averify",
     "awrite_paper",
     "awrite_section",
@@ -88,14 +96,17 @@ __all__ = [
     "export",
     "figures",
     "ingest",
+    "langchain_tools",
     "load_experiment",
     "make_table",
     "open_library",
     "research",
     "save_table",
     "search",
+    "suggest_citations",
     "sync_tex",
     "sync_zotero",
+    "update_texts",
     "verify",
     "write_paper",
     "write_section",

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -28,7 +27,7 @@ from ..models.http.endpoints import (
 )
 from ..settings.config import EXTRACTIVE, KEYRING, OPENAI_BASE_URL, RoleName, Settings, load_settings
 from ..settings.key_trust import DEFAULT, FLAG, clean_key, same_endpoint, shown_address, user_configuration
-from .blocking import blocking, threaded
+from .blocking import threaded
 
 MODEL_ROLES: Final[Mapping[str, str]] = {
     "chat": "All work that has no model of its own below",
@@ -60,8 +59,7 @@ class ModelChoice:
             raise InputError(f"There is no role {self.role!r:.40}.", help=f"There are {', '.join(MODEL_ROLES)}.")
         usual = OPENAI_BASE_URL if self.role == "chat" else settings.chat_base_url
         model, url = self.model.strip(), (self.base_url.strip() or usual)
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or len(model) > 200 or not url.isprintable():
+        if not re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w./~%+-]*)?", url, re.ASCII):
             raise InputError("The address is not one of a server.", help="Give one such as http://localhost:11434/v1.")
         try:
             key = clean_key(SecretStr(self.key)) if self.key.strip() else None
@@ -77,14 +75,11 @@ class ModelChoice:
 
 async def atry_choice(session: Session, choice: ModelChoice) -> None:
     """Make one small call to a model before it is chosen; raises `InputError` if it fails."""
-    values = choice.values(session.settings)
     role = "writer" if choice.role == "chat" else choice.role
-    await _try(
-        session.settings.with_own(
-            {f"{role}{name.removeprefix(choice.role)}": values[name] for name in choice.names}, FLAG
-        ),
-        role,
-    )
+    values = {
+        f"{role}{name.removeprefix(choice.role)}": value for name, value in choice.values(session.settings).items()
+    }
+    await _try(session.settings.with_own(values, FLAG), role)
 
 
 @threaded
@@ -93,24 +88,18 @@ def achoose_model(session: Session, choice: ModelChoice) -> str:
 
     Raises `InputError` if a nearer source sets one of the values, and if they cannot be written.
     """
-    values, file = choice.values(session.settings), user_configuration()
-    for name, value in values.items():
-        origin = session.settings.origin(name)
-        if origin not in (DEFAULT, str(file)) and value != getattr(session.settings, name):
-            raise InputError(
-                f"{name} is set by {origin}, which goes before your settings file.", help="Change or remove it there."
-            )
-    secret, key_name = values[choice.names[2]], choice.names[2]
-    plain = (
-        secret.get_secret_value()
-        if secret is not None and session.settings.origin(key_name) in (DEFAULT, str(file))
-        else None
-    )
-    in_keyring = _keep_in_keyring(key_name, plain)
-    written = {**values, key_name: KEYRING if in_keyring else plain}
-    write_settings(file, written)
-    session.adopt(session.settings.with_own(values, str(file)))
-    return "" if plain is None else "your keyring" if in_keyring else str(file)
+    settings, file = session.settings, user_configuration()
+    values, key_name = choice.values(settings), f"{choice.role}_api_key"
+    for name in [name for name in values if settings.origin(name) not in (DEFAULT, str(file))]:
+        if values[name] != getattr(settings, name):
+            help_ = "Change or remove it there: it goes before your settings file."
+            raise InputError(f"{name} is set by {settings.origin(name)}.", help=help_)
+        del values[name]
+    key = values[key_name].get_secret_value() if values.get(key_name) is not None else None
+    in_keyring = _keep_in_keyring(key_name, key)
+    write_settings(file, {**values, key_name: KEYRING if in_keyring else key})
+    session.adopt(settings.with_own(values, str(file)))
+    return "" if key is None else "your keyring" if in_keyring else str(file)
 
 
 def _keep_in_keyring(name: str, key: str | None) -> bool:
@@ -162,8 +151,3 @@ def write_settings(file: Path, values: Mapping[str, str | None]) -> None:
         replace_file(file, "\n".join([*kept, *given, *lines[tables:], ""]).encode("utf-8"), private=True)
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: cannot be read or written ({error}).") from error
-
-
-try_model = blocking(atry_model)
-try_choice = blocking(atry_choice)
-choose_model = blocking(achoose_model)

@@ -5,23 +5,20 @@ The first parameter of such a function is the session: FastAPI gives it to the r
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import MISSING, fields
-from typing import Annotated, Any, Final, TypeVar, cast, get_type_hints
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final, TypeVar, cast
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import AliasChoices, Field
 
+from ..api.citing import asuggest_citations
 from ..api.evidence_tables import aload_table
 from ..api.library_search import apassage_window
-from ..api.results import PassageWindow, TableRecord
-from ..api.run_options import spread_options
+from ..api.results import PassageWindow, SuggestedCitations, TableRecord
 from ..api.serving import Session
+from ..api.text_updating import UpdateRecord, aupdate_texts
 from .response_models import problems
 from .server_state import StateOf
 
-_EARLIER_NAMES: Final = {"from_year": ("min_year",), "to_year": ("max_year",)}  # of tools' arguments
 Call = Callable[..., Awaitable[Any]]
 T = TypeVar("T", bound=Call)
 SHARED_TOOLS: Final[list[tuple[Call, str, bool]]] = []  # with titles, and whether they only read
@@ -43,20 +40,6 @@ def shared_tool(title: str, *, read_only: bool = True) -> Callable[[T], T]:
     return add
 
 
-def with_fields(call: Call, **groups: type) -> Call:
-    """Return a tool that takes the fields of its dataclass arguments."""
-
-    def arguments(group: type) -> Iterator[inspect.Parameter]:
-        types = get_type_hints(group, include_extras=True)
-        for item in fields(group):
-            names = AliasChoices(item.name, *_EARLIER_NAMES.get(item.name, ()))
-            annotation: Any = Annotated[types[item.name], Field(validation_alias=names, **item.metadata)]
-            default = inspect.Parameter.empty if item.default is MISSING else item.default
-            yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-    return spread_options(call, groups, arguments)
-
-
 @router.get("/search/window", tags=["search"], responses=problems(404))
 @shared_tool("Read around a passage")
 async def get_context_window(
@@ -68,6 +51,21 @@ async def get_context_window(
     return await apassage_window(session, chunk_id, window)
 
 
+@router.get("/search/citations", tags=["search"])
+@shared_tool("Papers to cite for a sentence")
+async def suggest_citations(
+    session: SessionOf,
+    sentence: Annotated[
+        str, Query(min_length=1, max_length=2000, description="The sentence that is to cite, without its citations.")
+    ],
+    before: Annotated[str, Query(max_length=2000, description="The sentence before it.")] = "",
+    prefix: Annotated[str, Query(max_length=200, description="Beginning of a key, name, year or title word.")] = "",
+    limit: Annotated[int, Query(ge=1, le=50, description="Number of papers.")] = 5,
+) -> SuggestedCitations:
+    """Find the user's papers that a sentence can cite, each with the words that bear on it. Free and fast."""
+    return await asuggest_citations(session, sentence, before=before, prefix=prefix, most=limit)
+
+
 @router.get("/tables/{table_id}", tags=["tables"], responses=problems(404))
 @shared_tool("An evidence table")
 async def get_table(
@@ -75,3 +73,20 @@ async def get_table(
 ) -> TableRecord:
     """A table by its id or a prefix of it: every cell with its words, status and revision."""
     return cast("TableRecord", await aload_table(session, table_id))
+
+
+@router.post("/updates", tags=["runs"], responses=problems(404))
+@shared_tool("Texts that a changed library concerns", read_only=False)
+async def update_texts(
+    session: SessionOf,
+    runs: Annotated[list[str], Query(max_length=200, description="Ids of runs or tables; the latest if none.")] = [],  # noqa: B006
+    accept: Annotated[
+        list[int], Query(max_length=1000, description="Numbers of items to accept, as shown before.")
+    ] = [],  # noqa: B006
+    max_calls: Annotated[int | None, Query(ge=1, le=10**9, description="Limit on model requests.")] = None,
+) -> UpdateRecord:
+    """Sentences, answers and tables that rest on changed papers, or for which new papers have nearer or opposite words.
+
+    Free if nothing changed since the last call. Accepting changes a text: ask the user first.
+    """
+    return await aupdate_texts(session, runs, accept=accept, max_calls=max_calls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from citeloom import open_library
-from citeloom.api.model_setup import ModelChoice, choose_model
+from citeloom.api.model_setup import ModelChoice, achoose_model
 from citeloom.errors import InputError
 from citeloom.settings.config import load_settings
 from tests.support.openai_server import FakeOpenAI
@@ -87,17 +88,17 @@ def test_a_key_is_kept_in_the_keyring_and_read_from_there(tmp_path: Path, monkey
     try:
         with open_library(tmp_path / "home") as session:
             choice = ModelChoice("judge", "fake", "http://127.0.0.1:9/v1", KEY)
-            assert choose_model(session, choice) == "your keyring"
+            assert asyncio.run(achoose_model(session, choice)) == "your keyring"
             assert KEY not in (tmp_path / "config" / "citeloom" / "citeloom.toml").read_text("utf-8")
             read = load_settings()
             assert read.judge_api_key is not None
             assert read.judge_api_key.get_secret_value() == KEY
-            choose_model(session, ModelChoice("judge"))
+            asyncio.run(achoose_model(session, ModelChoice("judge")))
             assert not memory.kept
             assert load_settings().judge_model is None
             monkeypatch.setenv("CITELOOM_READER_MODEL", "another")
             with open_library(tmp_path / "home2") as other, pytest.raises(InputError, match="is set by environment"):
-                choose_model(other, ModelChoice("reader", "fake", "http://127.0.0.1:9/v1"))
+                asyncio.run(achoose_model(other, ModelChoice("reader", "fake", "http://127.0.0.1:9/v1")))
     finally:
         keyring.set_keyring(before)
 
