@@ -151,6 +151,11 @@ class Session:
         settings = await asyncio.to_thread(with_memory, self.settings, self.home)
         return self if settings is self.settings else self.with_all_settings(settings)
 
+    def adopt(self, settings: Settings) -> None:
+        """Use other settings for all that begins from now on; copies, with which runs work, keep theirs."""
+        self.settings, self._roles, self._contexts = settings, {}, []
+        self._budgets = WeakValueDictionary()
+
     @property
     def metadata(self) -> MetadataStore:
         """Metadata about the papers from the services, with retractions and corrections."""
