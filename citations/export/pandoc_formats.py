@@ -99,8 +99,9 @@ def convert(
 ) -> bytes:
     """Convert a manuscript and the `.bib` of its citations to a format; `title` is set for a whole paper.
 
-    A section titled Abstract becomes the document's abstract. `cited_too` are keys listed in the references without a
-    citation of ours; `notice` is a comment in LaTeX, and the document's description in the other formats.
+    A section titled Abstract becomes the abstract of a document with a title. `cited_too` are keys listed in the
+    references without a citation of ours; `notice` is a comment in LaTeX, and the document's description in the other
+    formats.
 
     LaTeX cites with `\\citep` from `bibliography_name`.bib, for the author's own style, `numbered` or by author and
     year; with `csl`, or if `written_out`, its citations and references are written out, as in the other formats. Raises
@@ -108,9 +109,9 @@ def convert(
     """
     options = ["--from", _READER, "--to", *_WRITERS[target], "--standalone", "--wrap=none"]
     # A section titled Abstract; pandoc reads metadata as paragraphs and lists only if it ends with a line break.
-    found = _ABSTRACT.search(source)
+    found = _ABSTRACT.search(source) if title else None  # without a title pandoc leaves it out
     abstract = found["words"].strip() + "\n\n" if found else ""
-    source = _ABSTRACT.sub("", source, count=1)
+    source = _ABSTRACT.sub("", source, count=1) if found else source
     if title := " ".join(_UNPRINTED.sub("", title).split()):
         options += [f"--metadata=title:{title}", f"--metadata=pagetitle:{title}"]
     elif target == "html":
