@@ -2,65 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..api.messages import counted
-from ..api.run_options import Shown, StyleSettings, option
-from ..errors import DONE_WITH_REFUSALS, InputError
-from .options import JsonOption, home_session, takes_options
-from .output import notice, result, result_json
+from ..api.run_options import Shown, StyleSettings, WordOptions, option
+from ..errors import DONE, DONE_WITH_REFUSALS, InputError
+from .options import complete_runs, home_session, takes_options
+from .output import Printed, notice
 from .sections import OverwriteOption
 from .terminal_text import one_line
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportOptions(OverwriteOption):
+class ExportFiles(WordOptions, OverwriteOption):
     formats: Annotated[tuple[str, ...], Shown("--format", completes="formats")] = option(
-        "Formats to write: tex, docx, html, pdf or zip", value=()
+        "Formats to write: tex, docx, odt, html, pdf or zip", value=()
     )
 
 
-@takes_options(files=ExportOptions, settings=StyleSettings)
+@takes_options(files=ExportFiles, settings=StyleSettings)
 def export(
-    file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.")],
-    files: ExportOptions,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A run's id, or the .md of a section or paper, edited or not.", autocompletion=complete_runs
+        ),
+    ],
+    files: ExportFiles,
     settings: StyleSettings,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the files.", show_default="the folder of the .md")
+        Path | None, typer.Option(help="Folder for the files.", show_default="that of the .md, or this one")
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Write the text of an edited markdown file in other formats.
+) -> Printed:
+    """Write a finished text, or an edited markdown file, in other formats.
 
-    Your sentences are kept as you wrote them, and their citations are converted to the format. The .json of the run
-    must be beside the file. No model is called.
+    Your sentences are kept as you wrote them, and their citations are converted to the format; in docx and odt they
+    can be Zotero's fields. The .json of the run must be beside a file. No model is called.
 
-    Example: citeloom export paper/discussion.md --format docx
+    Example: citeloom export paper/discussion.md --format docx --citations zotero
     """
     from ..api.arguments import parse_formats
     from ..api.files import export as export_file
 
-    wanted = parse_formats(files.formats, file.parent)
+    wanted = parse_formats(files.formats, Path())
+    options = {item.name: getattr(files, item.name) for item in fields(WordOptions)}
     with home_session(**settings.changes()) as session:
-        exported = export_file(session, file, wanted, out=out, csl=settings.csl, force=files.force)
+        exported = export_file(session, source, wanted, out=out, csl=settings.csl, force=files.force, **options)
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
-    result_json(exported) if as_json else result("\n".join(exported["files"].values()))
+    return Printed(exported, lambda record: record["files"].values())
 
 
 def verify_file(
     file: Annotated[
-        Path,
-        typer.Argument(
-            help="A section, a paper or an answer as .json, .md, .tex, .docx or .html, or a conversation's .json."
-        ),
+        Path, "A section, a paper or an answer as .json, .md, .tex, .docx or .html, or a conversation's .json."
     ],
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Check every citation, quote and number of a result.
 
     Compares the text that a person reads, and its record, with the library and the experiment of the run. For .md,
@@ -85,25 +86,19 @@ def verify_file(
     notice(f"{counts}; {outcome}.")
     for what, count in unchecked.items():
         notice(f"Not checked: {count} {what}.")
-    if as_json:
-        result_json(verified)
-    else:
-        for item in mismatches:
-            result(one_line(f"{file}:{item['field']}: {item['problem']}"))
-    if wrong:
-        raise typer.Exit(DONE_WITH_REFUSALS)
+    lines = [one_line(f"{file}:{item['field']}: {item['problem']}") for item in mismatches]
+    return Printed(verified, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)
 
 
 def sync_tex(
-    folder: Annotated[Path, typer.Argument(help="The folder of the LaTeX project, such as a git clone.")],
+    folder: Annotated[Path, "The folder of the LaTeX project, such as a git clone."],
     run: Annotated[
         list[str] | None,
         typer.Option(help="Section or paper to put there; repeated. Default: those that are there already."),
     ] = None,
     ours: Annotated[bool, typer.Option("--ours", help="Overwrite edited regions; the file is copied before.")] = False,
     theirs: Annotated[bool, typer.Option("--theirs", help="Take the text of edited regions into the run.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Keep your sections in a LaTeX project up to date.
 
     A section stands between '% citeloom:begin' and '% citeloom:end'; only that is ever rewritten. A new one goes behind
@@ -119,19 +114,15 @@ def sync_tex(
         raise InputError("--ours and --theirs exclude each other.", help="Choose one.")
     with home_session() as session:
         synced = sync(session, folder, runs=run or (), side="ours" if ours else "theirs" if theirs else "")
-    if as_json:
-        result_json(synced)
-    for item in synced["regions"] if not as_json else ():
-        result(one_line(f"{item['file']}:{item['line']}: {item['section']} {item['state']}"))
-        if item["diff"]:
-            result(item["diff"])
-        if item["backup"]:
-            result(one_line(f"The file as it was: {item['backup']}"))
-    for line in synced["notices"]:
+    lines = []
+    for item in synced["regions"]:
+        lines.append(one_line(f"{item['file']}:{item['line']}: {item['section']} {item['state']}"))
+        lines += [item["diff"]] if item["diff"] else []
+        lines += [one_line(f"The file as it was: {item['backup']}")] if item["backup"] else []
+    for line in (*synced["notices"], *(f"Problem: {problem}" for problem in synced["problems"])):
         notice(line)
-    for line in synced["problems"]:
-        notice(f"Problem: {line}")
-    if any(item["state"] == "conflict" for item in synced["regions"]):
+    states = {item["state"] for item in synced["regions"]}
+    if "conflict" in states:
         notice("An edited region stays: --theirs takes your text into the run, --ours overwrites it.")
-    if synced["problems"] or any(item["state"] in ("conflict", "refused") for item in synced["regions"]):
-        raise typer.Exit(DONE_WITH_REFUSALS)
+    wrong = synced["problems"] or states & {"conflict", "refused"}
+    return Printed(synced, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)
