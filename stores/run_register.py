@@ -266,7 +266,7 @@ class TextUpdates(Register):
 
     def all(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """The stamp and the record of everything compared."""
-        rows = self._read(UPDATES, "SELECT * FROM updates WHERE name NOT LIKE 'library-%' ORDER BY name")
+        rows = self._read(UPDATES, "SELECT * FROM updates WHERE substr(name, 1, 8) <> 'library-' ORDER BY name")
         return {row["name"]: (row["stamp"], row["record"]) for row in rows}
 
     def keep(self, name: str, stamp: str, record: Mapping[str, Any]) -> None:

@@ -48,6 +48,7 @@ def test_results_keep_their_keys(
         "memory proposals": given("memory", "proposals"),
         "usage": given("usage"),
         "journal stats": given("journal", "stats"),
+        "update": given("update"),
         "verify": given("verify", tmp_path / "section" / "results.json"),
         "export": given("export", tmp_path / "section" / "results.md", "--format", "html"),
         "agree": given("agree", "Ensembles are calibrated", "--papers", "varga2021calibration"),
