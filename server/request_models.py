@@ -17,6 +17,7 @@ from ..api.run_options import (
     TableOptions,
     TableSources,
     TextOptions,
+    YearLimits,
     option,
     part_of,
     required,
@@ -62,10 +63,12 @@ class ResearchBody(QuestionOptions, TextBody):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionBody(TextBody):
-    """The next question of a conversation."""
+class QuestionBody(YearLimits, TextBody):
+    """The next question of a conversation, and the papers that it may draw on."""
 
     question: Text
+    papers: tuple[PaperKey, ...] = option("Search only these papers, by their keys.", value=(), max_length=200)
+    without: tuple[PaperKey, ...] = option("Leave these papers out.", value=(), max_length=200)
     alone: bool = option("The question does not refer to earlier ones; do not rewrite it.", value=False)
 
 
@@ -145,6 +148,21 @@ class CheckBody(_Body):
     max_calls: int | None = Field(None, ge=1, le=10**9, description="Limit on model requests; the rest stays unjudged.")
     fresh: bool = Field(False, description="Judge again, without reusing answers.")
     look_up: bool = Field(False, description="Ask metadata services whether entries that the library lacks exist.")
+
+
+class MemoryBody(_Body):
+    """A line of the author's memory."""
+
+    text: str = Field(min_length=1, max_length=300, description="'participants, not subjects', 'never cite KEY' ...")
+    shared: bool = Field(False, description="For all users of the library.")
+
+
+class ProposalBody(_Body):
+    """The answer to a proposal."""
+
+    accept: bool = Field(description="False declines it for good.")
+    text: str = Field("", max_length=300, description="Another wording of the line.")
+    shared: bool = Field(False, description="For all users of the library.")
 
 
 class IdentifierBody(_Body):

@@ -240,6 +240,14 @@ class Settings(BaseModel):
     pinned: list[str] = Field(
         default_factory=list, max_length=50, description="Keys of papers that each section or answer reads first."
     )
+    preferences: list[Annotated[str, Field(max_length=300)]] = Field(
+        default_factory=list,
+        max_length=1000,
+        description="What the author wants of every text, in lines such as 'participants, not subjects', 'British "
+        "spelling' or 'never cite KEY'; the lines of 'citeloom memory' are added.",
+    )
+    use_memory: bool = Field(True, description="Respect the lines of 'citeloom memory'.")
+    user: str = Field("", max_length=100, description="Whose memory is used; not set: the name of the account.")
     cite_retracted: bool = Field(False, description="Let sections and answers cite retracted papers.")
     citation_key: str = Field(
         "auth.lower + year + veryshorttitle.lower",
@@ -257,6 +265,16 @@ class Settings(BaseModel):
         found = _find_values(given, origins or {})
         super().__init__(**found.values)
         self._set, self._own = found.origins, found.own
+
+    def with_own(self, values: Mapping[str, Any], origin: str) -> Settings:
+        """A copy with values that the user has just set; `origin` names where they are kept."""
+        changed = self.model_copy(update=dict(values))
+        changed._set = {name: value for name, value in self._set.items() if name not in values}
+        changed._set |= {name: origin for name, value in values.items() if value is not None}
+        changed._own = self._own | {
+            name: value for name, value in values.items() if name.endswith("_base_url") and value
+        }
+        return changed
 
     @property
     def describes_figures(self) -> bool:
@@ -367,6 +385,24 @@ def load_settings(
 
 
 _PREFIX: Final = "citeloom_"
+KEYRING: Final = "keyring"  # in place of a key, and the name of the program there
+
+
+def _with_keyring(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values of the user's own file, with the keys that the operating system's keyring keeps."""
+    kept = [name for name, value in values.items() if name.endswith("_api_key") and value == KEYRING]
+    if not kept:
+        return values
+    try:
+        import keyring
+
+        found = {name: keyring.get_password("citeloom", name) for name in kept}
+        return {name: value for name, value in {**values, **found}.items() if value is not None}
+    except Exception as error:
+        raise ConfigurationError(
+            f"{user_configuration()}: {kept[0]} is in the keyring, which cannot be read ({type(error).__name__}).",
+            help="Unlock the keyring, or set the key in the environment.",
+        ) from error
 
 
 @dataclass(slots=True)
@@ -397,7 +433,7 @@ def _find_values(given: Mapping[str, Any], given_origins: Mapping[str, str]) -> 
         (_read_variables(os.environ, ENVIRONMENT), ENVIRONMENT),
         (_read_variables(_read_file(Path(DOTENV), _parse_dotenv), DOTENV), DOTENV),
         (_read_file(Path(FOLDER_TOML), _parse_toml), FOLDER_TOML),
-        (_read_file(own_file, _parse_toml), str(own_file)),
+        (_with_keyring(_read_file(own_file, _parse_toml)), str(own_file)),
     )
     for values, origin in sources:
         for name in Settings.model_fields.keys() & values.keys():
