@@ -82,7 +82,7 @@ class _Slot:
 
 
 @dataclass
-class _Field:
+class _OpenField:
     code: str = ""
     shows: bool = False
     texts: list[_Slot] = field(default_factory=list)
@@ -193,7 +193,7 @@ def _simplify_word(root: Element, archive: zipfile.ZipFile, found: EditedDocumen
                 style = following.find(_W + "pPr")
                 following[int(style is not None) : int(style is not None)] = [c for c in one if c.tag != _W + "pPr"]
                 parent.remove(one)
-    opened: list[_Field] = []
+    opened: list[_OpenField] = []
     for run in [one for one in root.iter() if one.tag in (_W + "r", _W + "fldSimple")]:
         if run.tag == _W + "fldSimple":
             if _CITATION.search(code := run.get(_W + "instr", "")):
@@ -203,7 +203,7 @@ def _simplify_word(root: Element, archive: zipfile.ZipFile, found: EditedDocumen
             if item.tag == _W + "fldChar":
                 state = item.get(_W + "fldCharType")
                 if state == "begin":
-                    opened.append(_Field())
+                    opened.append(_OpenField())
                 elif opened and state == "separate":
                     opened[-1].shows = True
                 elif opened and state == "end":
