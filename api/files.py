@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack
 
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..citations.export.section_files import section_title
+from ..citations.markers import marker_ids
 from ..citations.verification import LibraryReader, is_result, verify as verify_record
 from ..documents.edited_documents import EditedDocument, read_edited
 from ..documents.exported_text import SUFFIXES, read_exported
@@ -173,9 +174,13 @@ def _import(session: Session, path: Path, document: EditedDocument, run_id: str 
     if not sections:
         titles = ", ".join(section_title(section.kind) for section in text.sections)
         raise InputError(f"{path}: has none of the paper's headings.", help=f"Keep them: {titles}.")
+    every = {one["id"]: one for section in text.sections for one in section.record["evidence"]}
     for item in sections:
         if (by_hand := item.section.by_hand) is not None:
-            edit = EditedSentence(-places[item.section.kind], by_hand.text, {"typed": sorted(by_hand.typed)})
+            own, cited = {one["id"] for one in item.section.record["evidence"]}, set(marker_ids(by_hand.text))
+            moved = [every[name] for name in sorted(cited - own) if name in every]
+            checked = {"typed": sorted(by_hand.typed), "evidence": moved}
+            edit = EditedSentence(-places[item.section.kind], by_hand.text, checked)
             backend.edited_sentences().keep(run.thread_id, edit)
     found = [sentence for item in sections for sentence in item.sentences]
     unknown = list(dict.fromkeys(shown for item in sections for shown in item.unknown))

@@ -209,10 +209,12 @@ def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[Edi
     for place, record in enumerate(whole.get("sections") or [whole], 1):
         count = len(sentences(record["with_markers"]))
         own = {edit.position: edit for edit in edits if first <= edit.position < first + count}
-        added = [item for edit in own.values() for item in edit.checked.get("evidence", ())]
+        brought = imported.get(-place)
+        with_own = [*own.values(), *([brought] if brought else [])]
+        added = [item for edit in with_own for item in edit.checked.get("evidence", ())]
         evidence = tuple(Evidence.from_dict(item) for item in (*record["evidence"], *added))
         section = EditableSection(record.get("section", "research"), record, evidence, first, own)
-        if brought := imported.get(-place):
+        if brought:
             section = replace(section, by_hand=section.with_text(brought.text, brought.checked.get("typed", ())))
         sections.append(section)
         first += count

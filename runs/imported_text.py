@@ -20,7 +20,7 @@ from ..citations.citation_styles import show_group
 from ..citations.cited_works import WorkIndex, find_author_year_works
 from ..citations.export.section_files import section_title
 from ..citations.markers import MARKER, marker_ids, sentences
-from ..documents import Paper
+from ..documents import Evidence, Paper
 from ..documents.edited_documents import HELD, EditedDocument
 from ..documents.plain_text import plain_text
 from ..text.sentences import replace_spans
@@ -59,7 +59,12 @@ def import_sections(text: EditableText, document: EditedDocument) -> tuple[list[
 
     A document without any heading of a section is that of the only section, or of none.
     """
-    titles = {section_title(section.kind): section for section in text.sections}
+    every = {item.id: item for section in text.sections for item in section.evidence}
+    # A paragraph may have been moved here from another section, with its evidence.
+    titles = {
+        section_title(section.kind): replace(section, evidence=(*section.evidence, *_others(every, section)))
+        for section in text.sections
+    }
     pieces = re.split(rf"(?m)^(?:#+ )?\**({'|'.join(map(re.escape, titles))})\**[ \t]*$", document.text)
     bodies: dict[str, str] = {}
     for title, body in zip(pieces[1::2], pieces[2::2], strict=True):
@@ -69,6 +74,11 @@ def import_sections(text: EditableText, document: EditedDocument) -> tuple[list[
         return [_import_section(titles[title], "\n\n".join(pieces[::2]), document.fields)], ""
     made = [_import_section(titles[title], bodies.get(title, ""), document.fields) for title in titles]
     return (made, pieces[0].strip()) if bodies else ([], pieces[0].strip())
+
+
+def _others(every: Mapping[str, Evidence], section: EditableSection) -> list[Evidence]:
+    own = {item.id for item in section.evidence}
+    return [item for item in every.values() if item.id not in own]
 
 
 @dataclass(frozen=True, slots=True)
