@@ -45,6 +45,7 @@ _COMMANDS: Final = {
     "contradictions": "evidence_table:contradictions",
     **dict.fromkeys((*SECTION_KINDS, "paper"), "sections:section_command"),
     "export": "exported_files:export",
+    "import": "exported_files:import_document",
     "sync-tex": "exported_files:sync_tex",
     "verify": "exported_files:verify_file",
     "check": "text_checks:check",
@@ -65,6 +66,7 @@ _COMMANDS: Final = {
     "tables": "evidence_table:tables_app",
     "conversations": "chat:conversations_app",
     "runs": "runs:runs_app",
+    "memory": "memory_command:memory_app",
     "journal": "usage:journal_app",
 }
 _HELP: Final = """Write paper sections whose every cited sentence opens to the words it rests on.

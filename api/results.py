@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 from ..documents.figures import FigureKind
+from ..runs.imported_text import ImportedSentence
 from ..runs.result_record import UsageRecord
 from ..tools.paper_records import FigureOfPassage
 
@@ -224,6 +225,40 @@ class PassageWindow(TypedDict):
     key: Key
     title: str
     passages: list[NeighbourPassage]
+
+
+class MemoryLine(TypedDict):
+    """A line of the author's memory."""
+
+    id: str
+    text: str
+    kind: Annotated[
+        Literal["ban", "term", "spelling", "note"],
+        Meaning("ban: the paper is never cited; term, spelling: checked in each draft; note: only told to the writer."),
+    ]
+    shared: Annotated[bool, Meaning("True if it is for all users of the library.")]
+    added_at: float
+
+
+class MemoryProposal(TypedDict):
+    """A line that edits suggest for the memory."""
+
+    id: str
+    text: str
+    edits: Annotated[int, Meaning("How many edited sentences suggest it.")]
+    examples: Annotated[list[list[str]], Meaning("Some of these sentences, before and after.")]
+
+
+class MemoryLines(TypedDict):
+    """Lines of the author's memory."""
+
+    lines: list[MemoryLine]
+
+
+class MemoryProposals(TypedDict):
+    """Lines that edits suggest."""
+
+    proposals: list[MemoryProposal]
 
 
 class CitedSource(TypedDict):
@@ -535,3 +570,18 @@ class SuggestedCitations(TypedDict):
     """Papers to cite, best first."""
 
     papers: list[SuggestedCitation]
+
+
+class ImportedText(TypedDict):
+    """What became of each sentence of a text that was edited elsewhere."""
+
+    file: str
+    run: str
+    counts: Annotated[dict[str, int], Meaning("Sentences by state.")]
+    sentences: Annotated[
+        list[ImportedSentence],
+        Meaning("Kept, edited, moved, split, merged, new or gone, with the words before."),
+    ]
+    comments: Annotated[list[dict[str, str]], Meaning("Author and text of the comments in the document.")]
+    tracked_changes: Annotated[int, Meaning("Tracked changes that were accepted or rejected.")]
+    warnings: list[str]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 RunKind = SectionKind | Literal["paper"]
 CitationFields = Literal["zotero", "text"]
+Tracked = Literal["ask", "accept", "reject"]
 Options = TypeVar("Options")
 
 
@@ -134,6 +135,10 @@ class DepthOption(SettingOptions):
 @dataclass(frozen=True, kw_only=True)
 class TextOptions(DepthOption, RunLimits):
     """What a request for a text may set."""
+
+    use_memory: Annotated[bool | None, Shown("--memory/--no-memory", "used")] = option(
+        "Respect what 'citeloom memory' holds."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

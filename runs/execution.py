@@ -67,6 +67,8 @@ async def run_request(
     Raises `InputError` before storing anything, `PausedError` if the run can be resumed, and other
     `CiteloomError`s for failures that a retry cannot fix.
     """
+    if request.thread_id is None:  # a resumed run has the preferences that it began with
+        session = await session.with_memory()
     await request.require_valid(session, on_notice)
     style_file(session.settings.csl)  # before anything is paid for
     await session.require_papers()

@@ -124,10 +124,11 @@ RUNS: Final = TypedTable(
 class EditedSentence:
     """The user's words in place of the sentence at `position`; empty words remove it.
 
-    `checked` is the result of checking these words, empty if they were not checked.
+    `checked` is the result of checking these words, empty if they were not checked. At -1 stands the whole first
+    section of the text as it was imported, with markers, at -2 the second, and so on.
     """
 
-    position: Annotated[int, integer()]
+    position: Annotated[int, integer(-100)]
     text: Annotated[str, TEXT]
     checked: Annotated[dict[str, Any], OBJECT] = field(default_factory=dict)
     updated_at: Annotated[float, MOMENT] = 0.0
@@ -235,6 +236,13 @@ class EditedSentences(Register):
     def of(self, thread_id: str) -> list[EditedSentence]:
         """The edited sentences of a run, in the order of the text."""
         return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
+
+    def runs(self) -> list[str]:
+        """The ids of the runs with edits."""
+        if not self._tables.exist():
+            return []
+        with self._tables.transaction() as connection:
+            return [row[0] for row in connection.execute("SELECT DISTINCT thread_id FROM edits ORDER BY thread_id")]
 
     def keep(self, thread_id: str, edit: EditedSentence) -> None:
         """Store an edited sentence in place of an earlier one at its position."""

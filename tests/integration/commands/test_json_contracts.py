@@ -44,6 +44,8 @@ def test_results_keep_their_keys(
         "papers show": given("papers", "show", "varga2021calibration"),
         "runs list": given("runs", "list"),
         "runs show": given("runs", "show", section["thread_id"]),
+        "memory list": given("memory", "list"),
+        "memory proposals": given("memory", "proposals"),
         "usage": given("usage"),
         "journal stats": given("journal", "stats"),
         "update": given("update"),
