@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api.agreement import aagree, acontradictions, agree, contradictions
+    from .api.answering import aanswer_run, answer_run
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
     from .api.conversation import Conversation
     from .api.evidence_tables import amake_table, asave_table, make_table, save_table
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from .api.running import aresearch, astream_research, research
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
-    from .errors import CiteloomError
+    from .errors import CiteloomError, WaitingError
     from .experiment import load_experiment
     from .graph.graphs import build_paper_graph, build_research_graph, build_section_graph
     from .settings.config import Settings
 
 _NAMES = {
     "api.agreement": "aagree acontradictions agree contradictions",
+    "api.answering": "aanswer_run answer_run",
     "api.checking": "acheck_claims acheck_text check_claims check_text",
     "api.conversation": "Conversation",
     "api.evidence_tables": "amake_table asave_table make_table save_table",
@@ -39,7 +41,7 @@ _NAMES = {
     "api.running": "aresearch astream_research research",
     "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
     "api.zotero_sync": "async_zotero sync_zotero",
-    "errors": "CiteloomError",
+    "errors": "CiteloomError WaitingError",
     "experiment": "load_experiment",
     "graph.graphs": "build_paper_graph build_research_graph build_section_graph",
     "settings.config": "Settings",
@@ -50,8 +52,10 @@ __all__ = [
     "CiteloomError",
     "Conversation",
     "Settings",
+    "WaitingError",
     "aadd",
     "aagree",
+    "aanswer_run",
     "acheck_claims",
     "acheck_text",
     "acontradictions",
@@ -63,6 +67,7 @@ __all__ = [
     "agree",
     "aingest",
     "amake_table",
+    "answer_run",
     "aopen_library",
     "aresearch",
     "asave_table",

@@ -21,6 +21,7 @@ from ..section_kinds import (
     Depth as Depth,
     SectionKind as SectionKind,
 )
+from ..settings.config import Ask as Ask
 
 if TYPE_CHECKING:
     from ..runs.run_requests import ResearchRequest
@@ -97,7 +98,7 @@ class SettingOptions:
 
     def changes(self) -> dict[str, Any]:
         """The settings that were given, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None and value != ()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +136,15 @@ class TextOptions(DepthOption, RunLimits):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SteeredOptions(TextOptions):
+    """What a request for a run may set, and what that run asks a person."""
+
+    interrupts: Annotated[tuple[Ask, ...], Shown("--ask", "nothing")] = option(
+        "What it asks you before it goes on: needs, evidence, sentences, budget, or all", value=(), max_length=5
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelSettings(BudgetOptions):
     """The chat model, and what it may cost."""
 
@@ -167,7 +177,7 @@ class StyleSettings(SettingOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSettings(ChatSettings, StyleSettings, TextOptions):
+class AnswerSettings(ChatSettings, StyleSettings, SteeredOptions):
     """How an answer is written."""
 
     cite_retracted: Annotated[bool | None, Shown(default="not cited")] = option(

@@ -34,7 +34,7 @@ from ..text.question_subject import find_subject as find_subject
 from ..tools.scope import plain_question as plain_question
 from .arguments import one_or_more, parse_formats, require_choice, require_writable, requires_open
 from .blocking import blocking
-from .run_options import Depth, TextOptions
+from .run_options import Ask, Depth, SteeredOptions
 
 
 async def begin_run(request: RunRequest, session: Session) -> RunRecord:
@@ -55,6 +55,8 @@ class RunOptions(TypedDict, total=False):
         force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
         strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
         depth: how much the text says; from the settings if omitted.
+        interrupts: what the run asks you (needs, evidence, sentences, budget, or all): it raises `WaitingError`, and
+            goes on with `answer_run`; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
     """
 
@@ -64,16 +66,24 @@ class RunOptions(TypedDict, total=False):
     force: bool
     strict: bool | None
     depth: Depth | None
+    interrupts: Sequence[Ask] | Ask
     page_images: bool
 
 
 async def run(
-    request: RunRequest, session: Session, on_event: OnEvent | None, **options: Unpack[RunOptions]
+    request: RunRequest,
+    session: Session,
+    on_event: OnEvent | None,
+    answer: object = None,
+    **options: Unpack[RunOptions],
 ) -> ResultRecord:
     """Run a request and write its files; returns public JSON. Raises `ArgumentError`, and as `run_and_save`."""
     if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
         raise TypeError(f"unexpected option {unknown[0]!r}; there are {', '.join(RunOptions.__annotations__)}")
-    given = TextOptions(strict=options.get("strict"), depth=options.get("depth"))
+    asks: tuple[Ask, ...] = one_or_more(options.get("interrupts", ()))
+    for ask in asks:
+        require_choice("interrupt", ask, Ask)
+    given = SteeredOptions(strict=options.get("strict"), depth=options.get("depth"), interrupts=asks)
     if given.depth is not None:
         require_choice("depth", given.depth, Depth)
     out = options.get("out")
@@ -83,7 +93,7 @@ async def run(
         output = Output(Path(out), wanted, options.get("force", False), options.get("page_images", False))
     if changes := given.changes():
         session = session.with_settings(**changes)
-    return (await run_and_save(request, session, output, on_event=on_event or ignore)).record
+    return (await run_and_save(request, session, output, on_event=on_event or ignore, answer=answer)).record
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +121,15 @@ async def run_and_save(
     *,
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
+    answer: object = None,
 ) -> SavedRun:
     """Run or resume a request, or return its finished result; writes files to `output`.
 
-    Raises as `run_request` and `save_section` do.
+    `answer` is for the question that the run waits with (`api/answering.py`). Raises as `run_request` and
+    `save_section` do.
     """
     if output is None:
-        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
+        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice, answer=answer)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
     from ..citations.export.evidence_report import ReportImages  # not needed for an answer without files
     from ..citations.export.section_files import prepare_folder
@@ -128,7 +140,7 @@ async def run_and_save(
     made = [path for path in (output.folder, *output.folder.parents) if not path.exists()]  # innermost first
     await asyncio.to_thread(prepare_folder, output.folder)  # before anything is paid for
     try:
-        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
+        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice, answer=answer)
     except InputError:
         for path in made:
             with suppress(OSError):  # somebody else put something there

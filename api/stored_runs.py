@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +15,7 @@ from ..stores.run_register import RunHead as RunHead, RunRecord as RunRecord, Un
 if TYPE_CHECKING:
     from ..graph.session import Session
     from ..runs.run_requests import RunRequest
-    from .results import RunDetails, RunQuery, RunSummary
+    from .results import RunDetails, RunQuery, RunSummary, WaitingQuestion
 
 
 def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
@@ -25,23 +25,41 @@ def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
     return cast("RunSummary", {**record, "status": "killed" if killed else run.status})  # which has the same fields
 
 
+def waiting_question(interrupts: Sequence[Any]) -> WaitingQuestion | None:
+    """The question of a run's interrupt, as `runs show --json` has it; None if there is none."""
+    if not interrupts:
+        return None
+    first = interrupts[0]
+    asked, may_ignore = first.value["citeloom"], first.value["config"]["allow_ignore"]
+    return {
+        "question": first.id,
+        "ask": asked["ask"],
+        "section": asked["section"],
+        "summary": asked["summary"],
+        "about": asked["about"],
+        "fields": asked["fields"],
+        "answers": ["accept", "edit", *(["ignore"] if may_ignore else [])],
+    }
+
+
 async def run_details(run_id: str, home: Home) -> RunDetails:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
     from ..drafts.written_draft import searches_of
-    from ..runs.execution import state_values  # imports LangGraph, not needed for lists
+    from ..runs.execution import run_state  # imports LangGraph, not needed for lists
     from ..runs.output_files import public_record
     from ..runs.result_record import stored
 
     register = await asyncio.to_thread(backend_of(home).runs)
     run = await asyncio.to_thread(register.get, run_id)
     summary = await asyncio.to_thread(run_summary, run, home)
-    values = await state_values(home, run.thread_id)
+    state = await run_state(home, run.thread_id)
     queries: list[RunQuery] = [
         {"query": record["query"], "origin": record["origin"], "evidence_ids": record["evidence_ids"]}
-        for record in searches_of(values.get("queries", []))
+        for record in searches_of(state.values.get("queries", []))
     ]
     result = None if run.result is None else dict(public_record(stored(run.result)))
-    return {**summary, "queries": queries, "result": result}
+    waiting = waiting_question(state.interrupts) if run.status == "asking" else None
+    return {**summary, "queries": queries, "waiting": waiting, "result": result}
 
 
 def run_heads(home: Home, limit: int | None = None, offset: int = 0) -> list[RunHead]:

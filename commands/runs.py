@@ -1,4 +1,4 @@
-"""runs: list, show, resume and delete runs."""
+"""runs: list, show, answer, resume and delete runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from ..api.blocking import run_async
-from ..api.messages import counted, shorten
+from ..api.messages import command, counted, shorten
 from ..api.run_options import RunLimits
+from ..errors import InputError
+from .answering import ask_here, on_terminal, read_json, steered
 from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import notice, result, result_json, show_list
 from .research import answer_one
@@ -22,7 +24,7 @@ from .terminal_text import Columns, one_line
 if TYPE_CHECKING:
     pass
 
-runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
+runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, answer, resume and delete runs.")
 
 _FIRST_IDS: Final = 5
 _MAX_QUERY: Final = 160  # characters
@@ -37,7 +39,7 @@ def list_all(as_json: JsonOption = False) -> None:
     records = list_runs(readable_records(resolve()[1]))
     columns: Columns = {
         "run": "thread_id",
-        "status": "status",
+        "status": lambda record: "waiting for you" if record["status"] == "asking" else record["status"],
         "last": lambda record: when(record["updated_at"]),
         "subject": "title",
         "detail": "detail",
@@ -47,7 +49,7 @@ def list_all(as_json: JsonOption = False) -> None:
 
 @runs_app.command("show")
 def show_run(run_id: IdArgument, as_json: JsonOption = False) -> None:
-    """Show one run: status, searches, and its text if finished."""
+    """Show one run: status, what it asks you, searches, and its text if finished."""
     from ..api.stored_runs import run_details
 
     record = run_async(run_details(run_id, readable_records(resolve()[1])))
@@ -59,6 +61,9 @@ def show_run(run_id: IdArgument, as_json: JsonOption = False) -> None:
     of = "research" if record["section"] == "research" else f"{record['section']} of"
     started, updated = when(record["started_at"]), when(record["updated_at"])
     result(f"{of}: {one_line(record['title'])}\nstarted {started}, updated {updated}\n")
+    if asked := record["waiting"]:
+        result(f"It waits for you ({asked['ask']}: {asked['summary']}):\n{asked['about']}\n")
+        result(f"To answer it: {command('runs answer ' + record['thread_id'])}\n")
     for query in record["queries"]:
         ids = query["evidence_ids"]
         named = f"{', '.join(ids[:_FIRST_IDS])}{', ...' if len(ids) > _FIRST_IDS else ''}"
@@ -86,10 +91,60 @@ def resume_run(
         run_async(run.require_unchanged(session))
         if isinstance(run.request, ResearchRequest):
             with answer_progress(session.spent_now, draft=False) as view:
-                record = run_async(answer_one(run.request, output, session, view))
+                question = run.request
+                record = steered(lambda answer: run_async(answer_one(question, output, session, view, answer)))
         else:
-            record = run_async(write_one(run.request, output, session))
+            section = run.request
+            record = steered(lambda answer: run_async(write_one(section, output, session, answer)))
     result_json(record) if as_json else result(f"\n{record['text']}")
+    end_incomplete(record)
+
+
+@runs_app.command("answer")
+@takes_options(files=RunFiles, limits=RunLimits)
+def answer_run(
+    run_id: IdArgument,
+    files: RunFiles,
+    limits: RunLimits,
+    out: OutOption = Path(),
+    accept: Annotated[bool, typer.Option("--accept", help="Take what it asks about as it is.")] = False,
+    given: Annotated[Path | None, typer.Option("--json", help="The answer as a JSON file; - reads stdin.")] = None,
+) -> None:
+    """Answer what a run asks you, and go on with it.
+
+    In a terminal it shows a form. A JSON answer names the fields to change, such as {"N2": "a better need"} or
+    {"ban": ["E3"], "search": "dropout"}; `runs show ID --json` shows the question with its fields.
+    """
+    from ..api.running import ResearchRequest
+    from ..api.stored_runs import ResumableRun, run_details
+
+    if accept and given is not None:
+        raise InputError("--accept and --json are two answers.", help="Give one.")
+    answer: object = "accept" if accept else None if given is None else read_json(given)
+    output, (current, found) = files.output(out), resolve(**limits.changes())
+    found.require_library()
+    found.prepare()
+    details = run_async(run_details(run_id, found))
+    asked = details["waiting"]
+    if asked is None:
+        raise InputError(f"Run {details['thread_id']} asks nothing; it is {details['status']}.")
+    if answer is None:
+        if not on_terminal():
+            raise InputError("No answer was given.", help="Give --accept or --json FILE, or run it in a terminal.")
+        answer = ask_here(asked["ask"], asked, may_ignore="ignore" in asked["answers"])
+        if answer is None:
+            return
+    run = ResumableRun.load(run_id, found, current, limits.changes())
+    with command_session(run.settings, found, create=False) as session:
+        run_async(run.require_unchanged(session))
+        if isinstance(run.request, ResearchRequest):
+            request = run.request
+            with answer_progress(session.spent_now, draft=False) as view:
+                record = steered(lambda said: run_async(answer_one(request, output, session, view, said)), answer)
+        else:
+            section = run.request
+            record = steered(lambda said: run_async(write_one(section, output, session, said)), answer)
+    result(f"\n{record['text']}")
     end_incomplete(record)
 
 

@@ -40,6 +40,7 @@ from ..role_inputs import brief_of
 from ..run_events import progress
 from ..session import Session
 from ..state import ResearchState, RunState, Update, searched_in_vain
+from .ask import doubtful_sentences
 from .finish import page_options
 
 
@@ -123,9 +124,15 @@ def _check_findings(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
     return check_draft(draft, brief.citable, kind=brief.kind, experiment=brief.experiment, earlier=earlier)
 
 
-def to_repair_or_render(state: RunState) -> Literal["repair", "render"]:
-    """Go to `repair` while something needs it and repairs are left, otherwise to `render`."""
-    return "repair" if state.get("repairing") else "render"
+def to_repair_or_render(state: RunState) -> Literal["repair", "ask_sentences", "render"]:
+    """Go to `repair` while something needs it and repairs are left, then to `render`.
+
+    In between, a person may be asked about the sentences that still fail.
+    """
+    if state.get("repairing"):
+        return "repair"
+    asks = "sentences" in state.get("interrupts", ()) and not state.get("reviewed")
+    return "ask_sentences" if asks and doubtful_sentences(state) else "render"
 
 
 async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Update:

@@ -1,0 +1,90 @@
+"""Asks the person at the terminal what a run waits with, in words."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from ..errors import InputError, WaitingError
+from .output import notice
+from .terminal_text import one_line
+
+if TYPE_CHECKING:
+    from ..api.results import FormField
+
+T = TypeVar("T")
+
+
+def steered(work: Callable[[object], T], answer: object = None) -> T:
+    """Do the work of a run, given the answers of the person at the terminal until it asks no more.
+
+    Raises `WaitingError` without a terminal, and when the person leaves a question for later.
+    """
+    from ..api.answering import AnswerError, signed_answer
+
+    waiting: WaitingError | None = None
+    while True:
+        try:
+            return work(None if answer is None else signed_answer(answer))
+        except WaitingError as asked:
+            waiting = asked
+        except AnswerError as error:
+            if waiting is None:
+                raise
+            notice(f"Error: {error}")
+        if not on_terminal():
+            raise waiting
+        detail = waiting.question["citeloom"]
+        answer = ask_here(detail["ask"], detail, may_ignore=waiting.question["config"]["allow_ignore"])
+        if answer is None:
+            raise waiting
+
+
+def on_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_here(title: str, detail: Any, *, may_ignore: bool) -> object:
+    """What the person says to a question: "accept", "ignore", the fields that they changed, or None for later."""
+    of = f" of the {detail['section']}" if detail["section"] else ""
+    typer.echo(f"\n{title.capitalize()}{of}: {one_line(detail['summary'])}\n", err=True)
+    for line in detail["about"].splitlines():
+        notice(f"  {line}")
+    stop = ", s pauses the run" if may_ignore else ""
+    while True:
+        said = typer.prompt(
+            f"\nEnter accepts this, e edits it{stop}, l leaves it for later", "", show_default=False, err=True
+        )
+        if said.strip().lower() in ("", "a"):
+            return "accept"
+        if said.strip().lower() == "l":
+            return None
+        if said.strip().lower() == "s" and may_ignore:
+            return "ignore"
+        if said.strip().lower() == "e":
+            return {item["name"]: value for item in detail["fields"] if (value := _ask_field(item)) != item["value"]}
+
+
+def _ask_field(item: FormField) -> str:
+    """The new value of a field: for one with a value a line, for one of several entries lines up to an empty one."""
+    if not item["several"]:
+        notice(f"{item['name']}: {one_line(item['value'])}")
+        said = typer.prompt("  Enter keeps it, - drops it, or type it anew", "", show_default=False, err=True)
+        return "" if said.strip() == "-" else said.strip() or item["value"]
+    lines: list[str] = []
+    notice(f"{item['label']} (Enter ends):")
+    while said := typer.prompt(f"  {item['name']}", "", show_default=False, err=True).strip():
+        lines.append(said)
+    return "\n".join(lines)
+
+
+def read_json(file: Path) -> object:
+    try:
+        return json.loads(sys.stdin.read() if str(file) == "-" else file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: {error}.", help="Give a JSON object with the fields to change.") from error
