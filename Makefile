@@ -12,7 +12,7 @@ LIMITED = $(PARALLEL) --timeout 900 # a test that hangs is named and fails
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo serve test unit integration engines acceptance torture lint types contract structure check bench scores clean
+.PHONY: help install dev demo serve mcpb test unit integration engines acceptance torture lint types contract structure check bench scores clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ demo: install ## Index the sample library and write a discussion from it, withou
 
 serve: .venv/.server ## Serve your library as a page and an API, and print the address (PORT=8765)
 	$(BIN)/citeloom serve --port $(PORT)
+
+mcpb: ## Pack citeloom.mcpb, which installs the MCP server with one click in programs that take such bundles
+	git archive --format=zip --add-file=examples/mcpb/manifest.json -o citeloom.mcpb HEAD -- . ':!tests' ':!bench' ':!docs' ':!examples' ':!.*'
 
 test: dev ## Run all tests but the long ones, in parallel (WORKERS=3, since many wait for processes)
 	$(BIN)/python -m pytest $(LIMITED) -m "not long" tests/unit tests/integration

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .api.agent_tools import langchain_tools
     from .api.agreement import aagree, acontradictions, agree, contradictions
     from .api.answering import aanswer_run, answer_run
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .api.library_search import asearch, search
     from .api.paper_lookup import aadd, add, aenrich, enrich
     from .api.running import aresearch, astream_research, research
+    from .api.tex_sync import async_tex, sync_tex
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
     from .errors import CiteloomError, WaitingError
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from .settings.config import Settings
 
 _NAMES = {
+    "api.agent_tools": "langchain_tools",
     "api.agreement": "aagree acontradictions agree contradictions",
     "api.answering": "aanswer_run answer_run",
     "api.checking": "acheck_claims acheck_text check_claims check_text",
@@ -39,6 +42,7 @@ _NAMES = {
     "api.library_search": "asearch search",
     "api.paper_lookup": "aadd add aenrich enrich",
     "api.running": "aresearch astream_research research",
+    "api.tex_sync": "async_tex sync_tex",
     "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
     "api.zotero_sync": "async_zotero sync_zotero",
     "errors": "CiteloomError WaitingError",
@@ -75,6 +79,7 @@ __all__ = [
     "astream_paper",
     "astream_research",
     "astream_section",
+    "async_tex",
     "async_zotero",
     "averify",
     "awrite_paper",
@@ -90,12 +95,14 @@ __all__ = [
     "export",
     "figures",
     "ingest",
+    "langchain_tools",
     "load_experiment",
     "make_table",
     "open_library",
     "research",
     "save_table",
     "search",
+    "sync_tex",
     "sync_zotero",
     "verify",
     "write_paper",

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from ..documents import Paper
 from ..documents.figures import PaperFigure
-from ..documents.safe_files import FileRefusedError, require_regular
+from ..documents.notes import NOTE_ENDING, make_note
+from ..documents.safe_files import FileRefusedError, replace_file, require_regular
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.backends import backend_of
 from ..stores.library import Library
+from ..stores.uploads import Uploads
 from ..tools.paper_records import (
     OutlinedSection,
     Passage,
@@ -246,6 +248,63 @@ async def acorrect_entry(session: Session, key: str, bibtex: str) -> None:
     await update_metadata(session.library, {key: entry})
 
 
+class NoteNotSavedError(InputError):
+    """A note on a paper cannot be saved."""
+
+
+async def asave_note(session: Session, key: str, text: str, *, before: str | None = None) -> None:
+    """Save the user's note on a paper in the library and beside its file, as `KEY.notes.md`; an empty text removes it.
+
+    Args:
+        key: the paper's citation key.
+        text: Markdown; a line `> words (p. 4)` is a highlight.
+        before: the note that was edited; if another one is stored by now, nothing is saved.
+
+    Raises `UnknownPaperError`, `CopyError` for a paper that is incomplete, and `NoteNotSavedError`.
+    """
+    from ..documents.paper_names import zotero_link  # lists need no code that writes
+    from ..ingestion.home_copy import build_change
+    from ..ingestion.indexing import run_to_end, write
+
+    library, backend = session.library, backend_of(session.home)
+    async with backend.writer_lock().held(lambda pid: None):
+        change = await asyncio.to_thread(build_change, library, library.paper(key).key)
+        record = change.record
+        assert record is not None  # the change adds the paper
+        if zotero_link(record.paper.bibtex):
+            raise NoteNotSavedError(f"Zotero keeps the notes of {key}.", help="Edit the note in Zotero, and sync.")
+        if before is not None and before.strip() != (record.note.text.strip() if record.note else ""):
+            raise NoteNotSavedError(f"The note on {key} was changed elsewhere.", help="Load the page again to see it.")
+        count, target = library.embedding.count_tokens, session.settings.chunk_tokens
+        note = make_note(text, count, target=target) if text.strip() else None
+        vectors = await library.embedding.embed_documents(note.passages) if note else change.note_vectors[:0]
+        await run_to_end(_write_note, backend.uploads(), record.paper, text)
+        changed = replace(change, record=replace(record, note=note), note_vectors=vectors)
+        await write(library, [changed], lambda event: None)
+
+
+def _write_note(uploads: Uploads, paper: Paper, text: str) -> None:
+    """Write a note beside the file of its paper, where the next ingest looks for it; does nothing without a file."""
+    file = uploads.file(paper.source)
+    if not paper.source or not file.parent.is_dir():
+        return
+    names = [f"{stem}{NOTE_ENDING}" for stem in (paper.key, file.stem)]
+    known = next((name for name in names if (file.parent / name).is_file()), "")
+    path = file.parent / (known or next(name for name in names if Path(name).name == name))
+    place = uploads.place_of(paper.source)
+    try:
+        if place is not None:
+            uploads.remove(place[0], [path.name])
+        if text.strip():
+            replace_file(path, text.encode())
+        elif place is None:
+            path.unlink(missing_ok=True)
+    except (OSError, UnicodeError) as error:
+        raise NoteNotSavedError(f"{path}: cannot be written ({error}).", help="Make its folder writable.") from error
+    if place is not None:
+        uploads.publish(place[0])
+
+
 async def aremove_papers(session: Session, keys: Sequence[str]) -> None:
     """Remove papers and Citeloom's copies of their files; raises `UnknownPaperError` before any change."""
     from ..ingestion.ingest import remove_all
@@ -376,4 +435,5 @@ paper_details = blocking(apaper_details)
 remove_papers = blocking(aremove_papers)
 figures = requires_open(blocking(afigures))
 has_read_figures = blocking(ahas_read_figures)
+save_note = blocking(asave_note)
 save_figures = blocking(asave_figures)

@@ -1,4 +1,4 @@
-"""export: convert an edited markdown file to other formats; verify: check files against the library."""
+"""export, sync-tex and verify: edited files in other formats, in a LaTeX project, and against the library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, option
-from ..errors import DONE_WITH_REFUSALS
+from ..errors import DONE_WITH_REFUSALS, InputError
 from .options import JsonOption, home_session, takes_options
 from .output import notice, result, result_json
 from .sections import OverwriteOption
@@ -91,4 +91,47 @@ def verify_file(
         for item in mismatches:
             result(one_line(f"{file}:{item['field']}: {item['problem']}"))
     if wrong:
+        raise typer.Exit(DONE_WITH_REFUSALS)
+
+
+def sync_tex(
+    folder: Annotated[Path, typer.Argument(help="The folder of the LaTeX project, such as a git clone.")],
+    run: Annotated[
+        list[str] | None,
+        typer.Option(help="Section or paper to put there; repeated. Default: those that are there already."),
+    ] = None,
+    ours: Annotated[bool, typer.Option("--ours", help="Overwrite edited regions; the file is copied before.")] = False,
+    theirs: Annotated[bool, typer.Option("--theirs", help="Take the text of edited regions into the run.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep your sections in a LaTeX project up to date.
+
+    A section stands between '% citeloom:begin' and '% citeloom:end'; only that is ever rewritten. A new one goes behind
+    a line '% citeloom:here SECTION', else into a file of its own, sections/SECTION.tex. The .bib only grows. A region
+    that you edited is shown as a difference and stays. Nothing is committed or pushed. Exit code 4 if a region is in
+    conflict or a file could not be written.
+
+    Example: citeloom sync-tex ~/overleaf-clone --run discussion-1a2b
+    """
+    from ..api.tex_sync import sync_tex as sync
+
+    if ours and theirs:
+        raise InputError("--ours and --theirs exclude each other.", help="Choose one.")
+    with home_session() as session:
+        synced = sync(session, folder, runs=run or (), side="ours" if ours else "theirs" if theirs else "")
+    if as_json:
+        result_json(synced)
+    for item in synced["regions"] if not as_json else ():
+        result(one_line(f"{item['file']}:{item['line']}: {item['section']} {item['state']}"))
+        if item["diff"]:
+            result(item["diff"])
+        if item["backup"]:
+            result(one_line(f"The file as it was: {item['backup']}"))
+    for line in synced["notices"]:
+        notice(line)
+    for line in synced["problems"]:
+        notice(f"Problem: {line}")
+    if any(item["state"] == "conflict" for item in synced["regions"]):
+        notice("An edited region stays: --theirs takes your text into the run, --ours overwrites it.")
+    if synced["problems"] or any(item["state"] in ("conflict", "refused") for item in synced["regions"]):
         raise typer.Exit(DONE_WITH_REFUSALS)

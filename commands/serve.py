@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from errno import EADDRINUSE
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -45,18 +43,16 @@ def serve(
     """
     with _require_server():
         import uvicorn
-        from pydantic import SecretStr
 
         from ..server.app import create_app, uvicorn_config
-        from ..server.server_options import ServerOptions
+        from ..server.server_options import ServerOptions, token_from_environment
     from ..api.serving import join_servers
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # dozens of arenas would each keep freed memory
     settings, found = resolve()
-    token = os.environ.get("CITELOOM_SERVER_TOKEN") or _read_token_file(os.environ.get("CITELOOM_SERVER_TOKEN_FILE"))
-    options = ServerOptions(host, port, SecretStr(token) if token else None, tuple(name or ()))
+    options = ServerOptions(host, port, token_from_environment(), tuple(name or ()))
     try:
         listening = _bind(options)
     except ConfigurationError:
@@ -95,19 +91,6 @@ def _require_server() -> Iterator[None]:
     except ImportError as error:
         missing = f"The server is not installed ({error.name} is missing)."
         raise ConfigurationError(missing, help=SERVER_EXTRA) from error
-
-
-def _read_token_file(file: str | None) -> str | None:
-    """Read the token from a file, such as a container secret; raises `ConfigurationError` if unreadable."""
-    if not file:
-        return None
-    try:
-        return Path(file).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is not ASCII"
-        raise ConfigurationError(
-            f"CITELOOM_SERVER_TOKEN_FILE: {file}: cannot be read ({reason}).", help="Name a file that holds the token."
-        ) from error
 
 
 def _bind(options: ServerOptions) -> socket.socket:

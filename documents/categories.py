@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..text.words import one_line, without_accents
+from ..text.words import one_line, one_of, read_rules, without_accents
 from .types import Category
 
 _AND = re.compile(r"(?<!\s)\s++(?:und|et|y|e|en)\s++|[与和及と]")
@@ -60,122 +60,14 @@ class SectionClass:
     appended: bool = False
 
 
-def _pattern(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{alternative})" for alternative in alternatives))
-
-
-def _keyword(*words: str) -> re.Pattern[str]:
-    either = "|".join(words)
-    return re.compile(rf"^(?:{either})\b|\b(?:{either})$")
-
-
-# Letters also include everything that follows, since their own headings are often of the first level.
-_LETTERS = _pattern(
-    r"^(?:point.by.point )?(?:author )?(?:responses?|repl(?:y|ies)|answers?) (?:to|for) (?:the )?"
-    r"(?:reviewers?|referees?|editors?|(?:decision|reviewer?|referee)s?'? (?:letter|comments|reports?))",
-    r"^(?:reviewers?|referees?)(?: (?:comments?|reports?|no|number))? ?#? ?\d+\b",
-    r"^(?:decision|rebuttal|cover|review) letter",
-    r"^peer.review (?:file|history|reports?)",
+_TITLES: Final = read_rules(__file__, "section_titles")
+_LETTERS, _UNSEARCHABLE, _TABLES, _APPENDED = (
+    one_of(_TITLES[name]) for name in ("letters", "unsearchable", "tables", "appended")
 )
-
-_UNSEARCHABLE = _pattern(
-    r"^(?:list of )?references?(?: list| cited| annotations?)?$",
-    r"^(?:annotated )?(?:references|bibliography)$",
-    r"^(?:literature|works|sources|references) cited$",
-    r"^acknowledge?ments?\b",
-    r"^(?:credit )?authors?'? ?s?'? (?:contributions?|information|details|affiliations?|roles|notes?)\b",
-    r"^(?:list of )?(?:contributors?|contributor roles?)$",
-    r"^authors(?: and affiliations)?$",
-    r"^(?:the )?(?:[\w-]+ )?consorti(?:a|um)(?: members?)?$",
-    r"\bfunding(?: (?:statement|information|sources?|acknowledge?ments?))?$",
-    r"^(?:financial (?:support|disclosures?)|grant (?:support|information))",
-    r"\b(?:competing|conflicts? of|conflicting|(?:declarations?|disclosure) of)(?: \w+)? interests?\b",
-    r"^(?:declarations?|disclosures?|disclaimer)$",
-    r"^ethic(?:s|al)\b(?: (?:approval|declarations?|statements?|considerations? statement).*)?$",
-    r"^(?:informed )?consent (?:for|to|statement)",
-    r"^institutional review board",
-    r"^inclusion and diversity",
-    r"^(?:supporting information|electronic supplementary material)\b",
-    r"^additional files?\b",
-    r"^supplement\w* (?:tables?|files?|videos?|movies?|data(?:sets?)?)(?: \w?\d+)?$",
-    r"^supplement\w* .*titles and legends$",
-    r"^(?>.*?\b(?:data|code|software|materials?|resources?)\b).*\bavailability$",
-    r"^(?:data|code|software|resources?) access(?:ibility)?(?: statement)?$",
-    r"^availability\b",
-    r"\bavailability (?:statement|of (?:data|code|software|materials?|supporting))",
-    r"\baccessions?(?: numbers?| codes?)?$",
-    r"^(?:lead contact|contact(?: information| for reagent.*)?|corresponding authors?|correspondence)$",
-    r"^(?:data releases|key resources table|data deposition)$",
-    r"^(?:key ?words?|index terms|subject (?:areas|terms)|(?:list of )?abbreviations?|nomenclature)$",
-    r"^(?:session|computing) info(?:rmation)?$",
-    r"^(?:copyright|licen[cs]e|open access|publisher'?s note|about the authors?|table of contents|contents)$",
-    # Chat logs in a supplement are program output, not statements of the paper.
-    r"^(?:conversations?|message from .*|chatgpt(?: [\d.]+)?)$",
-)
-
-# Lists of material found elsewhere, unless the section itself has a table.
-_TABLES = _pattern(r"^supplement\w* (?:tables?|data(?:sets?)?)(?: \w?\d+)?$", r"\baccessions?(?: numbers?| codes?)?$")
-
-_APPENDED = _pattern(
-    r"^(?:online |electronic )?supplement\w*(?! (?:/|and) )\b(?!.*\bmethods?$)", r"^appendi(?:x|ces)\b"
-)
-
-_STRONG: Final[Mapping[Category, re.Pattern[str]]] = {
-    Category.RELATED_WORK: _pattern(
-        r"^related (?:works?|literature|research|surveys?|studies|approaches)\b",
-        r"\brelation(?:ship)?s? to (?:the )?(?:prior|previous|existing|related|other|earlier) \w+$",
-        r"^(?:prior|previous|earlier) (?:works?|art|research)$",
-        r"\bliterature review$|^review of (?:the )?literature",
-    ),
-    Category.ABSTRACT: _pattern(
-        r"^(?:graphical |structured |extended |visual |short )?abstract$",
-        r"^(?:author|authors|author's|authors'|lay|plain.language|editor's) summary$",
-        r"^(?:in brief|highlights|significance(?: statement)?|key (?:points|messages)|synopsis)$",
-    ),
-    Category.INTRODUCTION: _pattern(
-        r"^(?:general )?introduction\b", r"^background(?: and \w+)?$", r"^motivation(?: and \w+)?$"
-    ),
-    Category.CONCLUSION: _pattern(
-        r"^(?:general )?discussion(?:$| and | & |, )",
-        r"^conclu(?:sions?|ding remarks?)\b",
-        r"^(?:study )?limitations?(?: of (?:the |this |our )?\w+)?$",
-        r"^future (?:works?|directions?|perspectives?|research)$",
-        r"^(?:closing|final) (?:thoughts?|remarks?|notes?)$",
-        r"^(?:outlook|perspectives?|summary and (?:conclusions?|discussion|outlook))$",
-    ),
-    Category.EVALUATION: _pattern(
-        r"^(?:(?:main|key|core|empirical|experimental|numerical|simulation) )?results?(?:$|[ :]?/| and )",
-        r"^findings$",
-        r"^(?:empirical |experimental |performance )?evaluations?(?:$| of )",
-        r"^(?:(?:numerical|simulation|computational|synthetic|empirical) )?(?:experiments?|simulations?)"
-        r"(?: and results)?$",
-        r"^simulation stud(?:y|ies)$",
-        r"^(?:\w+ )?case.stud(?:y|ies)\b",
-        r"^(?:ablations?(?: stud(?:y|ies))?|applications?|validation|benchmarks?)$",
-    ),
-    Category.METHOD: _pattern(
-        r"^(?:\(?[\w/ ]{0,40}\)? )?methods?$",
-        r"^(?:materials?|patients?|subjects|data|participants) and methods?\b|^methods? and \w+$",
-        r"^methodolog(?:y|ies|ical \w+)$|^experimental (?:procedures?|set.?up|design|section|methods?)$",
-        r"^(?:the |our |proposed )*(?:approach|models?|algorithms?|architecture|framework)$",
-        r"^implementation$",
-        r"^(?:theoretical|mathematical|conceptual) (?:framework|background|model)$",
-        r"^numerical (?:scheme|methods?)$",
-        r"^problem (?:setting|statement|formulation|definition|setup)\b|^(?:preliminaries|notations?)$",
-        r"^study design$",
-    ),
-}
-
-# A keyword counts at the beginning or end of a short title ("The vowel dataset"); in the middle of a long one it is
-# weak evidence ("Use traditional methods to establish performance baselines").
-_WEAK: Final[Mapping[Category, re.Pattern[str]]] = {
-    Category.CONCLUSION: _keyword("conclusions?", "discussion", "future (?:directions|work|trends)"),
-    Category.EVALUATION: _keyword(
-        "experiments?", "results?", "evaluations?", "ablation", "comparisons?", "benchmark(?:s|ing)?"
-    ),
-    Category.METHOD: _keyword(
-        "methods?", "methodology", "algorithms?", "architecture", "framework", "data ?sets?", "scheme"
-    ),
+_STRONG: Final = {Category[name.upper()]: one_of(titles) for name, titles in _TITLES["strong"].items()}
+_WEAK: Final = {
+    Category[name.upper()]: re.compile(rf"^(?:{'|'.join(words)})\b|\b(?:{'|'.join(words)})$")
+    for name, words in _TITLES["weak"].items()
 }
 _WEAK_WORDS = 5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -58,3 +59,10 @@ async def search_limits(session: Session, runtime: Runtime[Any], *, section: boo
     room = Room.of(sizes["reader"], session.settings.max_output_tokens)
     call = max(1, room.left(limits.call_tokens, _BESIDE_A_WINDOW))
     return limits if call == limits.call_tokens else limits.within(call)
+
+
+async def pinned_papers(session: Session) -> list[str]:
+    """The papers that the settings pin, searched for each need whatever else is found; raises `UnknownPaperError`."""
+    for key in session.settings.pinned:
+        await asyncio.to_thread(session.library.paper, key)
+    return session.settings.pinned

@@ -40,9 +40,27 @@ from .session import LATEST_RUNS, Session, open_session
 from .state import Update
 from .steering import ask_budget, asks_of
 
+_ACRONYMS: Final = frozenset({"csl", "llm", "ocr"})
+
+
+def _as_form(schema: dict[str, Any]) -> None:
+    """Give a form the titles, options and bounds of the settings; it must not fill in defaults, which would override
+    the environment."""
+    bounded = Settings.model_json_schema()["properties"]
+    for name, own in schema["properties"].items():
+        field = own if "$ref" in str(bounded[name]) else bounded[name]  # to a definition of another schema
+        options = [item for item in field.pop("anyOf", ()) if item != {"type": "null"}]
+        field |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
+        field.pop("default", None)
+        usual = Settings.model_fields[name].default
+        if isinstance(usual, str | int | float) and usual != "":
+            field["description"] += f" Default: {usual}."
+        words = " ".join(word.upper() if word in _ACRONYMS else word for word in name.split("_"))
+        schema["properties"][name] = field | {"title": words[:1].upper() + words[1:]}
+
 
 class _Context(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_as_form)
 
     @model_validator(mode="wrap")
     @classmethod

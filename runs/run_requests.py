@@ -38,11 +38,14 @@ TEXT_SETTINGS: Final = (
     "paper_share vector_weight llm_weight score_threshold max_search_iterations max_repairs summary_words depth "
     "section_words max_output_tokens context_tokens enough_findings cite_retracted"
 ).split()
+# The same, but only where they are set: a run without them is the run that it was before they existed.
+_ADDED_TEXT_SETTINGS: Final = ("pinned",)
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
 # The only settings that the register stores and that are read back.
 KEPT_SETTINGS: Final = frozenset(
     {
         *TEXT_SETTINGS,
+        *_ADDED_TEXT_SETTINGS,
         *(f"{role}_{part}" for role in ("chat", *KEPT_ROLES) for part in ("model", "base_url")),
         *("cite_style", "csl", "strict", "prompts_dir", "interrupts"),
     }
@@ -52,12 +55,13 @@ KEPT_SETTINGS: Final = frozenset(
 def _fingerprint(kind: str, request: Mapping[str, Any], session: Session) -> str:
     """The kind plus a 16-digit hash of everything that can affect the text; blocks."""
     settings = session.settings
+    added = {name: value for name in _ADDED_TEXT_SETTINGS if (value := getattr(settings, name))}
     return _digest(
         kind,
         {
             **request,
             "library": session.library.version(),
-            "settings": {name: getattr(settings, name) for name in TEXT_SETTINGS},
+            "settings": {name: getattr(settings, name) for name in TEXT_SETTINGS} | added,
             "models": {role: list(settings.address_of(role)) for role in KEPT_ROLES},
             "prompts": session.prompts.fingerprint(),
             "handed_in": session.custom_model_id,

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
 from types import MethodType
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, cast
 from urllib.parse import quote
 
 from mcp.server.context import ServerRequestContext
@@ -25,27 +25,27 @@ from mcp_types import (
     TextContent,
     ToolAnnotations,
 )
-from pydantic import BeforeValidator, Field, ValidationError, create_model
+from pydantic import Field, ValidationError, create_model
 
+from ..api.agent_tools import AGENT_TOOLS, describe_arguments, search_evidence, with_fields
 from ..api.agreement import agreement_of
-from ..api.checking import ClaimRecord, RemarkedText, acheck_claims, acheck_prose, remarks_of
 from ..api.conversation import answer_with_sources, short_answer
 from ..api.evidence_tables import aload_table
-from ..api.library_papers import alist_papers, apaper_markdown
-from ..api.library_search import CategoryName, afind_papers, as_list, as_years, asearch, year_range
-from ..api.library_upkeep import alibrary_status
-from ..api.messages import describe_invalid, field_path
-from ..api.results import AgreementRecord, AnswerRecord, FoundPapers, FoundPassages, LibraryStatus, TableRecord
+from ..api.library_papers import alist_papers, apaper, apaper_markdown
+from ..api.library_search import apassage_window
+from ..api.results import AgreementRecord, AnswerRecord, TableRecord
+from ..api.run_options import SectionKind
 from ..api.serving import Session
-from ..errors import CiteloomError
+from ..errors import CiteloomError, InputError
 from .job import Job
 from .problems import ServerError, client_help
 from .request_models import AgreementBody, ResearchBody, TableBody
 from .routes import paper_routes as paper_routes  # which has a shared tool
 from .run_jobs import RunJobs
-from .shared_calls import SHARED_TOOLS, get_table, with_fields
+from .shared_calls import SHARED_TOOLS, get_table
 
 _PAPERS: Final = "citeloom://papers/"
+_NEIGHBOURS: Final = 3  # passages on either side of a fetched one
 _PAGE: Final = 200  # resources per response
 _MARKDOWN: Final = "text/markdown"
 _INSTRUCTIONS: Final = (
@@ -55,60 +55,13 @@ _INSTRUCTIONS: Final = (
     "quote or cite them."
 )
 
-Keys = Annotated[list[str], BeforeValidator(as_list), Field(max_length=200)]
-Categories = Annotated[list[CategoryName], BeforeValidator(as_list)]
-YearSpan = Annotated[Annotated[list[int], Field(min_length=2, max_length=2)] | None, BeforeValidator(as_years)]
-Year = Annotated[int | None, Field(ge=0, le=9999)]
-
 
 class LibraryTools:
-    """The tools; agents read their docstrings."""
+    """The tools that are jobs of the server, and the two that ChatGPT needs; agents read their docstrings."""
 
     def __init__(self, session: Session, runs: RunJobs) -> None:
         self._session = session
         self._runs = runs
-
-    async def search_evidence(
-        self,
-        query: Annotated[
-            str,
-            Field(min_length=1, max_length=2000, description="What the passages should say, in words or a sentence."),
-        ],
-        limit: Annotated[int, Field(ge=1, le=50, description="Number of passages.")] = 10,
-        papers: Annotated[Keys, Field(description="Citation keys to search within; empty for the whole library.")] = [],  # noqa: B006 - pydantic copies it
-        categories: Annotated[
-            Categories, Field(description="Kinds of paper section to search within; empty for all.")
-        ] = [],  # noqa: B006
-        years: Annotated[YearSpan, Field(description="First and last year of publication.")] = None,
-        venue: Annotated[
-            str, Field(max_length=200, description="Part of the journal's or book's name, in any case.")
-        ] = "",
-    ) -> FoundPassages:
-        """Find passages of the user's papers, word for word, by meaning and by words.
-
-        Free and fast. Cite what you use by key and page.
-        """
-        settings = self._session.settings
-        span = year_range(*years) if years else None
-        mode, rerank = settings.retrieval_mode, settings.rerank
-        found = await asearch(self._session, query, limit, mode, papers, categories, span, venue, rerank)
-        return {"passages": found}
-
-    async def search_papers(
-        self,
-        query: Annotated[
-            str, Field(min_length=1, max_length=2000, description="Words of the papers, or what they are about.")
-        ],
-        by: Annotated[
-            Literal["text", "summary"],
-            Field(description="text: papers whose full text has the words; summary: papers that are about the query."),
-        ] = "text",
-        min_year: Annotated[Year, Field(description="First year of publication.")] = None,
-        max_year: Annotated[Year, Field(description="Last year of publication.")] = None,
-        page: Annotated[int, Field(ge=1, le=1000, description="Page of the answer, ten papers each.")] = 1,
-    ) -> FoundPapers:
-        """Find papers of the user's library by the words of their text, or by what they are about. Free and fast."""
-        return await afind_papers(self._session, query, by, min_year, max_year, page)
 
     async def research(
         self, context: Context[Any, Any], asked: ResearchBody
@@ -143,38 +96,39 @@ class LibraryTools:
         made = await _follow(await self._runs.make_table(asked), context)
         return cast("AgreementRecord", agreement_of(await aload_table(self._session, made["table_id"])))
 
-    async def check_claim(
-        self,
-        claim: Annotated[str, Field(min_length=1, max_length=4000, description="One sentence, without citations.")],
-        papers: Annotated[Keys, Field(description="Keys of the papers it cites; empty: which papers say it.")] = [],  # noqa: B006
-        context: Annotated[str, Field(max_length=4000, description="The sentence before it, if it needs that.")] = "",
-    ) -> ClaimRecord:
-        """Check one sentence against papers of the user's library: supported, overstated, contradicted, not_found,
-        indirect, or unjudged without a chat model, with the words that decide.
+    async def search(
+        self, query: Annotated[str, Field(min_length=1, max_length=2000, description="What the passages should say.")]
+    ) -> str:
+        """Find passages of the user's papers; read one with fetch. search_evidence gives their words at once, with
+        more options."""
+        found = (await search_evidence(self._session, query))["passages"]
+        results = []
+        for item in found:
+            place = [item["section"].strip(), f"p. {item['page']}" if item["page"] is not None else ""]
+            title = ", ".join(filter(None, [item["title"], *place]))
+            results.append({"id": item["chunk_id"], "title": title, "url": await self._address(item["key"])})
+        return json.dumps({"results": results}, ensure_ascii=False)
 
-        May cost the user a model call; the same claim again is free.
-        """
-        found = await acheck_claims(self._session, [{"claim": claim, "papers": papers, "context": context}])
-        return found["claims"][0]
+    async def fetch(
+        self, id: Annotated[str, Field(min_length=1, max_length=500, description="Of a result, or a citation key.")]
+    ) -> str:
+        """Read a passage that search gave, with its neighbours, or a whole paper by its citation key."""
+        try:
+            found = await apassage_window(self._session, id, _NEIGHBOURS)
+        except InputError:
+            paper, text = await apaper(self._session, id), await apaper_markdown(self._session, id)
+        else:
+            paper = await apaper(self._session, found["key"])
+            text = "\n\n".join(item["text"] for item in found["passages"])
+        about = {"key": paper.key, "authors": ", ".join(paper.authors), "year": str(paper.year or "")}
+        answer = {"id": id, "title": paper.title, "text": text, "url": await self._address(paper.key)}
+        return json.dumps({**answer, "metadata": {**about, "venue": paper.venue}}, ensure_ascii=False)
 
-    async def check_text(
-        self,
-        text: Annotated[str, Field(min_length=1, max_length=400_000, description="The user's own text.")],
-        format: Annotated[Literal["md", "tex", "typ"], Field(description="Markdown, LaTeX or Typst.")] = "md",
-        bib: Annotated[str, Field(max_length=2_000_000, description="Its .bib; else its keys are the library's.")] = "",
-        max_calls: Annotated[int | None, Field(ge=1, description="Limit on model requests.")] = None,
-    ) -> RemarkedText:
-        """Check the user's text: citations, numbers, references, and sentences that need a citation. Gives only what
-        needs attention. The text is not changed.
-
-        May take minutes and cost the user money; a second check costs only what changed.
-        """
-        found = await acheck_prose(self._session, text, format=format, bib=bib, max_calls=max_calls)
-        return remarks_of(found)
-
-    async def library_status(self) -> LibraryStatus:
-        """How many papers and passages the library holds, from which years, and what is wrong with it."""
-        return await alibrary_status(self._session)
+    async def _address(self, key: str) -> str:
+        """Where a reader finds the paper: its DOI or link, else its resource here."""
+        paper = await apaper(self._session, key)
+        doi = f"https://doi.org/{quote(paper.doi, safe='/')}" if paper.doi else ""
+        return doi or paper.url or f"{_PAPERS}{quote(key, safe='')}"
 
 
 async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
@@ -194,19 +148,16 @@ async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
 def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
     # The package would otherwise print the log messages of all modules in its own format.
     logging.basicConfig(format="%(message)s")
-    tools = LibraryTools(session, runs)
+    tools, shared = LibraryTools(session, runs), (*AGENT_TOOLS, *SHARED_TOOLS)
     server = _LibraryServer(
         session,
         [
-            _strict_tool(tools.search_evidence, "Search passages"),
-            _strict_tool(tools.search_papers, "Search papers"),
+            *(_strict_tool(MethodType(call, session), title, read_only=free) for call, title, free in shared),
             _strict_tool(with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
             _strict_tool(with_fields(tools.make_table, asked=TableBody), "Make a table", read_only=False),
             _strict_tool(with_fields(tools.agree, asked=AgreementBody), "Who agrees", read_only=False),
-            _strict_tool(tools.check_claim, "Check a sentence", read_only=False),
-            _strict_tool(tools.check_text, "Check a text", read_only=False),
-            _strict_tool(tools.library_status, "Library status"),
-            *(_strict_tool(MethodType(call, session), title, read_only=free) for call, title, free in SHARED_TOOLS),
+            _strict_tool(tools.search, "Search (for ChatGPT)", structured=False),
+            _strict_tool(tools.fetch, "Read what a search gave (for ChatGPT)", structured=False),
         ],
     )
 
@@ -224,16 +175,45 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
         except CiteloomError as error:
             raise ResourceNotFoundError(f"{error.message} {client_help(error)}".strip()) from error
 
+    for prompt, title in ((write_section, "Write a section"), (ask, "Ask the library"), (check, "Check a text")):
+        server.prompt(title=title, description=prompt.__doc__)(prompt)
     return server
 
 
-def _strict_tool(call: Callable[..., Awaitable[Any]], title: str, *, read_only: bool = True) -> Tool:
+def write_section(section: SectionKind, about: str) -> str:
+    """Write a section of a paper from passages of the library, each cited by key and page."""
+    return (
+        f"Write the {section} of a paper about: {about}\n\nFirst list what has to be known for it. Then find passages "
+        "with search_evidence, several searches for each point, and read around those that matter with "
+        "get_context_window. Claim nothing that no passage says; cite key and page after each sentence that rests on "
+        "one. At the end run check_text on your draft, correct what it finds, and list what the library does not have."
+    )
+
+
+def ask(question: str) -> str:
+    """Answer a question from the library alone, and say what it does not have."""
+    return f"Answer with the tool research, and show its citations with key, page and words: {question}"
+
+
+def check(text: str) -> str:
+    """Check a text against the papers that it cites."""
+    return (
+        "Check this text with check_text. For each sentence that is not supported, give the words of the paper, what "
+        f"is wrong, and the smallest correction:\n\n{text}"
+    )
+
+
+def _strict_tool(
+    call: Callable[..., Awaitable[Any]], title: str, *, read_only: bool = True, structured: bool | None = None
+) -> Tool:
     """Create a tool that rejects unknown arguments, since ignoring a limit gives wrong answers."""
     hints = ToolAnnotations(
         read_only_hint=read_only, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
     description = " ".join((call.__doc__ or "").split())
-    tool = Tool.from_function(call, title=title, description=description, annotations=hints)
+    tool = Tool.from_function(
+        call, title=title, description=description, annotations=hints, structured_output=structured
+    )
     metadata = tool.fn_metadata
     metadata.arg_model = create_model(tool.name, __base__=metadata.arg_model, __cls_kwargs__={"extra": "forbid"})
     tool.parameters = metadata.arg_model.model_json_schema()
@@ -268,11 +248,7 @@ class _LibraryServer(MCPServer[Any]):
             if isinstance(cause, CiteloomError):
                 raise ToolError(f"{cause.message} {client_help(cause)}".strip()) from cause
             if isinstance(cause, ValidationError):
-                wrong = "; ".join(
-                    f"{field_path(item['loc']) or 'arguments'}: {describe_invalid(item, show=True)}"
-                    for item in cause.errors()
-                )
-                raise ToolError(f"{name}: {wrong}. It takes {', '.join(self._arguments[name])}.") from cause
+                raise ToolError(describe_arguments(name, cause, self._arguments[name])) from cause
             raise
 
     async def _handle_list_resources(

@@ -164,6 +164,13 @@ class EnrichBody(_Body):
     refresh: bool = Field(False, description="Ask the services again instead of using cached answers.")
 
 
+class NoteBody(_Body):
+    """The user's note on a paper."""
+
+    text: Annotated[str, Field(max_length=100_000, description="Markdown; empty removes the note.")]
+    before: Annotated[str | None, Field(max_length=100_000, description="The note as it was before the edit.")] = None
+
+
 class EntryBody(_Body):
     """The metadata of a paper."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import os
 import re
 import secrets
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 from pydantic import SecretStr
@@ -89,6 +91,22 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return None
+
+
+def token_from_environment() -> SecretStr | None:
+    """The server's token, from CITELOOM_SERVER_TOKEN or the file that CITELOOM_SERVER_TOKEN_FILE names, such as a
+    container secret; raises `ConfigurationError` if that is unreadable."""
+    token, file = os.environ.get("CITELOOM_SERVER_TOKEN"), os.environ.get("CITELOOM_SERVER_TOKEN_FILE")
+    if file and not token:
+        try:
+            token = Path(file).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "is not ASCII"
+            raise ConfigurationError(
+                f"CITELOOM_SERVER_TOKEN_FILE: {file}: cannot be read ({reason}).",
+                help="Name a file that holds the token.",
+            ) from error
+    return SecretStr(token) if token else None
 
 
 COOKIE: Final = "citeloom_session"

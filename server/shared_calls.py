@@ -5,23 +5,18 @@ The first parameter of such a function is the session: FastAPI gives it to the r
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import MISSING, fields
-from typing import Annotated, Any, Final, TypeVar, cast, get_type_hints
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final, TypeVar, cast
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import AliasChoices, Field
 
 from ..api.evidence_tables import aload_table
 from ..api.library_search import apassage_window
 from ..api.results import PassageWindow, TableRecord
-from ..api.run_options import spread_options
 from ..api.serving import Session
 from .response_models import problems
 from .server_state import StateOf
 
-_EARLIER_NAMES: Final = {"from_year": ("min_year",), "to_year": ("max_year",)}  # of tools' arguments
 Call = Callable[..., Awaitable[Any]]
 T = TypeVar("T", bound=Call)
 SHARED_TOOLS: Final[list[tuple[Call, str, bool]]] = []  # with titles, and whether they only read
@@ -41,20 +36,6 @@ def shared_tool(title: str, *, read_only: bool = True) -> Callable[[T], T]:
         return call
 
     return add
-
-
-def with_fields(call: Call, **groups: type) -> Call:
-    """Return a tool that takes the fields of its dataclass arguments."""
-
-    def arguments(group: type) -> Iterator[inspect.Parameter]:
-        types = get_type_hints(group, include_extras=True)
-        for item in fields(group):
-            names = AliasChoices(item.name, *_EARLIER_NAMES.get(item.name, ()))
-            annotation: Any = Annotated[types[item.name], Field(validation_alias=names, **item.metadata)]
-            default = inspect.Parameter.empty if item.default is MISSING else item.default
-            yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-    return spread_options(call, groups, arguments)
 
 
 @router.get("/search/window", tags=["search"], responses=problems(404))

@@ -241,6 +241,9 @@ class Settings(BaseModel):
     )
     semantic_scholar_api_key: ApiKey | None = Field(None, description="Key for Semantic Scholar.")
     retraction_watch: Path | None = Field(None, description="Retraction Watch's CSV file of retractions.")
+    pinned: list[str] = Field(
+        default_factory=list, max_length=50, description="Keys of papers that each section or answer reads first."
+    )
     cite_retracted: bool = Field(False, description="Let sections and answers cite retracted papers.")
     citation_key: str = Field(
         "auth.lower + year + veryshorttitle.lower",

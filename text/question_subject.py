@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .words import STOP_WORDS, is_generic, is_stop, read_words, split_words
+from .words import STOP_WORDS, is_generic, is_stop, read_rules, read_words, split_words
 
 BE = frozenset("is are was were be been being".split())
 AUXILIARIES = BE | frozenset("do does did has have had can could may might will would shall should must".split())
@@ -27,14 +27,7 @@ _IRREGULAR = frozenset(
 _VERBS = read_words("common_verbs")
 _WORD = re.compile(r"[^\s,;:()?!]+")
 _END = " ?!.,;:"
-# Words of feedback about the form of an answer, and politeness.
-_OF_FORM = frozenset(
-    """
-    please thanks sorry shorter longer brief briefer concise conciser simpler clearer newer older add adding cite cites
-    citing citation citations sentence sentences paragraph paragraphs word words bullet bullets list lists heading
-    headings
-    """.split()
-)
+_OF_FORM = frozenset(read_rules(__file__, "wordings")["questions"]["of_form"].split())
 _WHAT_ABOUT = re.compile(r"^(?:and\s+)?(?:what|how) about\s+", re.IGNORECASE)
 
 

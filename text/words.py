@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import threading
+import tomllib
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 _DASHES: Final = re.compile("[\u2010-\u2015]")
 # Pure punctuation. Signs inside numbers (0.95, -1) and names (C++, C#, 50%) are significant.
@@ -54,24 +57,13 @@ def is_latin(text: str) -> bool:
     return latin >= _MOSTLY * len(letters)
 
 
-_FUNCTION_WORDS: Final = {
-    "German": "der die das den dem des und oder ist sind nicht ein eine einen wie viele was welche welcher für mit von"
-    " bei auf im zu werden wird warum kann man gibt hat haben",
-    "French": "le la les des du de que qui quel quelle quels quelles comment pourquoi combien est sont dans un une pour"
-    " par avec et ou ne pas sur",
-    "Spanish": "el la los las del de que cuál cuáles cómo qué cuántos cuántas es son en un una para por con se y más",
-    "Italian": "il lo la gli le di del della dei che come quale quali quanti quante è sono un una per con si più",
-    "Portuguese": "os as do da dos das de que qual quais como quantos quantas é são em um uma para por com se não mais",
-    "Dutch": "de het een en van is zijn wat welke hoe voor met op niet te worden waarom hoeveel kan",
-}
-
-
 def foreign_language(text: str) -> str:
     """The language of a text that is clearly not in English, judged by its most frequent words; empty otherwise."""
     if not is_latin(text):
         return "a language other than English"
     words = re.findall(r"[^\W\d_]+", text.lower())
-    counts = {name: sum(word in known.split() for word in words) for name, known in _FUNCTION_WORDS.items()}
+    known = read_rules(__file__, "wordings")["function_words"]
+    counts = {name: sum(word in of.split() for word in words) for name, of in known.items()}
     name = max(counts, key=lambda name: counts[name])
     enough = 1 if "?" in text else 2
     return name if counts[name] >= enough + sum(word in STOP_WORDS for word in words) else ""
@@ -80,6 +72,20 @@ def foreign_language(text: str) -> str:
 def read_words(name: str) -> frozenset[str]:
     """The words of a list in this folder."""
     return frozenset(Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8").split())
+
+
+def read_rules(module: str, name: str) -> dict[str, Any]:
+    """The rules in the TOML file `name` beside a module; its `parts` say what `<<part>>` in a pattern stands for."""
+    rules = tomllib.loads(Path(module).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+    written = json.dumps(rules)
+    for part, pattern in reversed(rules.pop("parts", {}).items()):
+        written = written.replace(f"<<{part}>>", json.dumps(pattern)[1:-1])
+    return dict(json.loads(written))
+
+
+def one_of(patterns: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    """One pattern that matches whatever one of these does."""
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), flags)
 
 
 STOP_WORDS = read_words("stop_words")

@@ -15,7 +15,7 @@ from ...roles.disagreements import find_disagreements
 from ...roles.protocols import Source
 from ...text.question_subject import AUXILIARIES, is_participle, is_verb
 from ...text.statement_words import telling_words
-from ...text.words import one_line
+from ...text.words import one_line, one_of, read_rules
 from ..markers import CitedSentence, line_start, sentences, within
 from ..quotations import quoted_spans
 from .fabricated_citations import NEEDED
@@ -28,58 +28,20 @@ _LEAD: Final = re.compile(
 _LIST_MARK: Final = re.compile(r"[ \t]*(?:(?:[-*+>]|\d{1,3}[.)])[ \t]+)*")
 _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
 _LONGEST_LEAD: Final = 8  # words
-_QUESTIONS: Final = frozenset("how what when where which who why whether".split())
-_ARTICLES: Final = frozenset("a an the its their".split())
-_LINKS: Final = frozenset(
-    "about across after against among and around as at before between beyond by during for from in inside into of on"
-    " or over than that through to under upon versus vs which with within without".split()
+_OTHERS, _NO_CLAIM = (read_rules(__file__, "claim_wordings")[name] for name in ("others", "no_claim"))
+_QUESTIONS, _ARTICLES, _LINKS, _PAST, _COUNT, _POINTS, _BETWEEN = (
+    frozenset(_NO_CLAIM[name].split())
+    for name in ("questions", "articles", "links", "past", "count", "points", "between")
 )
-_PAST: Final = frozenset("beat became fell found gave grew kept led lost made rose saw shrank won".split())
 _PLURAL: Final = re.compile(r"[a-z-]{3,}[^sui]s")
-
-# The words of a transition, which counts and announces the points of the text itself.
-_COUNT: Final = "two three four five six seven several first second third fourth next last following".split()
-_POINTS: Final = (
-    "answer answers approach approaches argument arguments aspect aspects caveat caveats evidence family families"
-    " finding findings group groups idea ideas issue issues kind kinds limit limitations limits line lines method"
-    " methods part parts point points question questions reason reasons respect respects result results route routes"
-    " side sides step steps strand strands theme themes thing things topic topics view views way ways"
-    " experiment experiments paper papers passage passages review reviews source sources studies study survey surveys"
-    " trial trials"
-).split()
-_BETWEEN: Final = (
-    "a also an and are as be bear bears below by can come comes concern concerns considered differ differs discussed"
-    " distinguished emerge emerges fall falls first follow follows from grouped has have here in into is it main matter"
-    " matters of on one out recur recurs relevant sorted stand stands taken that the their them then these they this"
-    " those to turn"
-).split()
-_OF_A_TRANSITION: Final = frozenset([*_COUNT, *_POINTS, *_BETWEEN])
-_COUNTS: Final = frozenset([*_COUNT, "these", "this"])
+_OF_A_TRANSITION: Final = _COUNT | _POINTS | _BETWEEN
+_COUNTS: Final = _COUNT | {"these", "this"}
 _OF_WORK: Final = re.compile(r"\b(lines?|strands?|groups?)\sof\s(?:work|research|evidence|argument|thought)\b")
-_ANNOUNCES: Final = re.compile(
-    r"\b(?:bears?\son|stands?\sout|emerges?|follows?|recurs?|matters?|falls?\sinto|concerns?|comes?\s(?:first|next|in)"
-    r"|differs?\sin\s(?:\w+\s){1,2}(?:kinds|points|respects|ways)"
-    r"|(?:is|are|be)\s(?:taken|considered|grouped|sorted|distinguished|discussed|relevant)"
-    r"|ha(?:s|ve)\s(?:\w+\s){1,2}(?:parts|sides|steps))\b"
-)
+_ANNOUNCES: Final = one_of(_NO_CLAIM["announces"])
 _LONGEST_TRANSITION: Final = 14  # words
 
-_STRENGTH: Final = re.compile(
-    r"\W*(?:(?:(?:all|most|much)\sof\s)?(?:this|these|it|that|what\sfollows)|(?:all|both|these|the)\s(?:findings|results"
-    r"|statements|points|numbers)|the\sevidence)\s(?:here\s|above\s|all\s)?(?:comes?|rests?|stems?|relies|rely|is|are)\s"
-    r"(?:only\s)?(?:from|on|of)\s(?:only\s)?(?:a\ssingle|one|the\ssame|two|three|four|five|several)\s(?:papers?|stud(?:y|ies)|sources?|reviews?|trials?)"
-    r"(?:,?\s(?:and\s)?so\s(?:[\w-]+\s){0,6}[\w-]+)?\W*",
-    re.IGNORECASE,
-)
-
-# The object of a question: nothing is claimed about it yet. It ends where a clause makes a statement.
-_ASKED: Final = re.compile(
-    r"\b(?:(?:we|it)\s(?:[\w-]+\s){0,2}?(?:asks?|asked|examined?|investigated?|test(?:ed)?|studied|study|address(?:ed)?"
-    r"|assess(?:ed)?|determined?)|questions?:|(?:open|unclear|unknown|untested|not\s(?:yet\s)?(?:known|clear|settled)|remains?\sto\sbe\s(?:asked|seen|shown|tested)))"
-    r"\s(?:how|why|whether|which|what|when|where|if|to\swhat\sextent)\b[^;]*?"
-    r"(?=;|,\sand\s(?!how|why|whether|which|what|when|where|if|to\swhat)|,?\s(?:although|though|but|while|whereas|since|because|as|however)\s|$)",
-    re.IGNORECASE,
-)
+_STRENGTH: Final = one_of(_NO_CLAIM["strength"], re.IGNORECASE)
+_ASKED: Final = re.compile(_NO_CLAIM["asked"], re.IGNORECASE)
 
 
 def is_lead_in(text: str, sentence: CitedSentence, following: CitedSentence | None) -> bool:
@@ -122,53 +84,10 @@ def is_transition(sentence: CitedSentence, following: CitedSentence | None) -> b
     )
 
 
-_WORK = (
-    r"(?:studies|study|works?|research|reports?|findings?|literature|authors|groups|benchmarks?|papers?|investigations?"
-    r"|observations|advances|evidence)"
-)
-_OTHERS_WORK = re.compile(
-    rf"\b(?P<named>(?:previous|prior|earlier|past|recent|existing|published)\s(?:[\w-]+\s){{0,2}}?{_WORK}\b)"
-    r"|\b(?:several|many|numerous|most|some)\s(?:(?!of\b)[\w-]+\s)?(?:studies|authors|groups|reports|researchers|works?|reviews)\b"
-    r"|\b(?:has|have)\s(?:long\s|often\s|also\s|widely\s|repeatedly\s|previously\s|recently\s|frequently\s)?been\s(?:long\s)?"
-    r"(?:shown|reported|demonstrated|observed|described|recogni[sz]ed|established|suggested|argued|proposed|documented"
-    r"|noted|linked|associated|implicated|criticised|criticized)\b"
-    r"|\b(?:is|are)\s(?:well|widely|generally|commonly|routinely|frequently)[\s-](?:known|accepted|established"
-    r"|recogni[sz]ed|believed|assumed|used|applied|adopted|reported|regarded|considered)\b"
-    r"|\bthe\sliterature\s(?:\w+\s)?(?:suggests|shows|reports|describes|agrees|indicates|holds|contains|offers)\b"
-    r"|\b(?:researchers|others|scholars|(?<!our\s)authors)\s(?:have|had|found|showed|report(?:ed)?|argued?|proposed)\b"
-    r"|(?<!these\s)(?<!those\s)(?<!two\s)\bstudies\s(?:of|on|that|have|suggest|show|report|find|typically|commonly|often)\b"
-    r"|\bbody\sof\s(?:evidence|work|literature|research)\b|\baccording\sto\s(?:published|earlier|previous|recent)\b"
-    r"|\bwas\s(?:first\s|originally\s)?(?:introduced|proposed)\s(?:to|by|in|as|for)\b",
-    re.IGNORECASE,
-)
-_FOUND = re.compile(
-    r"\s(?:ha(?:ve|s|d)|found|show(?:ed|s)?|report(?:ed|s)?|observed?|suggest(?:ed|s)?|claim(?:ed|s)?|fail(?:ed|s)?|s(?:ee|aw)"
-    r"|disagreed?|agreed?|demonstrated?|proposed?|reach(?:ed)?|did|do)\b",
-    re.IGNORECASE,
-)
-# The experiment itself, future work, and what nobody has done.
-_OWN = re.compile(
-    r"\b(?:future|further|more)\s(?:[\w-]+\s){0,2}?(?:work|studies|study|research|experiments?)\b|\bto\sour\sknowledge\b"
-    r"|\bthis\s(?:study|work|experiment|paper)\b|\bof\sours\b|\bour\s(?:own\s)?(?:previous|earlier|prior)\b"
-    r"|\bwhether\b[^.]{0,300}\b(?:open|unclear|unknown|to be)\b|\?\W{0,40}$",
-    re.IGNORECASE,
+_OTHERS_WORK, _FOUND, _OWN, _WANTED, _LEFT_OPEN = (
+    one_of(_OTHERS[name], re.IGNORECASE) for name in ("work", "found", "own", "wanted", "left_open")
 )
 _HEADING = re.compile(r"[ \t]*(?:#|\||```|~~~)")
-# What kind of study is missing: "A trial in children would answer this."
-_WANTED = re.compile(
-    r"\b(?:trial|stud(?:y|ies)|survey|experiment|cohort|review|meta-analysis|comparison|analysis|data)\b[^.;]{0,200}"
-    r"\bwould\s(?:be\s(?:needed|required)|answer|settle|decide|show|tell|have\sto)\b",
-    re.IGNORECASE,
-)
-# Statements that sources lack something, and text that introduces a list.
-_LEFT_OPEN = re.compile(
-    r"\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b[^.]{0,80}?\b(?:do|does|did|is|are)\s?n[o']t\b"
-    r"|\b(?:no|none|nothing|neither)\b[^.]{0,60}\b(?:sources?|passages?|papers?|library|evidence|excerpts?)\b"
-    r"|\b(?:not|un)\s?(?:answered|addressed|covered|stated|said|reported|clear)\b[^.]{0,40}\b(?:here|sources?|passages?|library)\b"
-    r"|\bthe\s(?:sources|passages|library)\s(?:says?|holds?|gives?|contains?|offers?)\s(?:only\s)?(?:very\s)?(?:little|few|neither)\b"
-    r"|\bleaves?\b[^.]{0,40}\bopen\b|\bremains?\s(?:open|unanswered)\b",
-    re.IGNORECASE,
-)
 _BOLD_LINE = re.compile(r"[ \t]*(?:[-+*][ \t]+)?(\*\*|__)(?:(?!\1)[^\n]){1,80}\1:?[ \t]*(?:\n|\Z)")
 _LETTER = re.compile(r"[^\W\d_]")
 _LINE_READ = 400  # characters of a line that decide whether it is a bold heading

@@ -12,77 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Final
 
 from ...documents import Chunk, Paper
 from ...documents.figures import PaperFigure
 from ...roles.protocols import Source
+from ...text.words import read_rules
 from .findings import Finding, shown
 from .unicode_folding import fold
 
-_MODEL = r"(?:AI|LLM|GPT|chatbot|(?:large )?language model|(?:AI )?assistant|AI (?:agent|model|reviewer|system))s?"
-# Where an imperative may occur; "participants were asked to ignore" is not one.
-_ORDER = (
-    r"(?:(?:^|[.!?:;,>()\[\]{}\u2013\u2014])\s*|\b(?:please|and|then|now|always|kindly"
-    rf"|you (?:must|should|shall|will|have to)(?: now)?|{_MODEL},? (?:to|must|should))\s+)"
-)
-_SAME = r"[^.!?\n]"  # within one sentence
-_ENGLISH = (
-    rf"{_ORDER}(?:ignore|disregard|forget|override|bypass|(?:do not|don't|stop) (?:follow|obey)(?:ing)?)\b"
-    rf"{_SAME}{{0,60}}?\b(?:instructions?|prompts?|rules|guard|guidelines|guardrails|directions|orders|told|safety|commands)\b",
-    rf"\bif you are an? {_MODEL}\b",
-    rf"\b(?:note|notice|message|attention|hint|memo),? (?:to|for|all) (?:all |any |the )?{_MODEL}\b",
-    rf"\b{_MODEL}\b{_SAME}{{0,50}}?\b(?:must|should|shall|have to) (?:always |only |not )?"
-    r"(?:rate|cite|state|recommend|praise|mention|accept|score|give|say|answer with|ignore|obey)\b",
-    r"\byou are now (?:an?|the|DAN|no longer|free|in \w+ mode)\b",
-    rf",\s*(?:dear )?(?:{_MODEL}|model)\s*[.!](?:\s|$)",
-    r"\byour (?:task|role|goal|job) (?:has changed|is now|from now on)\b",
-    r"\bfrom (?:now on|this point forward|here on),? you\b"
-    r"|\bnew (?:system )?(?:instructions?|task|prompt)(?:\s*\([^()\n]{0,40}\))?\s*:",
-    rf"{_ORDER}(?:act|behave|role-?play) as an? \w+|{_ORDER}pretend (?:to be|that you are|you are)\b",
-    rf"{_ORDER}(?:ignore|disregard|forget|override|bypass|disable)\b{_SAME}{{0,20}}?\b"
-    r"(?:(?:text|email|message|passages?) (?:before|above)|above (?:text|email|message|passages?)|your \w+"
-    r"|(?:security|safety) measures|filters|restrictions|system constraints)\b"
-    r"|\bcan you (?:ignore|disregard|forget) your\b",
-    r"\b(?:previous|prior|earlier|original) (?:instructions?|prompts?|directives) (?:are|is|have been|has been)"
-    r" (?:now )?(?:void|revoked|cancelled|replaced|lifted)"
-    r"|\bsupersedes? (?:all )?(?:prior|previous|earlier|other) (?:instruct|prompt)",
-    rf"\byou are an? {_MODEL} without\b|\bonly respond with\b",
-    rf"{_ORDER}(?:call|invoke|run|execute|use) the (?:tool|function)\s+\w+",
-    rf"{_ORDER}(?:always )?cite (?:only |always )?\[?@?[a-z]+\d{{4}}\w*|\balways cite (?:this|the|our|my)\b"
-    r"|\badd \[?@\w+\]? to the references\b",
-    rf"{_ORDER}(?:give|rate|score) (?:this|the|our) (?:paper|work|article|study){_SAME}{{0,30}}"
-    r"\b(?:highest|high|positive|best)\b",
-    r"\b(?:do not|don't|never) mention any (?:weakness|limitation|flaw)",
-    rf"{_ORDER}(?:reveal|print|repeat|output|show|reply with|send){_SAME}{{0,40}}"
-    r"\b(?:system prompt|API key|secrets?)\b",
-)
-_OTHER_LANGUAGES = (
-    r"\b(?:ignorier\w*|vergiss|vergessen Sie|missachte\w*)\b[^.!?\n]{0,40}\b(?:Anweisung|Instruktion|Regel|Befehl)",
-    r"\b(?:ignore[zs]?|oublie[zs]?)\s+(?:toutes?|tous|les|ces|vos|tes)\b[^.!?\n]{0,40}\b(?:instructions|consignes|règles)",
-    r"\b(?:ignor[ae]d?|olvid[ae]d?|omit[ae])\s+(?:todas?|las|los|tus|sus|estas)\b[^.!?\n]{0,40}"
-    r"\b(?:instrucciones|indicaciones|reglas|órdenes)",
-    r"\b(?:ignora(?:te)?|dimentica(?:te)?)\s+(?:tutte|le|ogni|queste)\b[^.!?\n]{0,40}\b(?:istruzion|regol)",
-    r"\b(?:ignor[ae]|esqueça)\s+(?:todas?|as|estas|suas)\b[^.!?\n]{0,40}\b(?:instruções|regras|ordens)",
-    r"\b(?:negeer|vergeet)\b[^.!?\n]{0,40}\b(?:instructies|regels|aanwijzingen)",
-    r"\b(?:z?ignoruj|zapomnij)\w*\b[^.!?\n]{0,40}\b(?:instrukcj|polece)",
-    r"\b(?:игнорируй|забудь)\w*\b[^.!?\n]{0,40}\b(?:инструкци|указани|правил)",
-    r"\btalimat\w*[^.!?\n]{0,30}(?:yok say|görmezden gel|unut)",
-    r"(?:忽略|无视|無視|忘记|忘記)[^。！？\n]{0,20}(?:指令|指示|提示|規則|规则)",
-    r"(?:指示|命令|ルール|プロンプト)[^。！？\n]{0,10}(?:無視し|忘れ)",
-    r"(?:지시|명령|지침)[^.!?\n]{0,10}(?:무시하|잊)",
-    r"(?:تجاهل|انس)[^.!?\n]{0,30}(?:تعليمات|أوامر)",
-    r"निर्देश[^।!?\n]{0,20}(?:अनदेखा|अनदेखी|नज़रअंदाज़|भूल)",
-)
-_TURNS = (
-    r"(?m)^[ \t{\[]{0,9}(?:system|assistant|AI \w+)\s*:|^[ \t]{0,9}\[system\b[^\]\n]{0,40}\]",
-    r"(?m)^[ \t]{0,9}#{1,6}[ \t]{0,9}(?:instructions?|system|response)\s*:",
-    r"<\|\w+\|>|\[/?INST\]|<</?SYS>>",
-    r"[\"']role[\"']\s*:\s*[\"'](?:system|assistant|user)[\"']",
-    r"\btext [^\n]{0,60}\(data, holds no instructions\)|\btext source E\d+",
-)
-_RULES: tuple[tuple[str, tuple[re.Pattern[str], ...]], ...] = (
-    ("gives an order to a model", tuple(re.compile(rule, re.IGNORECASE) for rule in (*_ENGLISH, *_OTHER_LANGUAGES))),
-    ("poses as a turn of a conversation", tuple(re.compile(rule, re.IGNORECASE) for rule in _TURNS)),
+_WORDINGS: Final = read_rules(__file__, "injection_rules")
+_RULES: Final = tuple(
+    (why, tuple(re.compile(wording, re.IGNORECASE) for kind in kinds for wording in _WORDINGS[kind]))
+    for why, kinds in (
+        ("gives an order to a model", ("orders", "orders_in_other_languages")),
+        ("poses as a turn of a conversation", ("turns",)),
+    )
 )
 _COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
 _UNSEEN_STYLE = re.compile(

@@ -13,70 +13,16 @@ from typing import Final
 
 from ...roles.protocols import CitedClaim, Source, Verdict
 from ...text.statement_words import weighs_sources
-from ...text.words import is_generic, is_stop, one_line, split_words, stem
+from ...text.words import is_generic, is_stop, one_line, one_of, read_rules, split_words, stem
 from ..markers import MARKER, CitedSentence, line_start, sentences
 from .fabricated_citations import NEEDED
 from .findings import Finding, Rule
 
-_PAPERS = r"(?:papers?|studies|study|works?|articles?|publications?)"
-_HOLDER = (
-    rf"(?:librar(?:y|ies)|sources?|passages?|excerpts?|{_PAPERS}\s(?:here|(?:in|of)\s(?:the|this|your|our)\slibrary"
-    r"|(?:that\swere\s|that\sare\s)?(?:read|found|retrieved|reviewed|considered|searched|cited|shown|given|provided|available))"
-    rf"|(?:retrieved|reviewed|cited|available|provided|given|searched)\s{_PAPERS})"
-)
-_SAY = (
-    r"(?:report|state|say|mention|describe|discuss|examine|address|specif|cover|quantif|provide|give|contain|offer"
-    r"|answer|compare|test|evaluate|investigate|stud(?:y|ie)|explain|name|settle|resolve|include|hold|tell|document"
-    r"|clarif|establish|consider|deal|speak|assess|measure|detail|identif|determine|treat|touch|look|go\sinto)"
-)
-_SAYS = rf"{_SAY}(?:s|es|d|ed|ies|ied|y)?\b"
-_SAID = (
-    r"(?:reported|stated|said|mentioned|described|discussed|examined|addressed|specified|covered|quantified|provided"
-    r"|given|answered|compared|tested|evaluated|investigated|studied|explained|settled|resolved|found|documented)"
-)
-_NOT = r"(?:\snot|n[o\u2019']t)"
-_WHICH = r"(?:(?:retrieved|cited|available|provided|given|present|searched|same|other|two|three)\s)?"
-_LEAD = rf"(?:^\W*|[,;:]\s|\b(?:the|these|those|this|our|your|all|both|but|and|that|though|while)\s){_WHICH}"
-_OUR = r"(?:the|these|this|those|our|your|any)\s(?:of\sthe(?:se)?\s)?(?:[\w-]+\s){0,2}?"
-_ABSENCE: Final = re.compile(  # bounded: 2,000 characters
-    # The library does not report how; the sources here leave open whether; the evidence says nothing on
-    rf"(?:{_LEAD}{_HOLDER}|\b(?:the|this|our)\s{_WHICH}evidence)\b[^.;]{{0,60}}?\b(?:"
-    rf"(?:do|does|did|can|could|have|has){_NOT}\s(?:[\w-]+\s)?{_SAYS}"
-    r"|(?:say|contain|hold|give|offer|provide|include|ha(?:ve|s)|make)s?\s(?:no|nothing)\b"
-    r"|(?:is|are)\ssilent\b|leaves?\s(?:[\w-]+\s){0,8}?(?:open|unanswered|unaddressed|unsettled)\b|lacks?\b)"
-    # The library was searched for trials and has nothing; was searched in vain
-    rf"|\b{_HOLDER}\s(?:was|were)\ssearched\b[^.;]{{0,300}}?\b(?:(?:and|but)\s(?:[\w-]+\s)?(?:has|have|ha[ds]|gave|holds?|held"
-    r"|contains?|contained|found|returned|yielded)\s(?:no|nothing|none)\b|in\svain\b|without\s(?:any\s)?(?:result|success))"
-    # No source reports; none of the papers compares; nothing in the library
-    rf"|\b(?:no|not\sone|neither)\s(?:of\s)?(?:the\s|these\s|those\s)?(?:[\w-]+\s){{0,2}}?{_HOLDER}\b[^.;]{{0,40}}?\b{_SAYS}"
-    rf"|\bnone\sof\s(?:the|these|those)\s(?:[\w-]+\s){{0,2}}?(?:{_HOLDER}|{_PAPERS}|them)\b[^.;]{{0,40}}?\b{_SAYS}"
-    rf"|\b(?:of|among)\s(?:the|these|those)\s(?:{_HOLDER}|{_PAPERS})\b[^.;]{{0,30}}?,?\snone\b[^.;]{{0,20}}?\b{_SAYS}"
-    rf"|\bnothing\s(?:[\w-]+\s){{0,4}}?(?:in|among|within)\s{_OUR}(?:{_HOLDER}|evidence)\b"
-    # It is not reported in the sources; no comparison was found in the library
-    rf"|\b(?:not|never|nowhere|un)[\s-]?(?:[\w-]+ly\s)?(?:be\s|been\s)?{_SAID}\s(?:[\w-]+\s){{0,3}}?(?:in|by|among|within)"
-    rf"\s{_OUR}(?:{_HOLDER}|evidence)\b"
-    rf"|\b(?:absent|missing)\sfrom\s{_OUR}(?:{_HOLDER}|evidence)\b"
-    rf"|\b(?:open|unanswered)\s(?:in|by)\s{_OUR}(?:{_HOLDER}|evidence)\b"
-    r"|\bno\s(?:[\w-]+\s){1,8}?(?:in|among|within)\s(?:the|this|your|our)\s(?:[\w-]+\s)?"
-    rf"(?:library\b|(?:{_HOLDER}|evidence)(?=\s*(?:[.,;:)\[]|$)))",
-    re.IGNORECASE,
-)
-# Only in a sentence without citation: with a marker, it reports a paper's statement about others.
-_NO_PAPER: Final = re.compile(rf"\bno\s(?:[\w-]+\s)?{_PAPERS}\b[^.;]{{0,30}}?\b{_SAYS}", re.IGNORECASE)
-_CLAUSE: Final = re.compile(
-    r"[;:\u2014]|,?\s(?:but|while|whereas|although|though|yet|however)\s"
-    r"|,\s(?!(?:how|what|whether|which|who|when|where|why|n?or|and|for|in|on|at|by|of|to|as|such|including|under|with)\b)",
-    re.IGNORECASE,
-)
-_OF_SAYING: Final = frozenset(
-    stem(word)
-    for word in (
-        "library source passage excerpt evidence paper study work article publication report state say mention describe"
-        " discuss examine address specify cover quantify provide contain offer answer compare evaluate investigate"
-        " explain settle resolve include document clarify establish consider assess detail identify determine find"
-        " found retrieved searched cited available open unanswered silent leave question whether"
-    ).split()
-)
+_WORDINGS: Final = read_rules(__file__, "claim_wordings")["absence"]
+_ABSENCE: Final = re.compile("|".join(_WORDINGS["said"]), re.IGNORECASE)  # bounded: 2,000 characters
+_NO_PAPER: Final = re.compile(_WORDINGS["of_papers"], re.IGNORECASE)
+_CLAUSE: Final = one_of(_WORDINGS["clause"], re.IGNORECASE)
+_OF_SAYING: Final = frozenset(map(stem, _WORDINGS["of_saying"].split()))
 _LONGEST: Final = 2_000  # characters of a sentence that are examined
 _FEWEST_LEFT: Final = 4
 _FEWEST_SHARED: Final = 2

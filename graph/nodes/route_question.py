@@ -25,7 +25,7 @@ from ...tools.question_routing import Route, question_kind, route_in
 from ...tools.scope import Scope, plain_question
 from ...tools.window_search import propose_windows
 from ..input_check import require_given
-from ..prompt_fitting import search_limits
+from ..prompt_fitting import pinned_papers, search_limits
 from ..role_inputs import limits_of
 from ..run_events import findings_emitter, progress
 from ..session import Session
@@ -141,6 +141,8 @@ async def _find(
     candidates = {need: list(dict.fromkeys([*record["start"], *keys])) for need, keys in screened.named.items()}
     usual = await search_limits(session, runtime, section=False)
     limits = usual.for_breadth() if candidates else usual
+    for need in purpose.needs if (pinned := await pinned_papers(session)) else ():
+        candidates[need.id] = list(dict.fromkeys([*pinned, *candidates.get(need.id, ())]))
     categories = tuple(Category[name.upper()] for name in record["categories"])
     scope = Scope(tuple(record["papers"]), categories).narrowed(within)
     proposed, asked = limits.windows(limits.read_tokens, len(purpose.needs)), purpose.text

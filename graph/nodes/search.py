@@ -18,7 +18,7 @@ from ...tools.evidence_search import nearest_chunks, read_in_waves
 from ...tools.scope import Scope
 from ...tools.window_search import propose_windows
 from ..input_check import require_given
-from ..prompt_fitting import search_limits
+from ..prompt_fitting import pinned_papers, search_limits
 from ..role_inputs import brief_of
 from ..run_events import findings_emitter, progress
 from ..section_queries import default_queries as queries_for, without_own_results
@@ -108,9 +108,13 @@ async def gather(state: SectionState, runtime: Runtime[Any], session: Session) -
     limits = await search_limits(session, runtime, section=True)
     proposed = limits.windows(limits.read_tokens, len(purpose.needs))
     known = await asyncio.to_thread(session.library.papers) if "reader" in session.extractive else ()
-    cited = {need.id: [paper.key for paper in known if is_cited(paper, need.text)] for need in purpose.needs}
+    pinned = await pinned_papers(session)
+    named = {
+        need.id: [*pinned, *(paper.key for paper in known if is_cited(paper, need.text) and paper.key not in pinned)]
+        for need in purpose.needs
+    }
     windows = await propose_windows(
-        session.library, purpose.needs, Scope(), proposed, limits.retrieval, candidates=cited
+        session.library, purpose.needs, Scope(), proposed, limits.retrieval, candidates=named
     )
     papers = len({window.paper.key for window in windows})
     said = f"{counted(len(windows), 'passage')} of {counted(papers, 'paper')} to read"

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from ...api import result_views
 from ..problems import ServerError
-from .html import strip_controls
+from .html import strip_controls, without_styles
 
 DetailKind = Literal["citation", "finding", "number", "evidence"]
 _QUOTED: Final = 1500  # characters of a quote to search for on a PDF page
@@ -39,9 +39,8 @@ def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
         form = Markup('id="{}-{}" href="{}/{}s/{}" data-panel aria-haspopup="dialog"')
         return form.format(name, link.anchor, base, link.kind, link.number)
 
-    return AnswerView(
-        record, report, base, result_views.section_html(strip_in_place(record["text"]), placed, attributes)
-    )
+    body = result_views.section_html(strip_in_place(record["text"]), placed, attributes)
+    return AnswerView(record, report, base, without_styles(body))
 
 
 def strip_in_place(text: str) -> str:
@@ -84,7 +83,7 @@ def _images(library: result_views.Library, hits: list[result_views.SearchHit]) -
 
 
 def _pages(library: result_views.Library, hits: list[result_views.SearchHit]) -> dict[str, Mapping[str, Any]]:
-    """For evidence from PDFs in the library: the page number and the words to highlight on it."""
+    """For evidence from papers in the library: the page and the words to mark on it, and whether it is a PDF's."""
     records = library.records()
     return {
         hit.record["id"]: {
@@ -92,9 +91,8 @@ def _pages(library: result_views.Library, hits: list[result_views.SearchHit]) ->
             "page": hit.record["page"],
             "quote": hit.record["quote"][:_QUOTED],
             "ocr": hit.record["page"] in hit.paper["ocr_pages"],
+            "pdf": hit.record["page"] is not None and records[hit.record["key"]].paper.source.lower().endswith(".pdf"),
         }
         for hit in hits
-        if hit.record["page"] is not None
-        and hit.record["key"] in records
-        and records[hit.record["key"]].paper.source.lower().endswith(".pdf")
+        if hit.record["key"] in records
     }

@@ -14,10 +14,11 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final, cast
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import FileResponse, HTMLResponse
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -36,7 +37,9 @@ NAVIGATION: Final = (
 )
 # Characters that reorder the text after them, in some programs even outside their element.
 _TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_TYPES: Final = {"css": "text/css", "js": "text/javascript", "mjs": "text/javascript", "svg": "image/svg+xml"}
+_PDFJS: Final = Path(__file__).parents[1] / "static" / "pdfjs"
+PDFJS_ADDRESS: Final = "/static/pdfjs/6.5.438/"
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
 _NO_PAGES: Final = ("/api/", "/v1/", "/mcp")
 
@@ -83,7 +86,12 @@ def strip_controls(text: str) -> str:
 
 def markdown(text: str) -> Markup:
     """Render markdown as HTML, without links or active content."""
-    return result_views.section_html(strip_controls(text), ())
+    return without_styles(result_views.section_html(strip_controls(text), ()))
+
+
+def without_styles(html: Markup) -> Markup:
+    """HTML of markdown whose aligned columns have classes in place of styles, which the page's policy blocks."""
+    return Markup(html.replace(' style="text-align:', ' class="align-'))
 
 
 @lru_cache(maxsize=1)
@@ -111,7 +119,9 @@ def _environment() -> Environment:
             value if isinstance(value, Markup) or not isinstance(value, str) else strip_controls(value)
         ),
     )
-    environment.globals.update(asset=STATIC.address, navigation=NAVIGATION, version=version("citeloom"))
+    environment.globals.update(
+        asset=STATIC.address, navigation=NAVIGATION, version=version("citeloom"), pdfjs=PDFJS_ADDRESS
+    )
     environment.globals.update(
         verdicts=result_views.VERDICTS, doubtful=result_views.DOUBTFUL, commonness=result_views.commonness
     )
@@ -124,6 +134,21 @@ def _environment() -> Environment:
         zotero=result_views.zotero_html,
     )
     return environment
+
+
+@router.get(PDFJS_ADDRESS + "{name:path}")
+def pdfjs_file(name: str) -> Response:
+    """Serve a file of PDF.js, which pages load when a PDF is opened."""
+    file = _pdfjs_files().get(name)
+    if file is None:
+        raise ServerError(404, "There is no such file.")
+    kind = _TYPES.get(name.rpartition(".")[2], "application/octet-stream")
+    return FileResponse(file, media_type=kind, headers={"Cache-Control": _FOR_GOOD})
+
+
+@lru_cache(maxsize=1)
+def _pdfjs_files() -> Mapping[str, Path]:
+    return {file.relative_to(_PDFJS).as_posix(): file for file in _PDFJS.rglob("*") if file.is_file()}
 
 
 @router.get("/static/{digest}/{name}")

@@ -7,10 +7,9 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from ...api.library_papers import PaperOrder, afigure, afigures, afind_citing, apaper, asection_text
+from ...api.library_papers import PaperOrder, afigure, afigures, afind_citing, apaper, apaper_text, asection_text
 from ...api.library_upkeep import alibrary_counts
 from ...api.uploading import PAPER_SUFFIXES
-from ..problems import ServerError
 from ..request_models import Offset, Year
 from ..routes.paper_routes import get_paper, list_papers
 from ..routes.status_routes import doctor
@@ -18,6 +17,8 @@ from ..server_state import StateOf
 from .html import markdown, page, part
 
 router = APIRouter(include_in_schema=False)
+PageNumber = Annotated[int, Query(ge=1, le=100_000)]
+Quote = Annotated[str, Query(max_length=4000)]
 _PAGE: Final = 50  # papers
 _MAX_TEXT: Final = 40_000  # characters of a paper shown at once
 SORTS: Final = {
@@ -73,13 +74,15 @@ async def library_check(request: Request, state: StateOf) -> Response:
     return page(request, "library_check.html", {"record": await doctor(state)})
 
 
-@router.get("/library/{key:path}/pages/{number}")
-async def paper_page(key: str, number: int, request: Request, state: StateOf) -> Response:
-    """One page of a PDF, for the side panel."""
-    paper = await apaper(state.session, key)
-    if not 1 <= number <= (paper.pages or 0):
-        raise ServerError(404, f"{key} has no page {number}.")
-    return part(request, "paper_page.html", {"paper": paper, "number": number, "total": paper.pages})
+@router.get("/library/{key:path}/read")
+async def read_paper(key: str, request: Request, state: StateOf, page: PageNumber = 1, quote: Quote = "") -> Response:
+    """A paper in the reader, its PDF or else its text, open at a page with words marked; also for the side panel."""
+    record = await get_paper(key, state)
+    is_pdf = record["source"].lower().endswith(".pdf")
+    text = [] if is_pdf else await apaper_text(state.session, key)
+    passages = [(item, markdown(item["text"][: 4 * _MAX_TEXT])) for item in text]
+    context = {"paper": record, "is_pdf": is_pdf, "passages": passages, "number": page, "quote": quote}
+    return part(request, "reader.html", context)
 
 
 @router.get("/library/{key:path}/figures/{number}")

@@ -19,7 +19,7 @@ from ...documents.safe_files import FileRefusedError
 from ...settings.config import RetrievalMode
 from ..orders import paper_removed
 from ..problems import ServerError
-from ..request_models import EntryBody, Limit, Offset, PaperKey, Year
+from ..request_models import EntryBody, Limit, NoteBody, Offset, PaperKey, Year
 from ..response_models import PaperOnServer, problems
 from ..server_state import StateOf
 from ..shared_calls import SessionOf, shared_tool
@@ -175,6 +175,12 @@ async def put_entry(key: str, body: EntryBody, state: StateOf) -> PaperOnServer:
     """Update a paper's metadata from a BibTeX entry; fields that the entry lacks are kept."""
     await library_papers.acorrect_entry(state.session, key, body.bibtex)
     return await get_paper(key, state)
+
+
+@router.put("/{key:path}/note", status_code=204, responses=problems(404))
+async def put_note(key: str, body: NoteBody, state: StateOf) -> None:
+    """Save the user's note on a paper, in the library and as `KEY.notes.md`; 422 if it was changed meanwhile."""
+    await library_papers.asave_note(state.session, key, body.text, before=body.before)
 
 
 @router.delete("/{key:path}", status_code=204, responses=problems(404, 409))

@@ -4,6 +4,7 @@ import { openPanel } from "./panel.js";
 import { localTimes } from "./text.js";
 
 localTimes(document);
+if (document.querySelector("[data-reader]")) import("./reader.js").then(({ openReader }) => openReader(document.querySelector("[data-reader]")));
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-panel]");

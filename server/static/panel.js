@@ -7,17 +7,22 @@ const panel = document.getElementById("panel");
 const WIDE = matchMedia("(min-width: 64rem)");
 let opener = null;
 let latest = 0;
+let shown = ""; // the address of what the panel shows
+let before = ""; // what it showed when a link in it was followed
 
 /** Load what the link points to into the panel; the focus comes back to the link when it closes. */
 export function openPanel(link) {
-  return load(link, link.dataset.panel || link.href);
+  before = panel.contains(link) ? shown : "";
+  return load(before ? opener : link, link.dataset.panel || link.href);
 }
 
 async function load(link, address) {
   const number = take(link);
   try {
     const content = await part(address);
-    if (number === latest) show(content); // else another link was chosen meanwhile
+    if (number !== latest) return; // another link was chosen meanwhile
+    shown = address;
+    show(content);
   } catch (problem) {
     if (number === latest) showPanel(link, "This cannot be shown", [problemCard(problem)]);
   }
@@ -44,7 +49,7 @@ export function closePanel() {
 function take(link) {
   opener?.removeAttribute("aria-expanded");
   opener = link;
-  link.setAttribute("aria-expanded", "true");
+  link?.setAttribute("aria-expanded", "true");
   return ++latest;
 }
 
@@ -54,6 +59,10 @@ function show(content) {
   markMissing(panel);
   panel.scrollTop = 0;
   open();
+  const back = panel.querySelector("[data-back]");
+  if (back) back.hidden = !before;
+  const reader = panel.querySelector("[data-reader]");
+  if (reader) import("./reader.js").then(({ openReader }) => openReader(reader));
   panel.querySelector("h2")?.focus({ preventScroll: true });
   if (WIDE.matches) opener?.scrollIntoView({ block: "nearest" });
 }
@@ -84,7 +93,11 @@ panel.addEventListener("click", (event) => {
   const other = event.target.closest("[data-load]");
   const link = document.getElementById(other?.dataset.step); // none for a citation that shares its place with another
   if (event.target === panel || event.target.closest("[data-close]")) closePanel();
-  else if (link) openPanel(link);
+  else if (event.target.closest("[data-back]")) {
+    const address = before;
+    before = "";
+    load(opener, address);
+  } else if (link) openPanel(link);
   else if (other) load(opener, other.dataset.load);
 });
 

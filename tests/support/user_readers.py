@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from langchain_core.messages import AIMessage, HumanMessage
 
 from citeloom.citations import user_citations, verification
-from citeloom.citations.export import plot_figures as figures
+from citeloom.citations.export import plot_figures as figures, tex_regions
 from citeloom.documents import blocks, marker_escaping, paper_names
+from citeloom.errors import InputError
 from citeloom.graph import conversation_graph, section_queries as needs_filter
 from citeloom.models import context_size
 from citeloom.roles.chat import chat_reader as reader_output
@@ -45,8 +47,18 @@ def _item(text: str) -> ZoteroItem:
     return ZoteroItem("ABCD2345", "journalArticle", dict.fromkeys(names, text), (Creator("author", text, text),))
 
 
+def _regions(text: str) -> None:
+    for marks in (text, f"% citeloom:begin {text}\n{text}\n% citeloom:end", f"% citeloom:here {text}"):
+        with suppress(InputError):
+            tex_regions.find_regions(marks, "a.tex")
+
+
 USERS: Final[Mapping[str, Reader]] = {
     "figure_lines": lambda text: figures.figure_lines([{"number": 1, "caption": text, "file": "a.figure-1.png"}]),
+    "regions of a LaTeX file": _regions,
+    "entries of a LaTeX project": lambda text: tex_regions.grow_bibliography({"a.bib": text}, [paper()]),
+    "a section for a LaTeX project": lambda text: tex_regions.section_body(text, text, {"a": "b"}, [], ""),
+    "packages of a LaTeX project": lambda text: tex_regions.missing_packages(text, tex_regions.without_comments(text)),
     "citing_statements": lambda text: user_citations.citing_statements(experiment(text)),
     "own_citations": lambda text: user_citations.find_user_citations(PLAIN, experiment(text), [paper()]),
     "with_literal_markers": lambda text: user_citations.with_literal_markers(text, PLAIN),

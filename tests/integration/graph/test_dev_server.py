@@ -19,12 +19,13 @@ import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from citeloom import open_library
+from citeloom import ingest, open_library
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
 from tests.support.openai_server import FakeOpenAI
 
 ROOT = Path(__file__).resolve().parents[3]
+OTHER_FIELD = "pellegrini2017soil"  # a paper that no search of the sample experiment finds
 KEY = "key-of-the-environment"
 PATIENCE = 60.0  # seconds until the server must be ready
 
@@ -44,6 +45,8 @@ def server(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """The server in a folder whose `.env` names the home; a `.citeloom` beside it must not be taken."""
     folder = tmp_path_factory.mktemp("project")
     home = shutil.copytree(sample_home, folder / "my library")
+    with open_library(home) as opened:
+        ingest(opened, [ROOT / "examples" / "library" / f"{OTHER_FIELD}.md"])
     (folder / ".citeloom").mkdir()
     (folder / ".env").write_text(f'CITELOOM_HOME="{home}"\nCITELOOM_CHAT_API_KEY={KEY}\n', encoding="utf-8")
     foreign = ("CITELOOM_", "OPENAI_", "LANG")
@@ -143,7 +146,12 @@ async def test_the_graphs_are_there_with_forms_for_their_input_and_settings(clie
     assert given["required"] == ["section", "experiment"]
     assert "discussion" in given["properties"]["section"]["enum"]
     assert {"chat_model", "top_k_final", "cite_style", "section_words"} <= set(settings["properties"])
-    assert all(field["description"] for field in settings["properties"].values())
+    form = settings["properties"]
+    assert all(field["description"] and field["title"] for field in form.values())
+    assert not any("default" in field for field in form.values())  # a form would send it, over the environment's value
+    assert form["cite_style"]["enum"] == ["key", "pandoc", "latex", "numeric", "key-page"]
+    top = form["top_k_final"]
+    assert (top["type"], top["minimum"], top["maximum"], top["title"]) == ("integer", 1, 50, "Top k final")
     assert "api_key" not in json.dumps(schemas)
     assert "password" not in json.dumps(schemas)
 
@@ -228,6 +236,52 @@ async def test_the_server_opens_the_home_that_doctor_names(
     # The key is in the environment of the server, and nowhere in what it hands out.
     history = await client.threads.get_history(thread)
     assert KEY not in json.dumps([state, history, events])
+
+
+async def test_a_fork_with_another_paper_pinned_pays_only_for_what_follows(
+    client: LangGraphClient, experiment: dict[str, Any]
+) -> None:
+    thread = await new_thread(client)
+    with FakeOpenAI(api_key=KEY, tool_turns=0) as endpoint:
+        context: dict[str, Any] = {"chat_model": "any", "chat_base_url": endpoint.base_url}
+        context |= {"top_k_initial": 1, "window_tokens": 200}  # reads little, and so not of another field
+        await stream(client, thread, {"section": "discussion", "experiment": experiment}, context=context)
+        first = list(endpoint.requests)
+        before = next(
+            step for step in await client.threads.get_history(thread, limit=100) if step["next"] == ["gather"]
+        )
+        fork = {"checkpoint_id": before["checkpoint"]["checkpoint_id"], "context": context}
+        same = await stream(client, thread, None, **fork)
+        assert endpoint.requests == first, "what was answered once is not paid again"
+        again = await stream(client, thread, None, **fork | {"context": {**context, "pinned": [OTHER_FIELD]}})
+    assert steps(same)[0] == steps(again)[0] == "gather"
+
+    def read(requests: list[Any]) -> str:
+        return json.dumps([item for item in requests if item["messages"][0]["content"].startswith("You read passages")])
+
+    paid = endpoint.requests[len(first) :]
+    assert "orchard" in read(paid) and "orchard" not in read(first)
+    assert "You prepare a search" not in json.dumps([item["messages"][0] for item in paid]), (
+        "needs are not planned again"
+    )
+    assert len(await client.threads.get_history(thread, limit=100)) > len(steps(same)) + len(steps(again))
+    kind, data = (await stream(client, thread, None, **fork | {"context": {**context, "pinned": ["nobody1999"]}}))[-1]
+    assert kind == "error" and "nobody1999" in data["message"]
+
+
+async def test_our_api_is_served_beside_the_graphs_and_strangers_are_refused(server: Server) -> None:
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        found = await http.get("/api/v1/search", params={"q": "temperature scaling", "limit": 1})
+        assert found.json()["passages"][0]["key"]
+        initialize = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize}
+        agent = await http.post("/mcp", json=call, headers={"Accept": "application/json, text/event-stream"})
+        assert '"name":"citeloom"' in agent.text.replace(" ", "")
+        for page, status in (("https://smith.langchain.com", 200), ("https://smith.langchain.com.evil.org", 403)):
+            asked = await http.post("/assistants/search", json={}, headers={"Origin": page})
+            assert asked.status_code == status
+        assert (await http.get("/api/v1/papers", headers={"Sec-Fetch-Site": "cross-site"})).status_code == 403
+        assert (await http.post("/assistants/search", json={}, headers={"Host": "evil.org"})).status_code == 403
 
 
 @pytest.mark.parametrize(

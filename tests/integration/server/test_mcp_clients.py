@@ -18,7 +18,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import TypeAdapter
 
-from citeloom.server.mcp_server import Categories, Keys, YearSpan
+from citeloom.api.agent_tools import Categories, Keys, YearSpan
 from tests.support.cli_process import CLI, environment, start
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
@@ -69,7 +69,7 @@ async def test_an_agent_finds_reads_and_asks(connect: Opened) -> None:
     async with connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         free = {"search_evidence", "search_papers", "get_context_window", "list_figures", "library_status"}
-        others = {"agree", "check_claim", "check_text", "make_table", "get_table", "research"}
+        others = {"fetch", "search", "agree", "check_claim", "check_text", "make_table", "get_table", "research"}
         assert tools.keys() == {*free, *others}
         found = (
             await client.call_tool("search_evidence", {"query": "temperature scaling", "limit": 3})
@@ -93,6 +93,23 @@ async def test_an_agent_finds_reads_and_asks(connect: Opened) -> None:
         )
         assert all(citation["quote"] and citation["verdict"] for citation in record["citations"])
         assert f"[{record['sources'][0]['label']}]" in answer.content[0].text.partition("**Sources**")[2]
+
+
+async def test_chatgpts_pair_is_one_text_of_json_each_and_there_are_prompts(connect: Opened) -> None:
+    async with connect() as client:
+        (content,) = (await client.call_tool("search", {"query": "temperature scaling"})).content
+        first = json.loads(content.text)["results"][0]
+        assert first.keys() == {"id", "title", "url"}
+        for name, whole in ((first["id"], False), ("varga2021calibration", True)):
+            answer = await client.call_tool("fetch", {"id": name})
+            read = json.loads(answer.content[0].text)
+            assert read.keys() == {"id", "title", "text", "url", "metadata"} and read["id"] == name
+            assert not answer.structured_content and ("\n## Introduction" in read["text"]) is whole
+        assert "no paper" in (await client.call_tool("fetch", {"id": "nobody1999"})).content[0].text
+        prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
+        assert prompts.keys() == {"write_section", "ask", "check"}
+        asked = await client.get_prompt("write_section", {"section": "discussion", "about": "seeds"})
+        assert "discussion of a paper about: seeds" in asked.messages[0].content.text
 
 
 async def test_papers_are_resources(connect: Opened) -> None:

@@ -12,12 +12,12 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 from typer.testing import CliRunner
 
+from citeloom.api.agent_tools import with_fields
 from citeloom.api.run_options import QuestionOptions, TextOptions, part_of, shown_options
 from citeloom.api.running import ResearchOptions, aresearch
 from citeloom.commands.options import takes_options
 from citeloom.errors import InputError
 from citeloom.server.request_models import ResearchBody
-from citeloom.server.shared_calls import with_fields
 
 BODY: TypeAdapter[ResearchBody] = TypeAdapter(ResearchBody)
 

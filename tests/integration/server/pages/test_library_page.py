@@ -35,7 +35,7 @@ def test_a_paper_shows_its_sections_text_and_page(page: Page, served: ServedProc
     page.get_by_role("navigation", name="Sections", exact=True).get_by_role("link", name="Results").click()
     expect(page.locator("#text")).to_contain_text("narrowest at the highest tension")
     page.locator("#text a[data-panel]").first.click()
-    expect(page.locator("#panel img.loaded")).to_be_visible()
+    expect(page.locator("#panel .textLayer")).to_contain_text("narrowest at the highest tension")
     with page.expect_response("**/file") as response:
         page.evaluate("key => fetch(`/api/v1/papers/${key}/file`)", PAPER)
     assert response.value.headers["content-type"] == "application/pdf"

@@ -1,0 +1,83 @@
+"""Our HTTP API and MCP inside the LangGraph server, and who may use that server (`http` and `auth` in langgraph.json).
+
+The paths are those of `serve`; its pages are not there, since the LangGraph server has paths of the same names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from langgraph_sdk import Auth
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..api.homes import configured_home
+from ..errors import CiteloomError
+from ..settings.config import load_settings
+from .app import create_app
+from .mcp_transports import PATH
+from .problems import ServerError, error_response
+from .server_options import ServerOptions, Tokens, token_from_environment
+
+_STUDIO: Final = "smith.langchain.com"
+_LOCAL: Final = ServerOptions()
+_log = logging.getLogger("citeloom.server")
+auth = Auth()
+
+
+@auth.authenticate
+async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None) -> Auth.types.MinimalUserDict:
+    """Ask for the token of `serve` if one is set; else admit this machine, its pages, and LangGraph's Studio."""
+    tokens = Tokens(await asyncio.to_thread(token_from_environment))
+    if tokens.needed:
+        if not tokens.valid_header(authorization):
+            raise Auth.exceptions.HTTPException(401, "A token is needed: send it as 'Authorization: Bearer TOKEN'.")
+        return {"identity": "token"}
+    if not _LOCAL.accepts_host(headers.get(b"host", b"").decode("latin-1")):
+        raise Auth.exceptions.HTTPException(403, "Only this machine has access; set CITELOOM_SERVER_TOKEN for others.")
+    page = urlsplit(headers.get(b"origin", b"").decode("latin-1"))
+    studio = page.scheme == "https" and f".{page.hostname}".endswith(f".{_STUDIO}")
+    if page.geturl() and not studio and not _LOCAL.accepts_host(page.netloc):
+        raise Auth.exceptions.HTTPException(403, "The request comes from a page of another site.")
+    return {"identity": "local"}
+
+
+class _Api:
+    """The API as an ASGI application that is created on startup; answers 503 where it cannot be."""
+
+    def __init__(self) -> None:
+        self._app: ASGIApp | None = None
+        self._reason: CiteloomError = ServerError(503, "The server is starting.")
+
+    @asynccontextmanager
+    async def open(self, _: Starlette) -> AsyncIterator[None]:
+        """Serve the configured library for the block; without one the graphs still name what is missing."""
+        async with AsyncExitStack() as stack:
+            try:
+                settings = await asyncio.to_thread(load_settings)
+                home = await asyncio.to_thread(configured_home, settings)
+                await asyncio.to_thread(home.require_library)
+                token = await asyncio.to_thread(token_from_environment)
+                # With a token the server may be reached by any address of the machine.
+                options = ServerOptions("127.0.0.1" if token is None else "0.0.0.0", token=token)
+                app = create_app(settings, home, options)
+                await stack.enter_async_context(app.router.lifespan_context(app))
+                self._app = app
+            except CiteloomError as error:
+                self._reason = ServerError(503, error.message, help=error.help)
+                _log.warning("/api/v1 and /mcp are not served: %s", error)
+            yield
+            self._app = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self._app or error_response(self._reason))(scope, receive, send)
+
+
+_api: Final[Any] = _Api()
+app = Starlette(routes=[Route("/api/v1/{path:path}", _api), Route(PATH, _api)], lifespan=_api.open)

@@ -1,0 +1,46 @@
+// Words marked in a text without changing it: found by their letters alone, whatever the hyphens and spaces between them.
+
+const LETTER = /[\p{L}\p{N}]/u;
+const WINDOW = 6; // words: what is shorter is not looked for alone
+const fold = (text) => [...text.normalize("NFKD").toLowerCase()].filter((letter) => LETTER.test(letter)).join("");
+
+/** The ranges below `root` that have these words; if they do not stand there as one, their parts of six words. */
+export function findWords(root, words) {
+  const { text, places } = lettersOf(root);
+  const whole = placesOf(text, fold(words));
+  const parts = words.split(/\s+/).map(fold).filter(Boolean);
+  const windows = whole.length ? [] : parts.slice(WINDOW - 1).map((_, start) => parts.slice(start, start + WINDOW).join(""));
+  return [...whole, ...windows.flatMap((window) => placesOf(text, window).slice(0, 1))].map(([start, end]) => {
+    const range = new Range();
+    range.setStart(...places[start]);
+    range.setEnd(places[end - 1][0], places[end - 1][1] + 1);
+    return range;
+  });
+}
+
+function placesOf(text, wanted) {
+  const found = [];
+  for (let at = wanted ? text.indexOf(wanted) : -1; at >= 0; at = text.indexOf(wanted, at + wanted.length)) found.push([at, at + wanted.length]);
+  return found;
+}
+
+function lettersOf(root) {
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const places = [];
+  let text = "";
+  while (walker.nextNode()) {
+    const { data } = walker.currentNode;
+    for (let at = 0; at < data.length; at++) {
+      const letters = fold(data[at]);
+      text += letters;
+      for (let count = 0; count < letters.length; count++) places.push([walker.currentNode, at]);
+    }
+  }
+  return { text, places };
+}
+
+/** Show ranges as marked; `name` is a `::highlight` of the style sheet. */
+export function showMarks(name, ranges) {
+  if (globalThis.CSS?.highlights) CSS.highlights.set(name, new Highlight(...ranges));
+  else for (const range of ranges) range.startContainer.parentElement.classList.add(`marked-${name}`);
+}

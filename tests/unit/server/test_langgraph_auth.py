@@ -1,0 +1,52 @@
+"""Who may use the LangGraph server, and what its image installs."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from langgraph_sdk import Auth
+
+from citeloom.server.langgraph_app import authenticate
+
+ROOT = Path(__file__).resolve().parents[3]
+TOKEN = "a-token-of-enough-characters"
+
+
+@pytest.mark.parametrize(
+    ("token", "sent", "host", "origin", "status"),
+    [
+        ("", "", "127.0.0.1:2024", "", None),
+        ("", "", "localhost:2024", "http://localhost:3000", None),
+        ("", "", "localhost:2024", "https://eu.smith.langchain.com", None),
+        ("", "", "localhost:2024", "http://smith.langchain.com", 403),
+        ("", "", "localhost:2024", "https://evil-smith.langchain.com.example", 403),
+        ("", "", "localhost:2024", "null", 403),
+        ("", "", "192.168.0.7:2024", "", 403),
+        (TOKEN, "", "localhost:2024", "", 401),
+        (TOKEN, "Bearer another-token-of-its-length", "localhost:2024", "", 401),
+        (TOKEN, f"Bearer {TOKEN}", "192.168.0.7:2024", "https://chat.example", None),
+    ],
+)
+async def test_the_token_is_asked_for_if_one_is_set_and_else_only_this_machine_is_admitted(
+    monkeypatch: pytest.MonkeyPatch, token: str, sent: str, host: str, origin: str, status: int | None
+) -> None:
+    monkeypatch.setenv("CITELOOM_SERVER_TOKEN", token)
+    headers = {b"host": host.encode(), b"origin": origin.encode()}
+    try:
+        await authenticate(headers, sent or None)
+    except Auth.exceptions.HTTPException as error:
+        assert error.status_code == status
+    else:
+        assert status is None
+
+
+def test_the_image_gets_what_the_server_needs_in_words_that_a_shell_leaves_alone() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    local, *listed = json.loads((ROOT / "langgraph.json").read_text("utf-8"))["dependencies"]
+    names = [re.split(r"[^\w-]", item)[0] for item in project["server"]]
+    assert local == "." and [re.split(r"[^\w-]", item)[0] for item in listed] == names
+    assert not any(set(item) & set("<>;&|$ ") for item in listed)
