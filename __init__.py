@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .api.agent_tools import langchain_tools
     from .api.agreement import aagree, acontradictions, agree, contradictions
-    from .api.answering import aanswer_run, answer_run
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
     from .api.conversation import Conversation
     from .api.evidence_tables import amake_table, asave_table, make_table, save_table
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from .api.library_papers import afigures, figures
     from .api.library_search import asearch, search
     from .api.paper_lookup import aadd, add, aenrich, enrich
-    from .api.running import aresearch, astream_research, research
+    from .api.running import aanswer_run, answer_run, aresearch, astream_research, research
     from .api.tex_sync import async_tex, sync_tex
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 _NAMES = {
     "api.agent_tools": "langchain_tools",
     "api.agreement": "aagree acontradictions agree contradictions",
-    "api.answering": "aanswer_run answer_run",
     "api.checking": "acheck_claims acheck_text check_claims check_text",
     "api.conversation": "Conversation",
     "api.evidence_tables": "amake_table asave_table make_table save_table",
@@ -41,7 +39,7 @@ _NAMES = {
     "api.library_papers": "afigures figures",
     "api.library_search": "asearch search",
     "api.paper_lookup": "aadd add aenrich enrich",
-    "api.running": "aresearch astream_research research",
+    "api.running": "aanswer_run answer_run aresearch astream_research research",
     "api.tex_sync": "async_tex sync_tex",
     "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
     "api.zotero_sync": "async_zotero sync_zotero",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NotRequired
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 from ..documents.figures import FigureKind
-from ..drafts.person_questions import FormField as FormField
+from ..drafts.person_questions import FormField as FormField, QuestionDetail as QuestionDetail
 from ..runs.result_record import UsageRecord
 from ..tools.paper_records import FigureOfPassage
 
@@ -359,16 +359,10 @@ class RunQuery(TypedDict):
     evidence_ids: list[str]
 
 
-class WaitingQuestion(TypedDict):
+class WaitingQuestion(QuestionDetail):
     """What a run asks a person, and the fields that an answer can change."""
 
     question: Annotated[str, Meaning("Id of the question; an answer that names it is for no other.")]
-    ask: str
-    section: str
-    summary: str
-    about: Annotated[str, Meaning("What it is about, in Markdown.")]
-    fields: list[FormField]
-    answers: Annotated[list[str], Meaning("The types of answers that are possible.")]
 
 
 class RunDetails(RunSummary):

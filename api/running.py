@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ..citations.export.pandoc_formats import FORMATS as FORMATS, Format
 from ..documents.sandbox import in_thread
+from ..drafts.person_questions import AnswerError as AnswerError
 from ..errors import InputError
 from ..graph.run_events import (
     Event as Event,
@@ -27,6 +30,9 @@ from ..runs.run_requests import (
     ResearchRequest as ResearchRequest,
     RunRequest as RunRequest,
     SectionRequest as SectionRequest,
+    request_to_resume,
+    require_same_run,
+    text_settings_of,
 )
 from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord as RunRecord
@@ -224,6 +230,54 @@ def astream_research(
     Closing the stream early pauses the run; the same call resumes it.
     """
     return stream_events(lambda emit: aresearch(session, question, **options, on_event=emit))
+
+
+def signed_answer(answer: object, by: str | None = None) -> dict[str, Any]:
+    """An answer with who gave it (by default the user of this machine), and when.
+
+    `answer` is "accept", the fields to change, or a `HumanResponse`.
+    """
+    if isinstance(answer, list) and len(answer) == 1:
+        answer = answer[0]
+    given = dict(answer) if isinstance(answer, Mapping) else {"type": answer}
+    if by is None:
+        with suppress(OSError, KeyError, ImportError):  # this user may have no name
+            by = getpass.getuser()
+    return {**given, "by": by, "at": datetime.now(UTC).isoformat("T", "seconds")}
+
+
+@requires_open
+async def aanswer_run(
+    session: Session,
+    run_id: str,
+    answer: object = "accept",
+    *,
+    by: str | None = None,
+    on_event: OnEvent | None = None,
+    **options: Unpack[RunOptions],
+) -> ResultRecord:
+    """Answer the question that a run waits with, and go on with it; returns the JSON of the finished run.
+
+    Args:
+        run_id: the run, by its id or the beginning of it.
+        answer: "accept", the fields to change ({"N2": "a better need", "add": ["another"]}), "ignore" where that is
+            possible, or an answer as agent-chat-ui gives it. With `question`, it is for that question only.
+        by: who answers; by default the user of this machine.
+        on_event: called with each event (`docs/events.md`) except `done`, the return value.
+        options: as in `RunOptions`: `out`, `formats` ...
+
+    Raises `WaitingError` if the run asks something else next, `AnswerError` for an answer of the wrong form, with which
+    it still waits, `AnsweredError` if it was answered meanwhile, and what `research` raises.
+    """
+    require_writable(session)
+    record = await asyncio.to_thread(backend_of(session.home).runs().get, run_id)
+    own = session.with_all_settings(text_settings_of(record, session.settings, session.home))
+    request = request_to_resume(record)
+    await asyncio.to_thread(require_same_run, record, request, own)
+    return await run(request, own, on_event, answer=signed_answer(answer, by), **options)
+
+
+answer_run = requires_open(blocking(aanswer_run))
 
 
 async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:

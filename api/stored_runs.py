@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,23 +25,6 @@ def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
     return cast("RunSummary", {**record, "status": "killed" if killed else run.status})  # which has the same fields
 
 
-def waiting_question(interrupts: Sequence[Any]) -> WaitingQuestion | None:
-    """The question of a run's interrupt, as `runs show --json` has it; None if there is none."""
-    if not interrupts:
-        return None
-    first = interrupts[0]
-    asked, may_ignore = first.value["citeloom"], first.value["config"]["allow_ignore"]
-    return {
-        "question": first.id,
-        "ask": asked["ask"],
-        "section": asked["section"],
-        "summary": asked["summary"],
-        "about": asked["about"],
-        "fields": asked["fields"],
-        "answers": ["accept", "edit", *(["ignore"] if may_ignore else [])],
-    }
-
-
 async def run_details(run_id: str, home: Home) -> RunDetails:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
     from ..drafts.written_draft import searches_of
@@ -58,7 +41,8 @@ async def run_details(run_id: str, home: Home) -> RunDetails:
         for record in searches_of(state.values.get("queries", []))
     ]
     result = None if run.result is None else dict(public_record(stored(run.result)))
-    waiting = waiting_question(state.interrupts) if run.status == "asking" else None
+    asked = state.interrupts[0] if state.interrupts and run.status == "asking" else None
+    waiting = cast("WaitingQuestion", {**asked.value["citeloom"], "question": asked.id}) if asked else None
     return {**summary, "queries": queries, "waiting": waiting, "result": result}
 
 

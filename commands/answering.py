@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -15,7 +15,7 @@ from .output import notice
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
-    from ..api.results import FormField
+    from ..api.results import FormField, QuestionDetail
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def steered(work: Callable[[object], T], answer: object = None) -> T:
 
     Raises `WaitingError` without a terminal, and when the person leaves a question for later.
     """
-    from ..api.answering import AnswerError, signed_answer
+    from ..api.running import AnswerError, signed_answer
 
     waiting: WaitingError | None = None
     while True:
@@ -37,37 +37,26 @@ def steered(work: Callable[[object], T], answer: object = None) -> T:
             if waiting is None:
                 raise
             notice(f"Error: {error}")
-        if not on_terminal():
-            raise waiting
-        detail = waiting.question["citeloom"]
-        answer = ask_here(detail["ask"], detail, may_ignore=waiting.question["config"]["allow_ignore"])
-        if answer is None:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()) or (answer := _ask(waiting.question["citeloom"])) is None:
             raise waiting
 
 
-def on_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def ask_here(title: str, detail: Any, *, may_ignore: bool) -> object:
+def _ask(detail: QuestionDetail) -> object:
     """What the person says to a question: "accept", "ignore", the fields that they changed, or None for later."""
     of = f" of the {detail['section']}" if detail["section"] else ""
-    typer.echo(f"\n{title.capitalize()}{of}: {one_line(detail['summary'])}\n", err=True)
+    notice(f"\n{detail['ask'].capitalize()}{of}: {detail['summary']}\n")
     for line in detail["about"].splitlines():
         notice(f"  {line}")
-    stop = ", s pauses the run" if may_ignore else ""
-    while True:
-        said = typer.prompt(
-            f"\nEnter accepts this, e edits it{stop}, l leaves it for later", "", show_default=False, err=True
-        )
-        if said.strip().lower() in ("", "a"):
-            return "accept"
-        if said.strip().lower() == "l":
-            return None
-        if said.strip().lower() == "s" and may_ignore:
-            return "ignore"
-        if said.strip().lower() == "e":
-            return {item["name"]: value for item in detail["fields"] if (value := _ask_field(item)) != item["value"]}
+    answers: dict[str, object] = {"": "accept", "e": "edit", "l": None}
+    stop = ""
+    if "ignore" in detail["answers"]:
+        answers["s"], stop = "ignore", ", s pauses the run"
+    asked = f"Enter accepts this, e edits it{stop}, l leaves it for later"
+    while (said := typer.prompt(asked, "", show_default=False, err=True).strip().lower()) not in answers:
+        notice("That is none of these.")
+    if said != "e":
+        return answers[said]
+    return {item["name"]: value for item in detail["fields"] if (value := _ask_field(item)) != item["value"]}
 
 
 def _ask_field(item: FormField) -> str:

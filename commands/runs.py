@@ -12,7 +12,7 @@ from ..api.blocking import run_async
 from ..api.messages import command, counted, shorten
 from ..api.run_options import RunLimits
 from ..errors import InputError
-from .answering import ask_here, on_terminal, read_json, steered
+from .answering import read_json, steered
 from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import notice, result, result_json, show_list
 from .research import answer_one
@@ -22,7 +22,7 @@ from .sections import OutOption, RunFiles, write_one
 from .terminal_text import Columns, one_line
 
 if TYPE_CHECKING:
-    pass
+    from ..api.running import Output
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, answer, resume and delete runs.")
 
@@ -80,24 +80,7 @@ def resume_run(
     run_id: IdArgument, files: RunFiles, limits: RunLimits, out: OutOption = Path(), as_json: JsonOption = False
 ) -> None:
     """Resume a paused or killed run."""
-    from ..api.running import ResearchRequest
-    from ..api.stored_runs import ResumableRun
-
-    output, (current, found) = files.output(out), resolve(**limits.changes())
-    found.require_library()
-    found.prepare()
-    run = ResumableRun.load(run_id, found, current, limits.changes())
-    with command_session(run.settings, found, create=False) as session:
-        run_async(run.require_unchanged(session))
-        if isinstance(run.request, ResearchRequest):
-            with answer_progress(session.spent_now, draft=False) as view:
-                question = run.request
-                record = steered(lambda answer: run_async(answer_one(question, output, session, view, answer)))
-        else:
-            section = run.request
-            record = steered(lambda answer: run_async(write_one(section, output, session, answer)))
-    result_json(record) if as_json else result(f"\n{record['text']}")
-    end_incomplete(record)
+    _go_on(run_id, files.output(out), limits, as_json=as_json)
 
 
 @runs_app.command("answer")
@@ -115,36 +98,29 @@ def answer_run(
     In a terminal it shows a form. A JSON answer names the fields to change, such as {"N2": "a better need"} or
     {"ban": ["E3"], "search": "dropout"}; `runs show ID --json` shows the question with its fields.
     """
-    from ..api.running import ResearchRequest
-    from ..api.stored_runs import ResumableRun, run_details
-
     if accept and given is not None:
         raise InputError("--accept and --json are two answers.", help="Give one.")
-    answer: object = "accept" if accept else None if given is None else read_json(given)
-    output, (current, found) = files.output(out), resolve(**limits.changes())
+    _go_on(run_id, files.output(out), limits, "accept" if accept else given and read_json(given))
+
+
+def _go_on(run_id: str, output: Output, limits: RunLimits, answer: object = None, *, as_json: bool = False) -> None:
+    """Go on with a run, with an answer to what it asks, and print its text."""
+    from ..api.running import ResearchRequest
+    from ..api.stored_runs import ResumableRun
+
+    current, found = resolve(**limits.changes())
     found.require_library()
     found.prepare()
-    details = run_async(run_details(run_id, found))
-    asked = details["waiting"]
-    if asked is None:
-        raise InputError(f"Run {details['thread_id']} asks nothing; it is {details['status']}.")
-    if answer is None:
-        if not on_terminal():
-            raise InputError("No answer was given.", help="Give --accept or --json FILE, or run it in a terminal.")
-        answer = ask_here(asked["ask"], asked, may_ignore="ignore" in asked["answers"])
-        if answer is None:
-            return
     run = ResumableRun.load(run_id, found, current, limits.changes())
+    request = run.request
     with command_session(run.settings, found, create=False) as session:
         run_async(run.require_unchanged(session))
-        if isinstance(run.request, ResearchRequest):
-            request = run.request
+        if isinstance(request, ResearchRequest):
             with answer_progress(session.spent_now, draft=False) as view:
                 record = steered(lambda said: run_async(answer_one(request, output, session, view, said)), answer)
         else:
-            section = run.request
-            record = steered(lambda said: run_async(write_one(section, output, session, said)), answer)
-    result(f"\n{record['text']}")
+            record = steered(lambda said: run_async(write_one(request, output, session, said)), answer)
+    result_json(record) if as_json else result(f"\n{record['text']}")
     end_incomplete(record)
 
 

@@ -38,7 +38,7 @@ _FROM_AGENT_TO_CHECK: Final[Edges] = {
     "ask_evidence": ask.to_search_or_generate,
     "search_further": "ask_evidence",
     "generate": "check",
-    "search_for_sentences": "repair",
+    "search_for_sentences": "check",
     "repair": "check",
 }
 _SECTION_STEPS: Final[Edges] = {

@@ -104,7 +104,8 @@ class RunState(TypedDict, total=False):
     """The state that every run has, of a section, a paper or a question.
 
     `interrupts` to `raised` are for people: what they are asked and said, the ids of evidence that they pinned, the ids
-    and keys that they banned, the searches they want, whether they saw the doubtful sentences, and raised limits.
+    and keys that they banned, the searches they want, whether they saw the doubtful sentences, those that no model may
+    repair any more, and raised limits.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
@@ -130,6 +131,7 @@ class RunState(TypedDict, total=False):
     banned: list[str]
     wanted: list[dict[str, Any]]
     reviewed: bool
+    settled: list[str]
     raised: dict[str, float]
     text: str
     result: dict[str, Any]
@@ -411,6 +413,7 @@ def nothing_done() -> dict[str, Any]:
         "findings": [],
         "verdicts": Overwrite([]),
         "reviewed": False,
+        "settled": [],
         "text": "",
         "result": {},
     }

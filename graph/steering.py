@@ -11,7 +11,6 @@ from ..drafts.person_questions import (
     AnswerError,
     Change,
     PersonAnswer,
-    PersonQuestion,
     SteeringRecord,
     budget_question,
     expand_asks,
@@ -34,29 +33,22 @@ def asks_of(state: Mapping[str, Any], session: Session) -> list[Ask]:
 
 
 async def ask_person(
-    question: PersonQuestion, resolve: Callable[[PersonAnswer], Awaitable[Resolved]]
+    question: dict[str, Any], resolve: Callable[[PersonAnswer], Awaitable[Resolved]]
 ) -> tuple[dict[str, Any], SteeringRecord]:
     """Wait for a valid answer; the update that it makes, and its record. An invalid one is asked again, saying why."""
-    shown = question
+    detail, shown = question["citeloom"], question
     while True:
         given = interrupt(shown)
         try:
-            answer = read_answer(question, given)
+            answer = read_answer(detail, given)
             update, changes = await resolve(answer)
         except AnswerError as error:
             described = f"{error.message}\n\n{question['description']}"
             requests = [{**question["action_requests"][0], "description": described}]
             shown = {**question, "description": described, "action_requests": requests}
             continue
-        detail = question["citeloom"]
-        return update, {
-            "ask": detail["ask"],
-            "section": detail["section"],
-            "by": answer.by,
-            "at": answer.at,
-            "action": answer.action,
-            "changes": changes,
-        }
+        of = detail["ask"], detail["section"]
+        return update, SteeringRecord(ask=of[0], section=of[1], by=answer.by, at=answer.at, changes=changes)
 
 
 async def ask_budget(error: BudgetReachedError) -> tuple[dict[str, float], SteeringRecord]:
@@ -64,13 +56,11 @@ async def ask_budget(error: BudgetReachedError) -> tuple[dict[str, float], Steer
     question = budget_question(error.flag, error.message, error.enough)
 
     async def resolve(answer: PersonAnswer) -> Resolved:
-        limit = read_limit(question, answer)
-        if answer.action == "ignore":
-            return {}, []
-        ((name, value),) = limit.items()
-        return dict(limit), [{"what": name, "before": error.message, "after": f"{value:.10g}"}]
+        limit = read_limit(question["citeloom"], answer)
+        if answer.type == "ignore":
+            raise PausedError(error.message, help=error.help)
+        return dict(limit), [
+            {"what": name, "before": error.message, "after": f"{new:.10g}"} for name, new in limit.items()
+        ]
 
-    limit, record = await ask_person(question, resolve)
-    if not limit:
-        raise PausedError(error.message, help=error.help)
-    return limit, record
+    return await ask_person(question, resolve)

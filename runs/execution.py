@@ -7,7 +7,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -195,15 +195,15 @@ async def _take_answer(
         raise AnsweredError(f"Run {run.thread_id} asks something else by now: this question was answered.")
     if isinstance(given, Mapping):
         given = {name: value for name, value in given.items() if name != "question"}
-    answer = await check_answer(state.values, asked.value, given, session)
-    if answer.action == "ignore":
+    answer = await check_answer(state.values, asked.value["citeloom"], given, session)
+    if answer.type == "ignore":
         detail = asked.value["citeloom"]
         (limit,) = detail["fields"]
         await asyncio.to_thread(register.mark, run.thread_id, "paused", detail=detail["summary"])
         flag = f"--{limit['name'].replace('_', '-')}"
         raise BudgetReachedError(detail["summary"], flag=flag, enough=float(limit["value"]))
     await asyncio.to_thread(register.mark, run.thread_id, "running")
-    return Command(resume={asked.id: answer.as_dict()})
+    return Command(resume={asked.id: asdict(answer)})
 
 
 def compile_graph(kind: str, saver: Checkpoints, session: Session | None = None) -> Any:

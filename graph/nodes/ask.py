@@ -23,7 +23,7 @@ from ...drafts.person_questions import (
     Change,
     FormField,
     PersonAnswer,
-    PersonQuestion,
+    QuestionDetail,
     form_field,
     make_question,
     read_answer,
@@ -33,6 +33,7 @@ from ...drafts.sentence_edits import EditRecord, apply_edits, findings_in, witho
 from ...drafts.written_draft import new_query
 from ...plurals import counted
 from ...roles.protocols import Need, PassageFinding
+from ...settings.config import Ask
 from ...text.words import shorten
 from ...tools.found_evidence import FoundEvidence, SearchResult
 from ...tools.tool_schemas import SearchEvidence
@@ -43,7 +44,6 @@ from ..state import PlannedSearch, RunState, SectionState, Update, needs_of, rec
 from ..steering import Resolved, ask_person, asks_of
 from .agent import search_requests
 
-Fields = Mapping[str, str]
 _NEED_FIRST: Final = re.compile(r"(N\d{1,4}):\s*")
 _SHOWN: Final = 300  # characters of a statement or of quoted words
 _MOST: Final = 50  # searches or passages of one answer
@@ -79,7 +79,7 @@ async def ask_needs(state: RunState, runtime: Runtime[Any], session: Session) ->
     fields = [form_field(need.id, f"Need {need.id}; empty drops it", need.text) for need in needs]
     fields.append(form_field("add", "Further needs, one a line", several=True))
     lines = [f"- {need.id}: {need.text}" for need in needs]
-    return await _ask("needs", counted(len(needs), "need"), lines, fields, state, session, free_text="add")
+    return await _ask("needs", counted(len(needs), "need"), lines, fields, state, session, "add")
 
 
 async def ask_evidence(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
@@ -100,7 +100,7 @@ async def ask_evidence(state: RunState, runtime: Runtime[Any], session: Session)
     ]
     papers = counted(len({record["key"] for record in evidence}), "paper")
     summary = f"{counted(len(evidence), 'finding')} from {papers}"
-    return await _ask("evidence", summary, lines, fields, state, session, free_text="search")
+    return await _ask("evidence", summary, lines, fields, state, session, "search")
 
 
 async def ask_sentences(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
@@ -113,7 +113,7 @@ async def ask_sentences(state: RunState, runtime: Runtime[Any], session: Session
         lines += [f"S{number}: {sentence.text}", *(f"- {item['message']}" for item in found)]
         lines += [_evidence_line(evidence[name]) for name in sentence.ids if name in evidence]
     fields.append(form_field("search", "Sentences to search for again, by number, one a line", several=True))
-    return await _ask("sentences", counted(len(doubtful), "sentence"), lines, fields, state, session)
+    return await _ask("sentences", counted(len(doubtful), "sentence"), lines, fields, state, session, "")
 
 
 async def search_further(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
@@ -136,17 +136,17 @@ async def search_further(state: RunState, runtime: Runtime[Any], session: Sessio
 
 
 async def search_for_sentences(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Search again for doubtful sentences, which are then repaired."""
+    """Search again for doubtful sentences, before the draft is checked and they are repaired."""
     return await search_further(state, runtime, session)
 
 
-async def check_answer(state: RunState, question: PersonQuestion, given: object, session: Session) -> PersonAnswer:
+async def check_answer(state: RunState, detail: QuestionDetail, given: object, session: Session) -> PersonAnswer:
     """A valid answer to the question that a run waits with, before it is resumed; raises `AnswerError`."""
-    answer = read_answer(question, given)
-    if question["citeloom"]["ask"] == "budget":
-        read_limit(question, answer)
+    answer = read_answer(detail, given)
+    if detail["ask"] == "budget":
+        read_limit(detail, answer)
     else:
-        await _RESOLVERS[question["citeloom"]["ask"]](state, session, answer)
+        await _RESOLVERS[detail["ask"]](state, session, answer)
     return answer
 
 
@@ -159,16 +159,10 @@ def doubtful_sentences(state: RunState) -> list[tuple[CitedSentence, list[Findin
 
 
 async def _ask(
-    ask: Any,
-    summary: str,
-    lines: Sequence[str],
-    fields: list[FormField],
-    state: RunState,
-    session: Session,
-    free_text: str = "",
+    ask: Ask, summary: str, lines: Sequence[str], fields: list[FormField], state: RunState, session: Session, text: str
 ) -> Update:
     section = cast(SectionState, state).get("section", "")
-    question = make_question(ask, summary, lines, fields, section=section, free_text=free_text)
+    question = make_question(ask, summary, lines, fields, section, text)
     update, record = await ask_person(question, partial(_RESOLVERS[ask], state, session))
     return {**update, "steering": [record]}
 
@@ -176,12 +170,12 @@ async def _ask(
 async def _resolve_needs(state: RunState, session: Session, answer: PersonAnswer) -> Resolved:
     needs, kept, changes = needs_of(state), list[Need](), list[Change]()
     for need in needs:
-        text = _one_line(answer.fields.get(need.id, need.text))
-        if need.id in answer.fields:
+        text = _one_line(answer.args.get(need.id, need.text))
+        if need.id in answer.args:
             changes.append({"what": f"need {need.id}", "before": need.text, "after": text})
             need = replace(need, text=text, queries=(text,))  # the planned queries are for the need as it was
         kept += [need] if text else []
-    for text in _lines(answer.fields.get("add", "")):
+    for text in _lines(answer.args.get("add", "")):
         changes.append({"what": "a further need", "before": "", "after": text})
         kept.append(Need("", text, (text,)))
     if not kept:
@@ -193,7 +187,7 @@ async def _resolve_needs(state: RunState, session: Session, answer: PersonAnswer
 
 
 async def _resolve_evidence(state: RunState, session: Session, answer: PersonAnswer) -> Resolved:
-    given = answer.fields
+    given = answer.args
     there = {record["id"]: record for record in visible_evidence(state)}
     keys = {paper.key for paper in await asyncio.to_thread(session.library.papers)}
     needs, changes = needs_of(state), list[Change]()
@@ -237,38 +231,30 @@ async def _resolve_evidence(state: RunState, session: Session, answer: PersonAns
 
 async def _resolve_sentences(state: RunState, session: Session, answer: PersonAnswer) -> Resolved:
     text, ids = state["draft"]["text"], {record["id"] for record in visible_evidence(state)}
-    doubtful = {f"S{number}": item for number, item in enumerate(doubtful_sentences(state), 1)}
-    again = _known_names("search", answer.fields, doubtful, "sentence")
-    edits, changes = list[EditRecord](), list[Change]()
-    for name, (sentence, _) in doubtful.items():
-        if name not in answer.fields:
-            continue
-        new = normalise_markers(_one_line(answer.fields[name]))
-        if unknown := [marker for marker in marker_ids(new) if marker not in ids]:
-            raise AnswerError(f"answer: field {name}: there is no evidence {unknown[0]}.", help=_named(ids))
-        edits.append({"start": sentence.start, "end": sentence.end, "text": new})
-        changes.append({"what": f"sentence {name}", "before": sentence.text, "after": new})
-    again = [name for name in again if name not in answer.fields]
-    wanted = [without_markers_of(doubtful[name][0].text, doubtful[name][0].ids)[:2000] for name in again]
-    changes += [{"what": "searched again for", "before": "", "after": query} for query in wanted]
+    doubtful = {f"S{number}": sentence for number, (sentence, _) in enumerate(doubtful_sentences(state), 1)}
+    again = _known_names("search", answer.args, doubtful, "sentence")
+    edits, changes, settled = list[EditRecord](), list[Change](), list[str]()
+    for name, sentence in doubtful.items():
+        new = normalise_markers(_one_line(answer.args[name])) if name in answer.args else sentence.text
+        if name in answer.args:
+            if unknown := [marker for marker in marker_ids(new) if marker not in ids]:
+                raise AnswerError(f"answer: field {name}: there is no evidence {unknown[0]}.", help=_named(ids))
+            edits.append({"start": sentence.start, "end": sentence.end, "text": new})
+            changes.append({"what": f"sentence {name}", "before": sentence.text, "after": new})
+        settled += [new] if name in answer.args or name not in again else []
+    left = [doubtful[name] for name in again if name not in answer.args]
+    wanted = [{"query": without_markers_of(sentence.text, sentence.ids)[:2000]} for sentence in left]
+    changes += [{"what": "searched again for", "before": "", "after": item["query"]} for item in wanted]
     if not changes:
         return {"reviewed": True, "wanted": []}, []
-    new_text = apply_edits(text, edits)
-    # Of the findings only those of sentences to be repaired are left; `check` finds all others again.
-    placed = {sentence.text: sentence for sentence in sentences(new_text)}
-    kept = [
-        (placed[sentence.text], found)
-        for sentence, found in map(doubtful.__getitem__, again)
-        if sentence.text in placed
-    ]
     return {
-        "draft": {**state["draft"], "text": new_text},
-        "findings": [{**item, "start": new.start, "end": new.end} for new, found in kept for item in found],
+        "draft": {**state["draft"], "text": apply_edits(text, edits)},
         "before_repair": None,
-        "repairs": session.settings.max_repairs,  # what a person wrote is not repaired by a model
+        "repairs": session.settings.max_repairs - bool(wanted),  # one more for what is searched for, no other
         "repairing": bool(edits),
         "reviewed": not wanted,
-        "wanted": [{"query": query} for query in wanted],
+        "settled": settled,
+        "wanted": wanted,
     }, changes
 
 
@@ -296,7 +282,7 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _known_names(name: str, fields: Fields, known: Collection[str], what: str) -> list[str]:
+def _known_names(name: str, fields: Mapping[str, str], known: Collection[str], what: str) -> list[str]:
     """The names in a field, separated by commas or lines; raises `AnswerError` for an unknown one."""
     parts = map(str.strip, re.split(r"[,\n]", fields.get(name, "")))
     given = list(dict.fromkeys(filter(None, parts)))

@@ -143,7 +143,8 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     wanted = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] == IDLE)]
     runtime.stream_writer(progress("repairing", f"repairing {counted(len(wanted), 'finding')}"))
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
-    if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
+    settled = state.get("settled", ())  # sentences that a person settled, so that the draft is not rewritten either
+    if not settled and any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
         # Since the draft is rewritten anyway, possible improvements are shown too.
         found = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] in SHOWN_IN_REPAIR)]
         draft = await roles.writer_for(brief).repair(brief, draft_from(state["draft"]), list(map(for_writer, found)))
@@ -151,6 +152,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
         return {**again, "draft": draft_record(normalised), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable, state.get("before_repair"))
+    failing = [item for item in failing if text[item.start : item.end] not in settled]
     asked = [item.shown for item in failing if item.shown.problems]
     answers = iter(await roles.writer_for(brief).repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
