@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .api.agent_tools import langchain_tools
     from .api.agreement import aagree, acontradictions, agree, contradictions
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
+    from .api.citing import asuggest_citations, suggest_citations
     from .api.conversation import Conversation
     from .api.evidence_tables import amake_table, asave_table, make_table, save_table
     from .api.files import aexport, averify, export, verify
@@ -31,6 +32,7 @@ _NAMES = {
     "api.agent_tools": "langchain_tools",
     "api.agreement": "aagree acontradictions agree contradictions",
     "api.checking": "acheck_claims acheck_text check_claims check_text",
+    "api.citing": "asuggest_citations suggest_citations",
     "api.conversation": "Conversation",
     "api.evidence_tables": "amake_table asave_table make_table save_table",
     "api.files": "aexport averify export verify",
@@ -77,6 +79,7 @@ __all__ = [
     "astream_paper",
     "astream_research",
     "astream_section",
+    "asuggest_citations",
     "async_tex",
     "async_zotero",
     "averify",
@@ -100,6 +103,7 @@ __all__ = [
     "research",
     "save_table",
     "search",
+    "suggest_citations",
     "sync_tex",
     "sync_zotero",
     "verify",

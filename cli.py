@@ -54,6 +54,7 @@ _COMMANDS: Final = {
     "usage": "usage:usage",
     "serve": "serve:serve",
     "mcp": "serve:mcp",
+    "lsp": "serve:lsp",
     "doctor": "upkeep:doctor",
     "rebuild-index": "upkeep:rebuild_index",
     "setup": "setup:setup",

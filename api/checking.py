@@ -21,9 +21,11 @@ from ..claims.check_files import (
     write_check,
 )
 from ..claims.check_report import (
+    LABELS as LABELS,
     check_report as check_report,
     needs_attention as needs_attention,
     problem_lines as problem_lines,
+    problems as problems,
     remarks_of as remarks_of,
     shown_place as shown_place,
     summary_lines as summary_lines,
@@ -36,6 +38,7 @@ from ..claims.claim_records import (
     ClaimRecord as ClaimRecord,
     ClaimsResult as ClaimsResult,
     RemarkedText as RemarkedText,
+    SentenceRecord as SentenceRecord,
     SourceRecord,
 )
 from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
@@ -63,6 +66,7 @@ from ..tools.retrieval import Retrieval
 from ..tools.scope import require_words
 from .arguments import ArgumentError, at_least_one, require_writable, requires_open
 from .blocking import blocking
+from .citing import ReadText
 
 _WORD_WEIGHT: Final = 0.6  # a claim repeats more words of its source than a question does; see docs/scores.md
 _PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
@@ -144,7 +148,7 @@ async def acheck_text(
 
     Args:
         session: an open library.
-        file: the text: `.tex`, `.md`, `.docx`, `.typ` or `.pdf`.
+        file: the text: `.tex`, `.md`, `.qmd`, `.org`, `.docx`, `.typ` or `.pdf`.
         experiment: the `exp.json`, or what it holds, whose numbers the text may state without a source.
         bib: the bibliography, if the text does not name it.
         only: parts to check, of `claims`, `uncited`, `numbers` and `references`; all if omitted.
@@ -176,11 +180,41 @@ async def acheck_text(
     manuscript = await in_thread(read_manuscript, path)
     library = await asyncio.to_thread(session.library.papers)
     references = await in_thread(load_references, manuscript, path, None if bib is None else Path(bib), library)
-    run = f"check-{hash_key([path.name, manuscript.text, sorted(parts)])[:12]}"
+    read = ReadText(path, manuscript, references)
+    result = await _check(session, read, parts, own, fresh, look_up, on_notice)
+    if out is not None and wanted:
+        result["files"] = await in_thread(write_check, result, manuscript, path, Path(out), wanted, force)
+    if in_place_comments:
+        result["kept"] = await in_thread(comment_in_place, result, manuscript, path)
+    return result
+
+
+@requires_open
+async def acheck_read(
+    session: Session, read: ReadText, *, only: Sequence[CheckPart], max_calls: int = 0
+) -> CheckResult:
+    """Check parts of a text as an editor has it, with at most `max_calls` model requests; without any, no model."""
+    if max_calls:
+        session = session.with_settings(max_calls=max_calls)
+    return await _check(session, read, frozenset(only), judge=bool(max_calls))
+
+
+async def _check(
+    session: Session,
+    read: ReadText,
+    parts: frozenset[CheckPart],
+    own: Experiment | None = None,
+    fresh: bool = False,
+    look_up: bool = False,
+    on_notice: Callable[[str], None] = lambda _: None,
+    judge: bool = True,
+) -> CheckResult:
+    manuscript, references = read.manuscript, read.references
+    run = f"check-{hash_key([read.file.name, manuscript.text, sorted(parts)])[:12]}"
     progress = Progress(on_notice)
 
     async def work() -> CheckResult:
-        checker = await _checker(session, run, progress, MOST_PASSAGES)
+        checker = await _checker(session, run, progress, MOST_PASSAGES, judge=judge)
         async with AsyncExitStack() as opened:
             services = None
             if look_up and "references" in parts:
@@ -193,7 +227,7 @@ async def acheck_text(
         noted = [f"{counted(unknown, 'entry', 'entries')} not in the library: {exist}."] if unknown else []
         faults = [found["rule"] for item in (*sentences, *entries) for found in item["faults"]]
         return {
-            "file": str(path),
+            "file": str(read.file),
             "format": manuscript.format,
             "words": len(manuscript.text.split()),
             "model": session.settings.address_of("judge")[0] if checker.judge is not None else "",
@@ -213,10 +247,6 @@ async def acheck_text(
     with session.run(run, fresh=fresh):
         result = await fitted(session, run, work)
     result["usage"] = await session.usage(run)
-    if out is not None and wanted:
-        result["files"] = await in_thread(write_check, result, manuscript, path, Path(out), wanted, force)
-    if in_place_comments:
-        result["kept"] = await in_thread(comment_in_place, result, manuscript, path)
     return result
 
 

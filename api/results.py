@@ -516,3 +516,23 @@ class TableSummary(TypedDict):
     plan: Annotated[dict[str, Any], Meaning("Its columns, and the keys of the papers in scope.")]
     begun_at: float
     updated_at: float
+
+
+class SuggestedCitation(TypedDict):
+    """A paper to cite for a sentence, with the words that bear on it."""
+
+    key: Key
+    title: str
+    authors: Annotated[str, Meaning("As a sentence names them.")]
+    year: int | None
+    score: Annotated[float, Meaning("Orders the papers of one answer; not comparable between answers.")]
+    chunk_id: Annotated[str, Meaning("Id of the passage, for get_context_window.")]
+    section: str
+    page: int | None
+    quote: Annotated[str, Meaning("Its sentence that is nearest, word for word.")]
+
+
+class SuggestedCitations(TypedDict):
+    """Papers to cite, best first."""
+
+    papers: list[SuggestedCitation]

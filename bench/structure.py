@@ -20,7 +20,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 _WALK: Final = ROOT / "docs" / "how-a-section-is-made.md"
 _OUTSIDE: Final = frozenset({"tests", "bench", "examples", "docs"})
-_FACES: Final = frozenset({"commands", "server"})
+_FACES: Final = frozenset({"commands", "server", "language_server"})
 _BELOW_FACES: Final = frozenset({"api", "config", "documents", "errors", "settings"})
 _SHORT: Final = 60  # lines
 _LIMITS: Final = {

@@ -17,28 +17,13 @@ from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
 from ..documents import Category, Chunk, Paper
 from ..experiment import Experiment
 from ..roles.protocols import Source
-from ..text.words import is_stop, shorten, split_words, stem
+from ..text.words import is_stop, read_rules, shorten, split_words, stem
 from .claim_passages import ClaimPassage
 from .claim_records import FaultRecord, fault
 from .manuscript import ManuscriptSentence
 from .nearest_sentences import SAME_MATTER, SAME_WORDS, SHOWN_WORDS, NearSentence
 
-# Units of one dimension, each with the ways to write it; units that only differ in spelling are the same.
-_DIMENSIONS: Final = (
-    "kg|kilogram;g|gram|gramme;mg|milligram;\u00b5g|ug|mcg|microgram;ng|nanogram;t|ton|tonne",
-    "km|kilometre|kilometer;m|metre|meter;cm|centimetre|centimeter;mm|millimetre|millimeter;"
-    "\u00b5m|um|micrometre|micrometer|micron;nm|nanometre|nanometer;mile;inch;foot|feet",
-    "ms|millisecond;s|sec|second;min|minute;h|hr|hour;day;week|wk;month|mo;year|yr;decade;century",
-    "L|litre|liter;mL|ml|millilitre|milliliter;\u00b5L|ul|microlitre|microliter",
-    "M|molar;mM|millimolar;\u00b5M|uM|micromolar;nM|nanomolar;mol|mole;mmol|millimole",
-    "Hz|hertz;kHz|kilohertz;MHz|megahertz;GHz|gigahertz",
-    "W|watt;kW|kilowatt;MW|megawatt;GW|gigawatt",
-    "V|volt;mV|millivolt;kV|kilovolt",
-    "eV;keV;MeV;GeV",
-    "bp;kb|kilobase;Mb|megabase;Gb|gigabase",
-    "KB|kilobyte;MB|megabyte;GB|gigabyte;TB|terabyte",
-    "%|percent;fold;\u2030",
-)
+_DIMENSIONS: Final = tuple(read_rules(__file__, "sentence_rules")["units"]["dimensions"])
 _UNITS: Final = MappingProxyType(
     {
         spelling: (dimension, unit.partition("|")[0])

@@ -14,6 +14,7 @@ from typing import Final
 
 from ..documents.bibliography import readable
 from ..documents.safe_files import FileRefusedError, read_regular
+from ..text.words import read_rules
 from .manuscript import ListedReference, Manuscript, bracket_pairs
 
 MOST_BYTES: Final = 4_000_000  # of all files together
@@ -37,50 +38,21 @@ _SECTIONS: Final = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "sub
 _REFERENCES: Final = frozenset(
     "ref eqref autoref cref Cref pageref vref Vref nameref subref labelcref fref Fref crefrange".split()
 )
-# Environments whose content is not prose; captions and labels in them are read.
-_FLOATS: Final = frozenset("figure table wrapfigure wraptable sidewaystable sidewaysfigure longtable algorithm".split())
-_FORMULAS: Final = frozenset(
-    "equation align gather multline eqnarray displaymath math alignat flalign subequations".split()
+_COMMANDS: Final = read_rules(__file__, "latex_commands")
+_FLOATS, _FORMULAS, _SKIPPED, _VERBATIM = (
+    frozenset(_COMMANDS["environments"][kind].split()) for kind in ("floats", "formulas", "skipped", "verbatim")
 )
-_SKIPPED: Final = frozenset(
-    "tabular tabularx tabulary array matrix tikzpicture pgfpicture algorithmic axis CCSXML picture pspicture".split()
-)
-_VERBATIM: Final = frozenset("verbatim lstlisting minted comment Verbatim alltt filecontents".split())
-# Commands whose arguments are no prose, and how many there are.
-_DROPPED: Final = {
-    **dict.fromkeys(
-        "includegraphics vspace hspace bibliographystyle usepackage documentclass pagestyle thispagestyle color index"
-        " pagenumbering hypersetup graphicspath cline input@path tikzset lstset pgfplotsset todo glsaddall title author"
-        " date affil affiliation email thanks keywords institute orcid address bibliographyunit RequirePackage"
-        " selectlanguage phantomsection hyphenation newcounter stepcounter DeclareMathOperator* theoremstyle ensuremath"
-        " vskip linespread citeloomnote PassOptionsToPackage includepdf acrodef mathchoice setcitestyle".split(),
-        1,
-    ),
-    **dict.fromkeys(
-        "setlength addtolength setcounter addtocounter newtheorem definecolor rule textcolor@ DeclareMathOperator"
-        " newlength fontsize newacronym titleformat titlespacing".split(),
-        2,
-    ),
-}
-NOTE: Final = "citeloomnote"  # the command of notes that an earlier check put into the margin
-_DEFINITIONS: Final = frozenset("newcommand renewcommand providecommand newcommand* renewcommand* def".split())
+_DROPPED: Final = {name: int(count) for count, names in _COMMANDS["dropped"].items() for name in names.split()}
+_SPACES: Final = _COMMANDS["signs"].pop("space").split()
 _SIGNS: Final = {
     **{sign: sign for sign in "%&_#${}"},
-    **{"ldots": "\u2026", "dots": "\u2026", "textendash": "\u2013", "textemdash": "\u2014", "textasciitilde": "~"},
-    **{"ss": "\u00df", "o": "\u00f8", "O": "\u00d8", "l": "\u0142", "L": "\u0141", "ae": "\u00e6", "AE": "\u00c6"},
-    **{"oe": "\u0153", "aa": "\u00e5", "AA": "\u00c5", "i": "\u0131", "textquoteright": "\u2019", "LaTeX": "LaTeX"},
-    **{"TeX": "TeX", "textdegree": "\u00b0", "degree": "\u00b0", "textmu": "\u00b5", "S": "\u00a7", "pm": "\u00b1"},
-    **{"textgreater": ">", "textless": "<", "textpm": "\u00b1", "texttimes": "\u00d7", "copyright": "\u00a9"},
-    **dict.fromkeys((" ", ",", ";", ":", "!", "\\", "\n", "quad", "qquad", "newline", "linebreak", "xspace"), " "),
+    **_COMMANDS["signs"],
+    **dict.fromkeys((" ", ",", ";", ":", "!", "\\", "\n", *_SPACES), " "),
 }
+_UNITS: Final = _COMMANDS["units"]
+NOTE: Final = "citeloomnote"  # the command of notes that an earlier check put into the margin
+_DEFINITIONS: Final = frozenset("newcommand renewcommand providecommand newcommand* renewcommand* def".split())
 _ACCENTS: Final = frozenset("`'^\"~=.cvuHkr")
-_UNITS: Final = {
-    **{"milli": "m", "micro": "\u00b5", "nano": "n", "kilo": "k", "mega": "M", "giga": "G", "centi": "c", "pico": "p"},
-    **{"gram": "g", "metre": "m", "meter": "m", "second": "s", "minute": "min", "hour": "h", "day": "d", "litre": "L"},
-    **{"liter": "L", "mole": "mol", "kelvin": "K", "celsius": "\u00b0C", "degreeCelsius": "\u00b0C", "percent": "%"},
-    **{"volt": "V", "watt": "W", "hertz": "Hz", "joule": "J", "newton": "N", "pascal": "Pa", "byte": "B", "bit": "bit"},
-    **{"per": "/", "squared": "\u00b2", "cubed": "\u00b3", "ampere": "A", "electronvolt": "eV", "kilogram": "kg"},
-}
 BRACE: Final = re.compile(r"\\.|[{}]|%[^\n]*", re.DOTALL)
 _KEYS: Final = re.compile(r"[^\s,{}%]+")
 _PLAIN_MATH: Final = re.compile(r"[\d\s.,+<>=()/%-]{1,60}|[A-Za-z]")
@@ -106,11 +78,11 @@ class _LatexReading(Manuscript):
             self.notices.append(line)
 
 
-def read_latex(path: str) -> Manuscript:
-    """Read a LaTeX file with its inputs. Raises `FileRefusedError`."""
+def read_latex(path: str, text: str | None = None) -> Manuscript:
+    """Read a LaTeX file, or `text` in its place, with its inputs. Raises `FileRefusedError`."""
     file = Path(path)
     reading = _LatexReading(file.parent.resolve())
-    source = _load(reading, file)
+    source = _load(reading, file, text)
     if source is None:
         raise FileRefusedError(reading.notices[-1].partition(": ")[2].rstrip("."))
     begin = source.find("\\begin{document}")
@@ -128,8 +100,8 @@ def read_latex(path: str) -> Manuscript:
     return reading.finish()
 
 
-def _load(reading: _LatexReading, file: Path) -> str | None:
-    """The text of a file within the folder and the limits; None, with a notice, if it was not read."""
+def _load(reading: _LatexReading, file: Path, given: str | None = None) -> str | None:
+    """The text of a file, or one `given`, within the folder and the limits; None, with a notice, if it was not read."""
     name = file.name
     try:
         resolved = file.resolve()
@@ -137,7 +109,7 @@ def _load(reading: _LatexReading, file: Path) -> str | None:
         if not resolved.is_relative_to(reading.folder):
             reading.note(f"{name}: is outside the folder of the text and was not read.")
             return None
-        data = read_regular(resolved, MOST_BYTES)
+        data = read_regular(resolved, MOST_BYTES) if given is None else given.encode(errors="replace")
     except FileRefusedError as error:
         reading.note(f"{name}: {error}.")
         return None

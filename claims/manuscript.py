@@ -22,7 +22,7 @@ from ..documents.plain_text import plain_text
 from ..text.sentences import sentence_spans
 from .claim_records import PlaceRecord
 
-TextFormat = Literal["tex", "md", "docx", "typ", "pdf"]
+TextFormat = Literal["tex", "md", "docx", "typ", "org", "pdf"]
 # What text can point to by number or label.
 TargetKind = Literal["figure", "table", "section", "equation", "label"]
 

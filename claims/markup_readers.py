@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,7 @@ from .manuscript import (
 )
 from .word_reader import read_word
 
-ENDINGS: Final = (".tex", ".md", ".markdown", ".docx", ".typ", ".pdf")
+ENDINGS: Final = (".tex", ".md", ".markdown", ".qmd", ".org", ".docx", ".typ", ".pdf")
 _MOST_BYTES: Final = 4_000_000
 _SMALL: Final = 100_000  # bytes; a larger file, and every archive, is read in a separate process
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
@@ -47,20 +48,24 @@ _TYPST_BRACKET: Final = re.compile(r"\\.|\"[^\"\n]{0,400}\"|[()\[\]{}]")
 _STATEMENTS: Final = frozenset({"#set", "#show", "#let", "#import", "#include"})
 
 
-def read_manuscript(path: Path) -> Manuscript:
-    """Read a text in the format of its suffix; blocks. Raises `InputError` with the file and the reason in one line."""
-    readers = {".tex": read_latex, ".typ": read_typst, ".docx": read_word, ".md": read_markdown}
-    kind = ".md" if path.suffix.lower() == ".markdown" else path.suffix.lower()
+def read_manuscript(path: Path, text: str | None = None) -> Manuscript:
+    """Read a text in the format of its suffix; blocks. `text` is what an editor has of it, saved or not.
+
+    Raises `InputError` with the file and the reason in one line.
+    """
+    kind = path.suffix.lower()
     if kind not in ENDINGS:
         raise InputError(f"{path}: is not one of {', '.join(ENDINGS)}.", help="Save it as one of these and check that.")
-    if not path.exists():
+    if text is None and not path.exists():
         raise InputError(f"{path}: no such file.")
     try:
         if kind == ".pdf":
             return read_pdf(path)
-        if kind != ".docx" and path.stat().st_size <= _SMALL:
-            return readers[kind](str(path))
-        return TypeAdapter(Manuscript).validate_python(sandboxed(readers[kind], _LIMITS, str(path)))
+        if kind == ".docx":
+            return TypeAdapter(Manuscript).validate_python(sandboxed(read_word, _LIMITS, str(path)))
+        if (path.stat().st_size if text is None else len(text)) <= _SMALL:
+            return _MARKUP[kind](str(path), text)
+        return TypeAdapter(Manuscript).validate_python(sandboxed(_MARKUP[kind], _LIMITS, str(path), text))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file.") from None
     except (FileRefusedError, SandboxError) as error:
@@ -76,9 +81,9 @@ def _text_of(path: Path) -> str:
     return data.decode("utf-8-sig", "replace")
 
 
-def read_markdown(path: str) -> Manuscript:
-    """Read a markdown file. Raises `FileRefusedError`."""
-    source = _text_of(Path(path))
+def read_markdown(path: str, text: str | None = None) -> Manuscript:
+    """Read a markdown file, or `text` in its place. Raises `FileRefusedError`."""
+    source = _text_of(Path(path)) if text is None else text
     prose = Manuscript("md", [Path(path).name], [source], labels=_LABELLED.findall(source))
     prose.uncaptioned.update(figure=len(_IMAGE.findall(source)), table=len(_TABLE_RULE.findall(source)))
     in_list = False
@@ -118,9 +123,9 @@ def split_references(raw: str) -> list[ListedReference]:
     return found
 
 
-def read_typst(path: str) -> Manuscript:
-    """Read a Typst file. Raises `FileRefusedError`."""
-    source = _text_of(Path(path))
+def read_typst(path: str, text: str | None = None) -> Manuscript:
+    """Read a Typst file, or `text` in its place. Raises `FileRefusedError`."""
+    source = _text_of(Path(path)) if text is None else text
     scan = _TypstScan(Manuscript("typ", [Path(path).name], [source], labels=re.findall(r"<([\w][\w:.-]*)>", source)))
     scan.read(0, len(source))
     return scan.prose.finish()
@@ -211,6 +216,67 @@ class _TypstScan:
         """The position after the bracket that closes the one at `opening`."""
         close = self._closings.get(opening, opening)
         return close + 1 if close < end else opening + 1
+
+
+_ORG_LINE: Final = re.compile(
+    r"(?P<heading>\*{1,6})[ \t]+(?P<title>[^\n]*)|[ \t]*\#\+(?:bibliography:(?P<bib>[^\n]+)|caption:(?P<caption>[^\n]+)"
+    r"|(?:name|label):(?P<label>[^\n]+)|begin_(?P<block>\w{1,20})\b[^\n]*|[^\n]*)|[ \t]*\#(?:[ \t][^\n]*)?"
+    r"|[ \t]*:[\w-]{1,40}:[^\n]*",
+    re.IGNORECASE,
+)
+_ORG_TAGS: Final = re.compile(r"^(?:TODO|DONE)\s|\s:[\w@:]{1,80}:$")
+_ORG_CITATION: Final = re.compile(
+    r"\[cite(?:/[\w/-]{1,20})?:([^\[\]]{1,400})\]|\b[a-z]{0,6}cite[a-z]{0,6}:(&?[\w:.,;&-]{1,400}\w)"
+)
+_ORG_KEY: Final = re.compile(r"[@&]([\w:./-]*\w)([^;]*)")
+_ORG_PROSE: Final = frozenset({"quote", "abstract", "center"})
+
+
+def read_org(path: str, text: str | None = None) -> Manuscript:
+    """Read an Org file, or `text` in its place: citations of Org and org-ref. Raises `FileRefusedError`."""
+    source = _text_of(Path(path)) if text is None else text
+    prose = Manuscript("org", [Path(path).name], [source])
+    place, closing = 0, ""
+    for line in source.splitlines(keepends=True):
+        start, place, found = place, place + len(line), _ORG_LINE.fullmatch(line.rstrip("\r\n"))
+        if closing:
+            closing = "" if line.strip().casefold() == closing else closing
+        elif found is None and line.strip():
+            _add_org_words(prose, line, start)
+        elif found is None:
+            prose.paragraph(0, start)
+        elif found["heading"]:
+            prose.paragraph(0, start)
+            title = _ORG_TAGS.sub("", found["title"].strip())
+            prose.add(f"{'#' * len(found['heading'])} {title}", 0, start, place)
+            prose.paragraph(0, place)
+        elif found["caption"]:
+            prose.uncaptioned["figure"] += 1
+            prose.paragraph(0, start)
+            _add_org_words(prose, found["caption"], start + found.start("caption"))
+            prose.paragraph(0, place)
+        elif found["block"] and found["block"].casefold() not in _ORG_PROSE:
+            closing = f"#+end_{found['block'].casefold()}"
+        prose.bibliographies += [found["bib"].strip(' "')] if found and found["bib"] else []
+        prose.labels += [found["label"]] if found and found["label"] else []
+    return prose.finish()
+
+
+def _add_org_words(prose: Manuscript, words: str, start: int) -> None:
+    done = 0
+    for match in _ORG_CITATION.finditer(words):
+        prose.add(words[done : match.start()], 0, start + done, start + match.start())
+        keys = _ORG_KEY.findall(match[1] or "".join(f"@{key.strip('&')};" for key in re.split("[,;]", match[2])))
+        shown = "; ".join(f"@{{{key}}}{f', {place.strip()}' if place.strip() else ''}" for key, place in keys)
+        prose.add(f"[{shown or '@'}]", 0, start + match.start(), start + match.end())
+        done = match.end()
+    prose.add(words[done:], 0, start + done, start + len(words))
+
+
+_MARKUP: Final[dict[str, Callable[..., Manuscript]]] = {
+    **{".tex": read_latex, ".typ": read_typst, ".org": read_org},
+    **dict.fromkeys((".md", ".markdown", ".qmd"), read_markdown),
+}
 
 
 def read_pdf(path: Path) -> Manuscript:

@@ -17,7 +17,7 @@ from typing import Final
 
 from ..documents import Chunk
 from ..documents.passages import readable_units
-from ..text.words import is_stop, shorten, split_words, stem
+from ..text.words import is_stop, read_rules, shorten, split_words, stem
 from .claim_records import FaultRecord, fault
 
 _FEWEST: Final = 3  # minimum words of a claim that is compared with sentences
@@ -30,27 +30,12 @@ _LEAST_COPIED: Final = 7  # words
 SHOWN_WORDS: Final = 160  # characters of a sentence in a message
 
 _TOKEN: Final = re.compile(r"\d[\d.,]*\d|\d|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
-_NEGATION: Final = frozenset("not no never neither nor none without cannot nobody nothing lack lacks lacked".split())
-_UNSAID: Final = frozenset(  # words that come and go with a negation
-    "a an the do does did is are was were be been being has have had can could will would may might any some with"
-    " only also that which".split()
-)
-_NOT_ONLY: Final = re.compile(
-    r"\bnot\s(?:only|just|merely|necessarily|surprisingly)\b|\bno\slonger\b|\bno\.\s?\d", re.I
-)
+_RULES: Final = read_rules(__file__, "sentence_rules")["compared"]
+_NEGATION, _UNSAID = (frozenset(_RULES[name].split()) for name in ("negation", "unsaid"))
+_NOT_ONLY: Final = re.compile(_RULES["not_only"], re.IGNORECASE)
+_OPPOSITES: Final = frozenset(frozenset(map(stem, pair.split())) for pair in _RULES["opposites"])
 _CONTRACTED: Final = re.compile(
     r"\b(?:can|(?:do|does|did|is|are|was|were|has|have|had|could|would|should)n)['\u2019]t\b"
-)
-_OPPOSITES: Final = frozenset(
-    frozenset(map(stem, pair.split()))
-    for pair in (
-        "increase decrease,increased decreased,increase reduce,increased reduced,higher lower,high low"
-        ",more less,more fewer,better worse,improve worsen,improved worsened,improved impaired,improves impairs"
-        ",larger smaller,faster slower,longer shorter,stronger weaker,greater smaller,greater lower,positive negative"
-        ",positively negatively,upregulated downregulated,above below,gain loss,gained lost,rose fell,early late"
-        ",raise lower,raised lowered,raises lowers"
-        ",outperform underperform,present absent,inhibits activates,inhibit activate,inhibited activated"
-    ).split(",")
 )
 _YEAR: Final = re.compile(r"(?:1[5-9]|20)\d\d")
 _BEHIND: Final = 3  # words that both have behind a replaced one, by which it is the same place

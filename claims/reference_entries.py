@@ -73,7 +73,7 @@ def load_references(manuscript: Manuscript, file: Path, bib: Path | None, librar
     notices: list[str] = []
     papers = dict(read_bibliography(bib).papers) if bib is not None else {}
     if bib is None:
-        for path in _bibliography_files(manuscript, file, notices):
+        for path in bibliography_files(manuscript, file, notices):
             try:
                 read = read_bibliography(path)
             except InputError as error:
@@ -97,7 +97,7 @@ def load_references(manuscript: Manuscript, file: Path, bib: Path | None, librar
     return ReferenceList(papers, found, texts, numbers, complete, tuple(notices))
 
 
-def _bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) -> Iterator[Path]:
+def bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) -> Iterator[Path]:
     folder = file.parent.resolve()
     if not manuscript.bibliographies:
         lone = sorted(folder.glob("*.bib"))[:2] if not (manuscript.listed or manuscript.papers) else []

@@ -9,34 +9,13 @@ from ..citations.checks.citation_coverage import reports_others_work
 from ..documents.categories import standard_section
 from ..documents.types import Category
 from ..roles.protocols import UncitedKind
-from ..text.words import split_words
+from ..text.words import one_of, read_rules, split_words
 
-_OWN: Final = re.compile(
-    r"\b(?:we|our|ours|us|my|this\s(?:paper|study|work|article|section|thesis|manuscript|experiment|analysis|approach|review)"
-    r"|(?:in|of)\sthe\spresent\s(?:study|work|paper)|the\s(?:remainder|rest)\sof|(?:all|these|the)\s(?:experiments|results|models"
-    r"|analyses|samples|participants|data)\s(?:was|were|are)|here,?\swe|as\s(?:described|shown|discussed)\s(?:above|below|in))\b"
-    r"|\b(?:Fig(?:ure|s|\.)|Table|Section|Appendix|Supplementary|Algorithm|Eq(?:uation|\.))\s?[~S\d(]|\(\s?(?:Fig|Table|Eq)",
-    re.IGNORECASE,
+_RULES: Final = read_rules(__file__, "sentence_rules")["uncited"]
+_OWN, _OPINION, _MEASURED, _FIELD = (
+    one_of(_RULES[name], re.IGNORECASE) for name in ("own", "opinion", "measured", "field")
 )
-_OPINION: Final = re.compile(
-    r"\?[\"'\u201d\u2019\s]{0,3}$|\b(?:future\s(?:work|studies|research)|further\s(?:work|studies|research)|remains?\s(?:to\sbe|an?\sopen|open"
-    r"|unclear|unknown)|open\squestions?|should|ought\sto|we\s(?:believe|argue|hope|recommend|suggest|think)|it\swould\sbe"
-    r"|one\s(?:may|might|could)|(?:may|might|could)\sbe\s(?:worth|useful|interesting)|much\sremains)\b",
-    re.IGNORECASE,
-)
-_MEASURED: Final = re.compile(
-    r"(?<![\w.])\d[\d,.]{0,12}\s?(?:%|percent|per\scent|fold|million|billion|thousand|deaths|cases|patients|people)(?!\w)"
-    r"|\bfrom\s\d[\d.,%]{0,10}\sto\s\d",
-    re.IGNORECASE,
-)
-_FIELD: Final = re.compile(
-    r"\b(?:is|are|was|were|has|have)\s(?:[a-z]+ly\s)?(?:been\s)?(?:[a-z]+ly\s)?(?:shown|known|reported|established|accepted"
-    r"|associated|linked|implicated|introduced|proposed|demonstrated|believed|considered|recogni[sz]ed|estimated)\b"
-    r"|\b(?:causes?|induces?|impairs?|inhibits?|increases?\sthe\srisk|reduces?\sthe\srisk|leading\scause"
-    r"|(?:ha(?:s|ve)\s)?become\sthe)\b|\b(?:several|many|numerous|previous|recent|earlier)\s(?:[a-z]+\s)?(?:groups|studies"
-    r"|authors|reports|works|papers|reviews)\b",
-    re.IGNORECASE,
-)
+_THANKS: Final = re.compile(_RULES["thanks"], re.IGNORECASE)
 # Signs that a sentence rests on others' work; none of them decides alone. A logistic regression on the sentences of 42
 # papers, with and without a citation, kept these few of the words of every field (bench/mutated_papers.py).
 _WEIGHTS: Final = {
@@ -50,10 +29,6 @@ _OF_LENGTH: Final = (-0.9, 0.5)  # of a short and of a long sentence
 _READ: Final = 600  # characters
 _SHORT, _LONG = 12, 25  # words
 _ENOUGH: Final = 0.45
-_THANKS: Final = re.compile(
-    r"\b(?:thanks?|grateful|funded|grants?\s|acknowledg|conflicts?\sof\sinterest|competing\sinterests|available\sat)\b",
-    re.IGNORECASE,
-)
 _VERB: Final = re.compile(
     r"\b(?:is|are|was|were|has|have|had|can|may|do|does|did|rose|fell|grew|found|led|made|became|showed|took|began|[a-z]{3,}(?:ed|es|s))\b"
 )

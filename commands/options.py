@@ -47,6 +47,11 @@ def remember_home(home: str | None) -> None:
     _named[:] = [home] if home is not None else []
 
 
+def home_was_named() -> bool:
+    """Whether a `--home` was given."""
+    return bool(_named)
+
+
 def with_home(command: Callable[..., None]) -> Callable[..., None]:
     """A command that takes `--home` behind its name too."""
 

@@ -1,4 +1,4 @@
-"""serve and mcp: serve the library to browsers, programs and agents."""
+"""serve, mcp and lsp: serve the library to browsers, programs, agents and editors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from errno import EADDRINUSE
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ..api.messages import install_hint
 from ..errors import ConfigurationError
-from .options import home_session, resolve
+from .options import home_session, home_was_named, resolve
 from .output import notice
 
 if TYPE_CHECKING:
@@ -82,6 +83,22 @@ def mcp() -> None:
         if sys.stdin.isatty():
             notice("Waiting for an agent on standard input; agents start this command themselves (Ctrl-C stops it).")
         run_async(serve_stdio(session))
+
+
+def lsp() -> None:
+    """Serve an editor over the language server protocol, on standard input and output.
+
+    Editors start this command themselves; docs/editors.md shows how to set up the usual ones. The library is the one
+    of the editor's folder, as on the command line.
+    """
+    try:
+        from ..language_server.editor_server import serve_editor
+    except ImportError as error:
+        missing = f"The language server is not installed ({error.name} is missing)."
+        raise ConfigurationError(missing, help=f"{install_hint('editor')}.") from error
+    if sys.stdin.isatty():
+        notice("Waiting for an editor on standard input; editors start this command themselves (Ctrl-C stops it).")
+    serve_editor(partial(home_session, reading=True), in_folder=not home_was_named())
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from .terminal_text import one_line
 if TYPE_CHECKING:
     from ..api.checking import CheckResult
 
-FileArgument = Annotated[Path, typer.Argument(help="The text: .tex, .md, .docx, .typ or .pdf.")]
+FileArgument = Annotated[Path, typer.Argument(help="The text: .tex, .md, .qmd, .org, .docx, .typ or .pdf.")]
 WatchOption = Annotated[
     bool, typer.Option("--watch", help="Check again whenever the file changes; only changed sentences are judged.")
 ]

@@ -10,17 +10,17 @@ from ..text.sentences import sentences_between, trim_span
 from ..text.words import read_rules
 from .types import Span
 
-_RULES: Final = read_rules(__file__, "paragraph_rules")
-_ADDRESS = re.compile(_RULES["address"], re.IGNORECASE)  # bounded: 1,500 characters
-_FURNITURE = re.compile(_RULES["boilerplate"], re.VERBOSE | re.IGNORECASE)  # bounded: 1,500 characters
+PARAGRAPH_RULES: Final = read_rules(__file__, "paragraph_rules")
+_ADDRESS = re.compile(PARAGRAPH_RULES["address"], re.IGNORECASE)  # bounded: 1,500 characters
+_FURNITURE = re.compile(PARAGRAPH_RULES["boilerplate"], re.VERBOSE | re.IGNORECASE)  # bounded: 1,500 characters
 _NOTE_MARK = re.compile(
     r"\s*(?:\^[^\s^]{1,10}\^|<sup>[^<>]{1,10}</sup>|\[\^[^\[\]]{1,20}\]:|\\?[*\u2020\u2021\u00a7]{1,3})\s*"
 )
 _NUMBER = re.compile(r"\s*(?:\d{1,4}[.)]|\[\d{1,4}\]|\\\[\d{1,4}\\\]|[-*+\u2022])\s+")
 _DEFINITION = re.compile(r"\s*\[(?!\^)[^\[\]\n]{1,200}\]:\s*\S+")
-_SHORT_NAMES, _FULL_NAMES = (re.compile(_RULES[name]) for name in ("short_names", "full_names"))
+_SHORT_NAMES, _FULL_NAMES = (re.compile(PARAGRAPH_RULES[name]) for name in ("short_names", "full_names"))
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d[a-z]?(?!\d)")
-_PLACE: Final = re.compile(_RULES["place"], re.IGNORECASE)
+_PLACE: Final = re.compile(PARAGRAPH_RULES["place"], re.IGNORECASE)
 _LONGEST = 1_500  # characters per reference
 _HEADING_WORDS = 8
 _ENDS = re.compile(

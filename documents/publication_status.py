@@ -12,20 +12,13 @@ VersionKind = Literal["preprint", "article", "version"]
 NOTICE_KINDS: Final[tuple[NoticeKind, ...]] = get_args(NoticeKind)
 VERSION_KINDS: Final[tuple[VersionKind, ...]] = get_args(VersionKind)
 # Crossref's types of updates and the natures in Retraction Watch's file, in the form of `notice_kind`.
-_KINDS: Final[dict[str, NoticeKind]] = {
-    "retraction": "retraction",
-    "partial_retraction": "correction",
-    "withdrawal": "retraction",
-    "removal": "retraction",
-    "expression_of_concern": "expression_of_concern",
-    "concern": "expression_of_concern",
-    "correction": "correction",
-    "corrigendum": "correction",
-    "erratum": "correction",
-    "addendum": "correction",
-    "clarification": "correction",
+_NAMES: Final[dict[NoticeKind, str]] = {
+    "retraction": "retraction withdrawal removal",
+    "correction": "partial_retraction correction corrigendum erratum addendum clarification",
+    "expression_of_concern": "expression_of_concern concern",
     "reinstatement": "reinstatement",
 }
+_KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _LABELS: Final[dict[NoticeKind, str]] = {  # most serious first
     "retraction": "retracted",
     "expression_of_concern": "expression of concern",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -14,28 +14,12 @@ from ..documents.paper_names import identifier_from_doi
 from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..stores.metadata_store import MetadataStore
+from ..text.words import read_rules
 from .enriching import StoredMetadata, stored_metadata
 from .service_works import Work
 
-_TYPES: Final = {
-    "journal-article": "article",
-    "proceedings-article": "inproceedings",
-    "book-chapter": "incollection",
-    "book": "book",
-    "monograph": "book",
-    "edited-book": "book",
-    "reference-book": "book",
-    "dissertation": "phdthesis",
-    "report": "techreport",
-}
-VENUE_FIELD: Final = {
-    "article": "journal",
-    "inproceedings": "booktitle",
-    "incollection": "booktitle",
-    "phdthesis": "school",
-    "mastersthesis": "school",
-    "techreport": "institution",
-}
+KINDS: Final = read_rules(__file__, "kinds_of_works")
+VENUE_FIELD: Final[Mapping[str, str]] = KINDS["venue_fields"]
 _COMPLETED: Final = {"volume": "volume", "issue": "number", "pages": "pages"}
 _KIND = re.compile(r"^\s*@\s*(\w+)")
 _END = re.compile(r"(?<![\s,])[\s,]*+([})])\s*$")
@@ -43,7 +27,7 @@ _PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
 
 
 def bib_entry(work: Work, key: str) -> str:
-    entry_type = _TYPES.get(work.kind, "article" if work.venue and not work.is_preprint else "misc")
+    entry_type = KINDS["crossref"].get(work.kind, "article" if work.venue and not work.is_preprint else "misc")
     arxiv = identifier_from_doi(work.doi).arxiv
     venue = work.venue or (work.publisher if entry_type in ("phdthesis", "techreport") else "")
     fields = {

@@ -14,29 +14,18 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from ..documents import Paper
-from ..text.words import without_accents
+from ..text.words import one_of, read_rules, without_accents
 from .service_works import Work
 
 Verdict = Literal["same", "unsure", "different"]
 
 SURE: Final = 0.9
 UNSURE: Final = 0.55
-_STOP_WORDS: Final = frozenset(
-    "a an the of on in for and or to with by from at as is are via using towards toward into its der die das und le "
-    "la".split()
-)
+_TITLES: Final = read_rules(__file__, "kinds_of_works")["titles"]
+_STOP_WORDS, _OTHER_WORK = (frozenset(_TITLES[name].split()) for name in ("stop_words", "other_work"))
+_ABOUT_ANOTHER = one_of(_TITLES["about_another"], re.IGNORECASE)
 _RETRACTED_TITLE = re.compile(r"^\W*(?:retracted|withdrawn)(?:\s+(?:article|paper|chapter))?\W*:\s*", re.IGNORECASE)
-_ABOUT_ANOTHER = re.compile(
-    r"^\W*(?:(?:author|publisher|editorial)s?['’]?\s+)?(?:correction|corrections|erratum|errata|corrigendum|corrigenda|"
-    r"addendum|retraction(?:\s+note)?|expression of concern|editorial expression of concern|comment|commentary|reply|"
-    r"response|letter|review of|supplement(?:ary)?|withdrawal|notice)\b(?:\W|\s+(?:to|on|for|of)\b)",
-    re.IGNORECASE,
-)
 _SUBTITLE = re.compile(r"(?<=\w)\s*(?::|\?|\.|\s[\u2013\u2014-])\s+")
-_OTHER_WORK: Final = frozenset(
-    "protocol part parts correction erratum corrigendum reply response comment comments supplement appendix volume ii "
-    "iii iv demo tutorial poster abstract thesis preview".split()
-)
 _WORD = re.compile(r"[^\W_]+")
 _APOSTROPHE = re.compile(r"['’ʼ]")
 _BRACKETED = re.compile(r"\s*\[[^\[\]]{0,80}\]\s*$")  # bounded: 600 characters

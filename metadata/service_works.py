@@ -16,8 +16,8 @@ from urllib.parse import quote
 from ..documents import Paper
 from ..documents.front_matter import find_doi
 from ..documents.paper_names import ARXIV_PREFIX, Identifier, family_name
-from ..documents.publication_status import Notice, Version, VersionKind, notice_kind
-from ..text.words import unescape_html
+from ..documents.publication_status import Notice, Version, notice_kind
+from ..text.words import read_rules, unescape_html
 from .service_client import ServiceClient, ServiceError
 
 _MOST_NAMES: Final = 1000
@@ -27,6 +27,7 @@ _MARKUP = re.compile(r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?/?>")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 _ABSTRACT_TITLE = re.compile(r"^(?:abstract|summary)\b[\s:.]*(?=[A-Z])", re.IGNORECASE)
 _LINK = re.compile(r"https?://[^\s<>\"'\\^`{|}\x00-\x1f\x7f-\uffff]{4,1000}")
+_KINDS: Final = read_rules(__file__, "kinds_of_works")
 PREPRINT_KINDS: Final = frozenset({"posted-content", "preprint"})
 _STATED: Final = "title year venue volume issue pages publisher abstract citations open_access".split()
 
@@ -175,12 +176,6 @@ async def look_up_work(client: ServiceClient, identifier: Identifier) -> Work | 
 
 # Crossref
 
-_CROSSREF_VERSIONS: Final[dict[str, VersionKind]] = {
-    "is-preprint-of": "article",
-    "has-preprint": "preprint",
-    "is-version-of": "version",
-    "has-version": "version",
-}
 _DATES: Final = ("published-print", "published", "issued", "published-online", "posted")
 _NOTICE_SOURCES: Final = {"retraction-watch": "Retraction Watch by Crossref"}
 
@@ -237,7 +232,7 @@ def parse_crossref(item: Mapping[str, Any]) -> Work | None:
         notices=tuple(_notices(objects(item.get("updated-by")))),
         versions=tuple(
             Version(kind, other, CROSSREF)
-            for name, kind in _CROSSREF_VERSIONS.items()
+            for name, kind in _KINDS["crossref_versions"].items()
             for related in objects(mapping(item.get("relation")).get(name), 20)
             if related.get("id-type") == "doi" and (other := doi_in(related.get("id"))) and other != doi
         ),
@@ -266,22 +261,6 @@ def _notices(updates: Iterable[Mapping[str, Any]], notice: str = "") -> Iterator
 
 # DataCite
 
-_DATACITE_VERSIONS: Final[dict[str, VersionKind]] = {
-    "IsPreviousVersionOf": "version",
-    "IsNewVersionOf": "version",
-    "IsPreprintOf": "article",
-    "HasPreprint": "preprint",
-    "IsVersionOf": "version",
-}
-_DATACITE_KINDS: Final = {
-    "Preprint": "posted-content",
-    "JournalArticle": "journal-article",
-    "ConferencePaper": "proceedings-article",
-    "Dissertation": "dissertation",
-    "Report": "report",
-    "Book": "book",
-}
-
 
 def parse_datacite(item: Mapping[str, Any]) -> Work | None:
     """The work that the attributes of a DOI describe; None without DOI or title."""
@@ -309,7 +288,7 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
             names.append(author(entry.get("givenName"), entry.get("familyName"), whole))
     versions: list[Version] = []
     for entry in objects(item.get("relatedIdentifiers"), 200):
-        relation = _DATACITE_VERSIONS.get(field_text(entry.get("relationType"), 60))
+        relation = _KINDS["datacite_versions"].get(field_text(entry.get("relationType"), 60))
         other = doi_in(entry.get("relatedIdentifier")) if entry.get("relatedIdentifierType") == "DOI" else ""
         if relation == "version" and doi.startswith(ARXIV_PREFIX) and not other.startswith(ARXIV_PREFIX):
             relation = "article"  # arXiv's name for the journal article
@@ -326,7 +305,7 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
         issue=field_text(container.get("issue"), 40),
         pages=field_text(container.get("firstPage"), 40),
         publisher=publisher,
-        kind="posted-content" if is_arxiv else _DATACITE_KINDS.get(kind, kind.lower()),
+        kind="posted-content" if is_arxiv else _KINDS["datacite_kinds"].get(kind, kind.lower()),
         abstract=next(abstracts, ""),
         citations=whole_number(item.get("citationCount")) or None,
         versions=tuple(versions),
@@ -334,8 +313,6 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
 
 
 # OpenAlex
-
-_OPENALEX_KINDS: Final = {"article": "journal-article", "preprint": "posted-content"}
 
 
 def parse_openalex(item: Mapping[str, Any]) -> Work | None:
@@ -366,7 +343,7 @@ def parse_openalex(item: Mapping[str, Any]) -> Work | None:
         volume=field_text(detail.get("volume"), 40),
         issue=field_text(detail.get("issue"), 40),
         pages="-".join(dict.fromkeys(filter(None, pages))),
-        kind=_OPENALEX_KINDS.get(kind, kind),
+        kind=_KINDS["openalex_kinds"].get(kind, kind),
         abstract=" ".join(words[position] for position in sorted(words)),
         citations=whole_number(item.get("cited_by_count")),
         open_access=link(mapping(item.get("best_oa_location")).get("pdf_url")),

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Final, TypeVar, cast
 
 from fastapi import APIRouter, Depends, Path, Query
 
+from ..api.citing import asuggest_citations
 from ..api.evidence_tables import aload_table
 from ..api.library_search import apassage_window
-from ..api.results import PassageWindow, TableRecord
+from ..api.results import PassageWindow, SuggestedCitations, TableRecord
 from ..api.serving import Session
 from .response_models import problems
 from .server_state import StateOf
@@ -47,6 +48,21 @@ async def get_context_window(
 ) -> PassageWindow:
     """Read the passages before and after one that search_evidence or search_papers gave. Free and fast."""
     return await apassage_window(session, chunk_id, window)
+
+
+@router.get("/search/citations", tags=["search"])
+@shared_tool("Papers to cite for a sentence")
+async def suggest_citations(
+    session: SessionOf,
+    sentence: Annotated[
+        str, Query(min_length=1, max_length=2000, description="The sentence that is to cite, without its citations.")
+    ],
+    before: Annotated[str, Query(max_length=2000, description="The sentence before it.")] = "",
+    prefix: Annotated[str, Query(max_length=200, description="Beginning of a key, name, year or title word.")] = "",
+    limit: Annotated[int, Query(ge=1, le=50, description="Number of papers.")] = 5,
+) -> SuggestedCitations:
+    """Find the user's papers that a sentence can cite, each with the words that bear on it. Free and fast."""
+    return await asuggest_citations(session, sentence, before=before, prefix=prefix, most=limit)
 
 
 @router.get("/tables/{table_id}", tags=["tables"], responses=problems(404))

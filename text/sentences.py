@@ -12,6 +12,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
+from .words import read_rules
+
 # A heading, list item or table row never shares a sentence with the line before.
 _LINE_START = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]|[-*+][ \t]|\d{1,3}[.)][ \t]|\||>|:::|```|~~~|\[[^\[\]\n]+\]:)")
 _WHOLE_LINE = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]|\||:::|```|~~~).*\n")
@@ -37,24 +39,12 @@ _TRAILING_CITATION = re.compile(
     re.VERBOSE,
 )
 
-_ABBREVIATION = re.compile(  # bounded: 24 characters
-    r"""(?:^|[\s(\[,;~*_"'\u201c\u2013-])(?:
-        al|cf|ca|e\.g|i\.e|eg|ie|etc(?=\.,)|vs|viz|approx|resp|incl|excl|est|esp
-      | [Ff]igs?|[Ee]qs?|[Ee]qns?|[Rr]efs?|[Ss]ecs?|[Ss]ects?|[Tt]abs?|[Cc]hs?|[Cc]haps?|[Ss]uppl?|[Ee]xt
-      | [Aa]lgs?|[Aa]pp
-      | [Dd]efs?|[Pp]rops?|[Tt]hms?|[Ll]em|[Vv]ols?|pp|[Ee]ds?|[Dd]ept|[Uu]niv
-      | Dr|Drs|Prof|Mr|Mrs|Ms|St|Jr|Sr|[Ss]pp?|subsp|var|cv|str
-      | [A-Z](?:\.\s?[A-Z])*
-    )\.[*_]*$""",
-    re.VERBOSE,
-)
+_WORDINGS = read_rules(__file__, "wordings")["sentences"]
+_ABBREVIATION = re.compile(_WORDINGS["abbreviation"], re.VERBOSE)  # bounded: 24 characters
+_LETTERED = re.compile(_WORDINGS["lettered"])
+_LEANS = re.compile(_WORDINGS["leans"], re.IGNORECASE)
 # These are abbreviations only before a number ("no. 3"), else words ("The answer is no.").
 _BEFORE_NUMBER = re.compile(r"(?:^|[\s(\[])(?:[Nn]os?|[Nn]r|p|[Ss]t|[Vv]er|[Ii]ss)\.$")
-# A capital letter at the end of a sentence ("vitamin C.", "panel B.") looks like an initial.
-_LETTERED = re.compile(
-    r"(?i:vitamin|hepatitis|influenza|panel|type|group|class|table|figure|fig\.?|phase|appendix|box|case|step|model"
-    r"|set|condition|cluster|option|method|part|equation|in|and|of|or)\s+[A-Z]\.$"
-)
 # A unit ends a sentence where sentencex sees an initial: "for 2 h. Then", "3.2 mM. The".
 _UNIT_ENDS = re.compile(r"\d\s?(?:[mnpk\u00b5\u03bc]M|[hgms]|[mk]V|[mk]W)\.\s+(?=[A-Z][a-z]*\s)")
 _LOWERCASE_WORD = re.compile(r"[(\[\"'\u201c]*[a-z]+(?=[\s,;:.)]|$)")
@@ -66,12 +56,6 @@ _BEHIND = 64
 _MOST_AT_ONCE = 4_000
 _STOPS = ".!?"
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LEANS = re.compile(
-    r"\W*(?:(?:in|by|for|of|from|with|on|at|to|under|after|despite)\s)?(?:this|these|that|those|they|them|it|its|their"
-    r"|such|both|here|there|the\s(?:same|latter|former|other|others|results?|effects?|difference)|however|thus|hence"
-    r"|therefore|instead|moreover|furthermore|similarly|likewise|conversely|also|then|another|each|we|one)\b",
-    re.IGNORECASE,
-)
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:

@@ -20,42 +20,16 @@ from ..models.concurrency import gather_all
 from ..roles.protocols import Need, PaperCard, PaperScreener, PassageFinding, Purpose, ScreenedPapers
 from ..stores.library import Library
 from ..text.sentences import sentence_spans
+from ..text.words import one_of, read_rules
 from .found_evidence import FoundEvidence
 from .scope import Scope
 
-# Named only where title or abstract leaves no doubt: a wrong kind of study misleads more than none.
-_KINDS: Final = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE | re.MULTILINE))
-    for kind, pattern in (
-        ("systematic review or meta-analysis", r"\bmeta-analys[ie]s\b|\bsystematic(?:ally)? review"),
-        ("review", r"\b(?:in )?this review\b|\bwe review\b|\bliterature review\b|^ten (?:quick|simple)|^a quick guide"),
-        (
-            "randomised trial",
-            r"\bwere randomly (?:assigned|allocated)\b|\bdouble-blind\b|\brandomi[sz]ed (?:controlled )?trial of\b",
-        ),
-        (
-            "software",
-            r"\b(?:R|Python) package\b|\btoolkit\b|\bopen[- ]source (?:software|framework|tool)\b|\btutorial\b",
-        ),
-        ("simulation", r"\bsimulation study\b|\bin silico\b|\bcomputational model of\b"),
-    )
-)
-_SAMPLE: Final = re.compile(
-    r"\bn\s?=\s?\d[\d,]{0,12}|\b(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,9})\s(?:[a-z-]{1,30}\s){0,3}"
-    r"(?:patients|participants|children|adults|women|men|subjects|individuals|people|students|families|households"
-    r"|samples|tumou?rs|genomes|genes|strains|isolates|mice|rats|species|cells|sites|images|papers|articles|studies"
-    r"|trials|preprints|manuscripts|novels|stocks|countries|hospitals|datasets|data sets|sequences|networks)\b"
-)
-_AIM: Final = re.compile(
-    r"\b(?:we|this (?:paper|study|article|review|work|tutorial)|here)\b[^.]{0,60}?"
-    r"\b(?:present|introduce|propose|develop|describe|review|examine|investigate|study|aim|compare|survey|discuss)",
-    re.IGNORECASE,
-)
-_OUTCOME: Final = re.compile(
-    r"\b(?:we (?:find|found|show|showed|demonstrate|observe|conclude|report|identif)|results?|suggest|reveal|outperform"
-    r"|increas|decreas|significant|findings|conclu)",
-    re.IGNORECASE,
-)
+_RULES: Final = read_rules(__file__, "question_rules")
+_KINDS: Final = {
+    kind: re.compile(pattern, re.IGNORECASE | re.MULTILINE) for kind, pattern in _RULES["kinds_of_study"].items()
+}
+_SAMPLE: Final = one_of(_RULES["abstracts"]["sample"])
+_AIM, _OUTCOME = (one_of(_RULES["abstracts"][name], re.IGNORECASE) for name in ("aim", "outcome"))
 _SENTENCE: Final = 180  # characters
 _SECTIONS: Final = 4
 _SECTION: Final = 45  # characters
@@ -111,7 +85,7 @@ def _make_card(library: Library, paper: Paper) -> PaperCard:
         f"{paper.title} ({paper.year or 'n.d.'})",
         *(_shorten(sentences[place], _SENTENCE) for place in _telling_places(sentences)),
     ]
-    kind = [kind for kind, pattern in _KINDS if pattern.search(paper.title) or pattern.search(abstract)][:1]
+    kind = [kind for kind, pattern in _KINDS.items() if pattern.search(paper.title) or pattern.search(abstract)][:1]
     if design := [*kind, *_samples(library, paper.key, abstract)]:
         lines.append(f"Design: {'; '.join(design)}")
     # The headings of a study with subjects name its procedures, not its subject.

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from ..documents import Paper
 from ..documents.front_matter import find_doi
-from ..text.words import GENERIC_WORDS, STOP_WORDS
+from ..text.words import GENERIC_WORDS, STOP_WORDS, read_rules
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^“”]+)”|«([^«»]+)»|‘([^‘’]+)’|(?<!\w)'([^']+)'(?!\w)")
@@ -229,17 +229,11 @@ _JOINS = frozenset({"and", "&", ",", "or", "und", "et", "y"})
 # Words after which a year limits a period rather than naming a paper.
 _BOUNDS = frozenset({"since", "after", "before", "until", "till", "between", "than"})
 _RANGE = frozenset({"to", "until", "till", "and", "-", "–"})
-# Words next to a name that mark it as a person; without one "Brown adipose tissue" would be a paper by Brown.
-_BEFORE_A_PERSON = frozenset("by did does do has have had what's according to with and or & than as".split())
-_OF_A_PERSON = frozenset("paper papers study article group team lab".split())  # after "the" and a name
-_OTHERS = (["et", "al"], ["and", "colleagues"], ["and", "others"], ["and", "coworkers"])
-_AFTER_A_PERSON = frozenset(
-    """
-    say says said claim claims claimed show shows showed find finds found report reports reported argue argues
-    argued write writes wrote suggest suggests suggested conclude concludes concluded propose proposes proposed
-    describe describes described use uses used mean means define defines defined publish published
-    """.split()
+_BEFORE_A_PERSON, _OF_A_PERSON, _AFTER_A_PERSON = (
+    frozenset(read_rules(__file__, "question_rules")["persons"][place].split())
+    for place in ("before_a_person", "of_a_person", "after_a_person")
 )
+_OTHERS = (["et", "al"], ["and", "colleagues"], ["and", "others"], ["and", "coworkers"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,21 +13,16 @@ from ..models.embeddings.bundled_models import EMBEDDER, load_tokenizer
 from ..roles.protocols import QuestionKind
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
-from ..text.words import is_stop, split_words
+from ..text.words import is_stop, one_of, read_rules, split_words
 from .paper_mentions import fold_accents, named_papers, papers_led_by
 
 Track = Literal["one_paper", "survey"]
 
-_INVENTORY = re.compile(
-    r"\b(?:for (?:each|every)|list (?:all|every)|how many (?:papers|studies|trials)|each (?:paper|study|trial|review)"
-    r"|which (?:of the )?(?:papers|studies|trials|reviews|articles|reports))\b|\beach(?=\W?$)",
-    re.IGNORECASE,
-)
-_FOCUSED = re.compile(
-    r"^(?:does|do|did|is|are|can|could|has|have|will|would|should|was|were)\b"
-    r"|\bhow (?:much|many|large|long|often|strongly|far|fast|accurate(?:ly)?|well)\b"
-    r"|\bwhat (?:share|fraction|percentage|proportion|number)\b",
-    re.IGNORECASE,
+_RULES: Final = read_rules(__file__, "question_rules")
+_INVENTORY, _FOCUSED = (one_of(_RULES[name], re.IGNORECASE) for name in ("inventory", "focused"))
+_ANYWHERE, _OF_A_PAPER, _OF_ONE_PAPER = (
+    tuple((Category[kind.upper()], pattern) for kind, pattern in _RULES["sections"][asked].items())
+    for asked in ("anywhere", "of_a_paper", "of_one_paper")
 )
 _NAMED_IN_NOTICE = 5  # papers
 _LEAST_TITLE = 3  # words
@@ -107,33 +102,6 @@ def route_in(question: str, library: Library) -> Route:
     if key is None:
         return found
     return Route("one_paper", (key,), requested_categories(question, about_a_paper=True, alone=True))
-
-
-# Words that ask for a kind of section in any question.
-_ANYWHERE: tuple[tuple[Category, str], ...] = (
-    (Category.ABSTRACT, r"abstract sections?|in (?:the|their) abstracts?"),
-    (Category.INTRODUCTION, r"introductions|introduction sections?|in (?:the|their) introduction"),
-    (Category.METHOD, r"methods? sections?"),
-    (Category.EVALUATION, r"results?|accura(?:cy|te)|performance|outperform\w*|ablations?|benchmark results"),
-    (Category.CONCLUSION, r"limitations?|future (?:work|directions?|research)|conclusions?|discussion sections?"),
-    (Category.RELATED_WORK, r"(?:related|prior|previous|earlier) works?|literature reviews?"),
-)
-# Words that do so only in a question that names papers; otherwise they are its subject.
-_OF_A_PAPER: tuple[tuple[Category, str], ...] = (
-    (Category.ABSTRACT, r"abstract"),
-    (Category.INTRODUCTION, r"introduction|background|motivat\w+"),
-    (Category.METHOD, r"methods?|methodology|algorithms?|architecture|procedures?|protocol|implement\w*|trained"),
-    (
-        Category.EVALUATION,
-        r"findings|experiments?|evaluat\w+|tested|benchmark\w*|how (?:well|accurately)|perform(?:s|ed)?",
-    ),
-    (Category.CONCLUSION, r"conclude[sd]?|discussion|outlook|implications?"),
-)
-# Ways of asking that imply the kind of section in a question about one paper.
-_OF_ONE_PAPER: tuple[tuple[Category, str], ...] = (
-    (Category.EVALUATION, r"how (?:does|do|did)\b.*\bcompare|finds?|found"),
-    (Category.METHOD, r"how (?:did|does|do|is|are|was|were)(?!.*\b(?:compare|differ|perform|evaluate|validate)\b)"),
-)
 
 
 def requested_categories(question: str, *, about_a_paper: bool, alone: bool) -> tuple[Category, ...]:

@@ -19,24 +19,11 @@ from ..documents.bibliography import as_latex, render_entry
 from ..documents.front_matter import find_doi
 from ..documents.paper_names import zotero_fields
 from ..ingestion.reading import ENDINGS
-from ..metadata.bib_entry import VENUE_FIELD, bib_name, normalize_pages
+from ..metadata.bib_entry import KINDS, VENUE_FIELD, bib_name, normalize_pages
 from ..metadata.citation_keys import KeyFields
 from ..text.words import unescape_html
 from .zotero_records import Annotation, Attachment, Creator, ItemNote, ZoteroItem, ZoteroLibrary
 
-_TYPES: Final = {
-    "journalArticle": "article",
-    "magazineArticle": "article",
-    "newspaperArticle": "article",
-    "conferencePaper": "inproceedings",
-    "bookSection": "incollection",
-    "encyclopediaArticle": "incollection",
-    "dictionaryEntry": "incollection",
-    "book": "book",
-    "thesis": "phdthesis",
-    "report": "techreport",
-    "manuscript": "unpublished",
-}
 _EDITED: Final = ("incollection", "inproceedings", "book")
 _VENUES: Final = (
     "publicationTitle proceedingsTitle conferenceName bookTitle encyclopediaTitle dictionaryTitle university "
@@ -65,7 +52,7 @@ def key_fields(item: ZoteroItem) -> KeyFields:
 
 def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = "") -> str:
     """The BibTeX entry of an item under a key, with links back to the item; `pdf` is its PDF attachment's key."""
-    kind = _TYPES.get(item.kind, "misc")
+    kind = KINDS["zotero"].get(item.kind, "misc")
     if kind == "phdthesis" and "master" in item.fields.get("thesisType", "").lower():
         kind = "mastersthesis"
     field = item.fields.get

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...text.words import one_line
 from ..categories import standard_section
-from ..paragraph_kinds import is_boilerplate
+from ..paragraph_kinds import PARAGRAPH_RULES, is_boilerplate
 from ..types import Category
 from .headings import NUMBERED, SMALLER, TITLE_PAGES, Piece, is_heading, opening_category
 
@@ -29,17 +29,7 @@ _PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|el|al|b
 _NAME = re.compile(rf"{_WORD}(?: (?:{_WORD}|{_PARTICLE})){{0,3}} {_WORD}(?:,? (?:Jr|Sr|I{{2,3}})\.?)?")
 _MARKS = re.compile(r"[^\w\s.,;&'\u2019@-]+|[\d\u00b9\u00b2\u00b3\u2070-\u2079]+(?:\.\d+)*")
 _NICKNAME = re.compile(r"\s\([^\W\d_]{2,20}\)\s")
-_NO_NAME = re.compile(
-    r"\b(?:universit\w*|institut\w*|department|dept|school|college|faculty|laborator\w*|labs?|cent(?:er|re)|hospital"
-    r"|academy|inc|ltd|gmbh|corp\w*|company|group|team|research|article|paper|report|review|journal|proceedings"
-    r"|conference|press|open|access|original|authors?|abstract|introduction|contents|version|draft|preprint|science"
-    r"|sciences|technolog\w*|engineering|medicine|health|biology|physics|statistics|mathematics|computer|intelligence"
-    r"|google|microsoft|facebook|meta|deepmind|openai|ibm|brain|united|states|kingdom|new york|san francisco|street"
-    r"|avenue|road|national|international|society|association|foundation|editor|vol|volume|issue|january|february"
-    r"|march|april|june|july|august|september|october|november|december|the|of|and|for|in|on|with|departamento|d[ée]partement|box|search|by|usa|germany|france|italy|spain|china|japan|canada|india|netherlands|switzerland|australia"
-    r"|imagineering|content|updated)\b",
-    re.IGNORECASE,
-)
+_NO_NAME = re.compile(rf"\b(?:{'|'.join(PARAGRAPH_RULES['no_name'])})\b", re.IGNORECASE)
 _LONE_FAMILY = re.compile(r"[^\W\d_a-z](?:\.|[^\W\d_a-z]?)")  # "J." or "JB" is not a family name
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"

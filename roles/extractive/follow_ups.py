@@ -10,49 +10,23 @@ import re
 from collections.abc import Sequence
 
 from ...text.question_subject import AUXILIARIES, find_subject, is_participle, is_verb
-from ...text.words import STOP_WORDS, is_generic, is_stop, split_words
+from ...text.words import STOP_WORDS, is_generic, is_stop, read_rules, split_words
 from ..protocols import Turn
 
-_PRONOUN = re.compile(r"\b(?:it|they|them|these|those|such|its|their|theirs|the former|the latter)\b", re.IGNORECASE)
-# "this" and "that" refer to the last question as a whole.
-_WHOLE = re.compile(
-    r"\b(?:this|that)\b(?=\s*(?:[?.!,]|$|\s(?:is|was|be|can|could|in|for|with|by|on|to|happen\w*|work\w*)\b))",
-    re.IGNORECASE,
+_RULES = read_rules(__file__, "follow_up_rules")
+_PRONOUN, _WHOLE, _THIS_THING, _ASKED_OF_THAT, _THE_THING, _EXPLETIVE = (
+    re.compile(_RULES["patterns"][name], re.IGNORECASE)
+    for name in ("pronoun", "whole", "this_thing", "asked_of_that", "the_thing", "expletive")
 )
-_THIS_THING = re.compile(r"\bthis\s+(\w+)", re.IGNORECASE)
-_ASKED_OF_THAT = re.compile(r"^(?:is|was|does|did|do|can|could|has|will|would|should)\s+(?:this|that)\b", re.IGNORECASE)
-_THE_THING = re.compile(r"\bthe\s+(\w+)\s*[?.!]*$", re.IGNORECASE)
+_RELATIVE_THOSE, _OPENING, _BREAK, _PREPOSITION, _ASKS, _ADDED = (
+    re.compile(_RULES["patterns"][name], re.IGNORECASE)
+    for name in ("relative_those", "opening", "break", "preposition", "asks", "added")
+)
+_COURTESY, _INTERROGATIVES = (frozenset(_RULES["words"][name].split()) for name in ("courtesy", "interrogatives"))
 _LATIN = re.compile(r"[A-Za-z]")
-_EXPLETIVE = re.compile(
-    r"\b(?:is|was|would|can|could|does|did)\s+it\s+(?:be\s+)?(?:possible|true|known|likely|necessary|clear|important|"
-    r"useful|better|worth|hard|easy|difficult|common|enough|take|matter)\b"
-    r"|\bit\s+(?:is|was|has been|may be|can be)\s+(?:\w+\s+)?(?:possible|true|known|said|likely|necessary|clear|"
-    r"thought|important|useful|better|worth|hard|easy|difficult|common|enough|claimed|argued|believed|assumed|shown)\b",
-    re.IGNORECASE,
-)
-_RELATIVE_THOSE = re.compile(r"\b(?:those|such)\s+(?:who|that|which|as|of)\b", re.IGNORECASE)
-_OPENING = re.compile(r"^(?:and|or|but|so|also|then|what about|how about|and what about)\s+", re.IGNORECASE)
-_BREAK = re.compile(r"(?:[,;:]|\b(?:and|but|or|when|if|because|that|while)\b)", re.IGNORECASE)
-_PREPOSITION = re.compile(
-    r"^(in|for|with|on|among|by|from|under|since|before|after|during|without|at|between|within)\b", re.IGNORECASE
-)
-_ASKS = re.compile(r"\b(?:which|what|who|whom|whose|how|why|where|when)\b", re.IGNORECASE)
 _QUESTION_END = " ?!."
 # Additions from earlier follow-ups are dropped, or questions would grow from turn to turn.
 _FIRST_QUESTION = re.compile(r"^([^?]+\?)\s+\S.*$", re.DOTALL)
-_ADDED = re.compile(
-    r",\s+and\s+(?:(?:by |in |for |with )?(?:which|what|who|whom|whose|how|why|where|when)"
-    r"|in|for|with|on|among|by|from)\b.*$",
-    re.IGNORECASE,
-)
-_COURTESY = frozenset(
-    """
-    thank thanks thx cheers please hello hi hey bye goodbye morning evening ok okay alright right yes no yeah sure
-    great good nice cool fine perfect excellent wonderful awesome wow interesting helpful useful understood got welcome
-    sorry lot helps helped bit much
-    """.split()
-)
-_INTERROGATIVES = frozenset("what which who whom whose how why when where".split())
 _SHORT = 3  # words of a subject that can take 's
 
 

@@ -1,0 +1,222 @@
+"""Helps while a text is written: which papers fit its sentence, what they say, and what its citations name."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import log
+from pathlib import Path
+from typing import Final
+
+from ..claims.claim_passages import ClaimPassage, choose_sentences, claim_query
+from ..claims.manuscript import Manuscript
+from ..claims.markup_readers import read_manuscript
+from ..claims.nearest_sentences import content_words
+from ..claims.reference_entries import ReferenceList, bibliography_files, load_references, near_keys
+from ..documents import Chunk, Paper, split_chunk_id
+from ..documents.paper_names import in_text_name
+from ..documents.plain_text import plain_text
+from ..documents.sandbox import in_thread
+from ..graph.session import Session
+from ..text.words import without_accents
+from ..tools.retrieval import Retrieval, rank, retrieve
+from ..tools.scope import Scope
+from .arguments import at_least_one, requires_open
+from .blocking import blocking
+from .results import SuggestedCitation, SuggestedCitations
+
+_WORD_WEIGHT: Final = 0.6  # as of a claim
+_POOL: Final = 160  # passages from which papers are taken
+_NEAR_PAPERS: Final = 60
+# Beside the cosine of a paper's summary; see bench/completions.py.
+_PASSAGE_WEIGHT: Final = 0.3
+_TITLE_WEIGHT: Final = 0.2
+_QUOTED_TOKENS: Final = 1  # one sentence
+_CURSOR: Final = "\ue012"
+_PARAGRAPH: Final = 3_000  # characters on either side of the cursor
+_BLANK_LINE: Final = re.compile(r"\n[ \t]*\r?\n")
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceAt:
+    """The sentence at a place of a text, without its citations, and the one before it in its paragraph."""
+
+    text: str
+    before: str
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """A text as read from a file or an editor, with the works that it cites and its `.bib` files."""
+
+    file: Path
+    manuscript: Manuscript
+    references: ReferenceList
+    bibliographies: tuple[Path, ...] = ()
+
+    def paper_of(self, written: str) -> str:
+        """The key of the library's paper that a key or a number of the text names; empty if there is none."""
+        return self.references.in_library.get(self.entry_of(written), "")
+
+    def entry_of(self, written: str) -> str:
+        """The key of the entry that a key or a number of the text names."""
+        return self.references.numbers.get(int(written), "") if written.isdecimal() else written
+
+    def near_keys(self, key: str) -> list[str]:
+        """The keys of entries that this one probably misspells, nearest first."""
+        return near_keys(key, self.references.entries)
+
+    @cached_property
+    def keys(self) -> Mapping[str, str]:
+        """The keys by which the text can cite papers of the library that it has entries of."""
+        return {paper: key for key, paper in [*self.references.in_library.items()][::-1] if paper}
+
+
+def sentence_at(text: str, start: int, end: int, suffix: str) -> SentenceAt:
+    """The sentence around `start:end`, a citation that is being written and is no part of it; `suffix` as of a file."""
+    blanks = [match.span() for match in _BLANK_LINE.finditer(text, max(0, start - _PARAGRAPH), end + _PARAGRAPH)]
+    first = max((stop for _, stop in blanks if stop <= start), default=max(0, start - _PARAGRAPH))
+    last = min((begin for begin, _ in blanks if begin >= end), default=end + _PARAGRAPH)
+    paragraph = f"{text[first:start]}{_CURSOR}{text[end:last]}"
+    manuscript = read_manuscript(Path(f"text{suffix}"), paragraph)
+    said = ["", ""]
+    for sentence in manuscript.sentences():
+        words = " ".join(manuscript.marked(sentence, ()).split())
+        here = _CURSOR in manuscript.text[sentence.start : sentence.end]
+        shown = re.sub(r" ([.,;:!?])", r"\1", " ".join(words.replace(_CURSOR, " ").split()))
+        if here and _WORD.search(shown):
+            return SentenceAt(shown, said[-1])
+        if here:
+            break
+        said.append(shown)
+    return SentenceAt(said[-1], said[-2])
+
+
+@requires_open
+async def asuggest_citations(
+    session: Session, sentence: str, *, before: str = "", prefix: str = "", without: Collection[str] = (), most: int = 5
+) -> SuggestedCitations:
+    """The papers of the library that fit a sentence best, each with the words that bear on it; asks no chat model.
+
+    Args:
+        session: an open library.
+        sentence: the sentence that is to cite, without its citations.
+        before: the sentence before it, for one that depends on it.
+        prefix: beginning of a key, or of a word of the author's name, the year or the title, that papers must have.
+        without: keys of papers to leave out, such as those that the sentence cites already.
+        most: number of papers.
+    """
+    at_least_one("most", most)
+    library = session.library
+    papers = {paper.key: paper for paper in await asyncio.to_thread(library.papers)}
+    allowed = tuple(key for key, paper in papers.items() if _begins(paper, prefix)) if prefix.strip() else ()
+    if not papers or (prefix.strip() and not allowed):
+        return {"papers": []}
+    if not _WORD.search(sentence):
+        return {"papers": [_suggested(papers[key], 0.0, None) for key in sorted(allowed or papers)[:most]]}
+    vector = await library.embedding.embed_query(f"{before} {sentence}".strip())
+    options = Retrieval(session.settings.retrieval_mode, bm25_weight=_WORD_WEIGHT)
+    query, scope = claim_query(sentence, before), Scope(papers=allowed)
+    near, (ranking, _) = await asyncio.gather(
+        asyncio.to_thread(library.nearest_papers, vector, max(_NEAR_PAPERS, len(allowed))),
+        rank(library, query, _POOL, scope, options),
+    )
+    least = min((item.score for item in near), default=0.0)
+    scores = {item.paper.key: item.score for item in near}
+    passages: dict[str, tuple[str, float]] = {}
+    for name, score in ranking:
+        passages.setdefault(split_chunk_id(name)[0], (name, score))
+    possible = (scores.keys() | passages.keys()) & (set(allowed) or papers.keys()) - set(without)
+    rarity = _rarity(tuple(paper.title for paper in papers.values()))
+    said = content_words(sentence)
+    for key in possible:
+        about = _TITLE_WEIGHT * _overlap(said, content_words(papers[key].title), rarity)
+        scores[key] = scores.get(key, least) + _PASSAGE_WEIGHT * passages.get(key, ("", 0.0))[1] + about
+    chosen = sorted(possible, key=lambda key: (-scores[key], key))[:most]
+    apart = tuple(key for key in chosen if key not in passages)
+    more = (await rank(library, query, _POOL, Scope(papers=apart), options))[0] if apart else []
+    for name, score in more:
+        passages.setdefault(split_chunk_id(name)[0], (name, score))
+    found = await asyncio.to_thread(_quoted, session, sentence, [passages[key][0] for key in chosen if key in passages])
+    return {"papers": [_suggested(papers[key], scores[key], found.get(key)) for key in chosen]}
+
+
+@requires_open
+async def anearest_words(
+    session: Session, sentence: str, key: str, *, before: str = "", most: int = 1
+) -> list[SuggestedCitation]:
+    """The passages of one paper that are nearest to a sentence, best first. Raises `UnknownPaperError`."""
+    paper = await asyncio.to_thread(session.library.paper, key)
+    options = Retrieval(session.settings.retrieval_mode, bm25_weight=_WORD_WEIGHT)
+    hits = await retrieve(session.library, claim_query(sentence, before), most, Scope(papers=(key,)), options)
+    return [_suggested(paper, hit.score, _nearest(sentence, hit.chunk, paper)) for hit in hits]
+
+
+async def aread_text(session: Session, file: Path, text: str) -> ReadText:
+    """Read a text as an editor has it; raises `InputError`."""
+    library = await asyncio.to_thread(session.library.papers)
+
+    def read() -> ReadText:
+        manuscript = read_manuscript(file, text)
+        references = load_references(manuscript, file, None, library)
+        return ReadText(file, manuscript, references, tuple(bibliography_files(manuscript, file, [])))
+
+    return await in_thread(read)
+
+
+def _begins(paper: Paper, prefix: str) -> bool:
+    """Whether each word of a prefix begins the key or a word of the metadata, in any case, without accents."""
+    said = f"{paper.key} {' '.join(paper.authors)} {paper.year or ''} {paper.title}"
+    words = [paper.key.casefold(), *_WORD.findall(without_accents(said).casefold())]
+    asked = without_accents(prefix).casefold().split()
+    return all(any(word.startswith(part) for word in words) for part in asked)
+
+
+@lru_cache(maxsize=2)
+def _rarity(titles: tuple[str, ...]) -> Mapping[str, float]:
+    """How much a word of a title tells, by the number of titles that have it."""
+    counts = Counter(word for title in titles for word in content_words(title))
+    return {word: log(1 + len(titles) / count) for word, count in counts.items()}
+
+
+def _overlap(said: Collection[str], title: Collection[str], rarity: Mapping[str, float]) -> float:
+    """The share of a sentence's words that are in a title, and the share of a title's words that are in it, 0 to 2."""
+    most = max(rarity.values(), default=1.0)
+    weights = [sum(rarity.get(word, most) for word in words) for words in (said, title)]
+    both = sum(rarity[word] for word in set(said).intersection(title))
+    return sum(both / weight for weight in weights if weight)
+
+
+def _quoted(session: Session, sentence: str, ids: Sequence[str]) -> dict[str, ClaimPassage]:
+    """The passages by the keys of their papers, with the sentences that are nearest; blocks."""
+    chunks = session.library.chunks(ids)
+    return {chunk.key: _nearest(sentence, chunk, session.library.paper(chunk.key)) for chunk in chunks}
+
+
+def _nearest(sentence: str, chunk: Chunk, paper: Paper) -> ClaimPassage:
+    (passage,) = choose_sentences(sentence, [ClaimPassage(chunk, paper, 0.0)], _QUOTED_TOKENS)
+    return passage
+
+
+def _suggested(paper: Paper, score: float, passage: ClaimPassage | None) -> SuggestedCitation:
+    chunk = passage.chunk if passage else None
+    start, end = passage.nearest if passage else (0, 0)
+    return {
+        "key": paper.key,
+        "title": paper.title,
+        "authors": in_text_name(paper),
+        "year": paper.year,
+        "score": round(score, 4),
+        "chunk_id": chunk.id if chunk else "",
+        "section": chunk.section if chunk else "",
+        "page": chunk.page_at(start) if chunk else None,
+        "quote": plain_text(chunk.text[start:end]) if chunk else "",
+    }
+
+
+suggest_citations = requires_open(blocking(asuggest_citations))

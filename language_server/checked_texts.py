@@ -1,0 +1,246 @@
+"""What a check found, as an editor shows it: diagnostics, quick fixes, symbols and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lsprotocol import types as lsp
+from pygls.workspace import Workspace
+
+from ..api.checking import (
+    LABELS,
+    CheckPart,
+    CheckResult,
+    SentenceRecord,
+    acheck_read,
+    problem_lines,
+    problems,
+    summary_lines,
+)
+from ..api.citing import ReadText, aread_text, asuggest_citations
+from ..api.library_papers import apaper
+from ..api.messages import shorten
+from ..errors import CiteloomError
+from .citation_syntax import CitedKey, cited_keys
+from .manuscript_documents import ManuscriptDocument, document_of
+
+if TYPE_CHECKING:
+    from ..api.homes import Session
+
+_SEVERITIES: Final = {
+    "error": lsp.DiagnosticSeverity.Error,
+    "warning": lsp.DiagnosticSeverity.Warning,
+    "note": lsp.DiagnosticSeverity.Information,
+}
+# How a format cites a key in a sentence without citations, and after another key.
+_CITING: Final = {
+    ".tex": ("~\\cite{%s}", ",%s"),
+    ".typ": (" @%s", " @%s"),
+    ".org": (" [cite:@%s]", ";@%s"),
+}
+_PANDOC_CITING: Final = (" [@%s]", "; @%s")
+_OFFERED: Final = 3
+_SHOWN: Final = 80  # characters of a title or a sentence
+
+
+@dataclass(frozen=True)
+class CheckedText:
+    """A version of a document as it was checked; `judged` are the sentences that a model judged, by their words."""
+
+    version: int | None
+    read: ReadText
+    result: CheckResult
+    sentences: tuple[SentenceRecord, ...]
+    judged: dict[str, SentenceRecord]
+    keys: tuple[CitedKey, ...]
+
+    @property
+    def notices(self) -> list[str]:
+        return self.result["warnings"]
+
+    @property
+    def summary(self) -> str:
+        return " ".join(summary_lines(self.result))
+
+    def at(self, start: int, end: int) -> Iterator[SentenceRecord]:
+        """The sentences of the main file that a span touches."""
+        for sentence in self.sentences:
+            first, last = _span(sentence)
+            if first <= end and start <= last:
+                yield sentence
+
+    def verdict(self, document: ManuscriptDocument, place: int) -> list[str]:
+        """What was found for the sentence at a place, in lines of markdown."""
+        if self.version != document.version:
+            return []
+        found = next(self.at(place, place), None)
+        if found is None:
+            return []
+        name = [f"**{LABELS[found['label']]}**"] if found["label"] != "unjudged" else []
+        return [*name, *problem_lines(found)]
+
+
+def _span(sentence: SentenceRecord) -> tuple[int, int]:
+    return sentence["place"]["start"] or 0, sentence["place"]["end"] or 0
+
+
+async def check_document(
+    session: Session,
+    document: ManuscriptDocument,
+    parts: Sequence[CheckPart],
+    max_calls: int,
+    last: CheckedText | None,
+) -> CheckedText:
+    """Check a document as it is now; sentences that were judged keep their verdicts while their words stay."""
+    version, source = document.version, document.source
+    read = await aread_text(session, document.file, source)
+    result = await acheck_read(session, read, only=parts, max_calls=max_calls)
+    judged = dict(last.judged) if last else {}
+    judged |= {item["claim"]: item for item in result["sentences"] if item["label"] not in ("unjudged", "unread")}
+    main = read.manuscript.files[0]
+    sentences: list[SentenceRecord] = []
+    for item in result["sentences"]:
+        if item["place"]["file"] == main:
+            earlier = judged.get(item["claim"])
+            if earlier is not None and item["label"] == "unjudged":
+                label, reason = earlier["label"], earlier["reason"]
+                sources, elsewhere = earlier["sources"], earlier["elsewhere"]
+                item = {**item, "label": label, "reason": reason, "sources": sources, "elsewhere": elsewhere}
+            sentences.append(item)
+    kept_judged = {item["claim"]: judged[item["claim"]] for item in sentences if item["claim"] in judged}
+    keys = tuple(cited_keys(source, document.suffix))
+    return CheckedText(version, read, result, tuple(sentences), kept_judged, keys)
+
+
+def diagnostics(document: ManuscriptDocument, checked: CheckedText) -> list[lsp.Diagnostic]:
+    """The problems of a document, each at its key if it has one, else at its sentence."""
+    found: list[lsp.Diagnostic] = []
+
+    def add(span: tuple[int, int], rule: str, severity: str, message: str) -> None:
+        place = document.range(*span)
+        found.append(lsp.Diagnostic(place, message, _SEVERITIES[severity], code=rule, source="citeloom"))
+
+    for sentence in checked.sentences:
+        first, last = _span(sentence)
+        near = [f"{item['key']}: \u201c{shorten(item['shown'], 160)}\u201d" for item in sentence["elsewhere"][:1]]
+        for rule, severity, message in problems(sentence):
+            if rule == "claim-not-in-library":
+                continue  # a hover says so; as diagnostics they would hide the others
+            keys = [key for key in checked.keys if first <= key.start <= last and message.startswith(f"{key.key} ")]
+            span = (keys[0].start, keys[0].end) if keys else (first, last)
+            add(span, rule, severity, "\n".join([message, *near]))
+    for entry in checked.result["references"]:
+        cited = [key for key in checked.keys if key.key == entry["key"]]
+        for found_fault in entry["faults"] if cited else ():
+            for key in cited if found_fault["rule"] == "retracted" else cited[:1]:
+                add((key.start, key.end), found_fault["rule"], found_fault["severity"], found_fault["message"])
+    return found
+
+
+async def code_actions(
+    session: Session,
+    document: ManuscriptDocument,
+    checked: CheckedText,
+    span: tuple[int, int],
+    given: Sequence[lsp.Diagnostic],
+    workspace: Workspace,
+) -> list[lsp.CodeAction]:
+    """The quick fixes at a span: another paper, a citation that is missing, a missing entry, the words of a paper."""
+    actions: list[lsp.CodeAction] = []
+
+    def add(
+        title: str, edits: dict[str, list[lsp.TextEdit]] | None, *rules: str, command: lsp.Command | None = None
+    ) -> None:
+        meant = [item for item in given if item.code in rules]
+        edit = lsp.WorkspaceEdit(edits) if edits else None
+        actions.append(lsp.CodeAction(title, lsp.CodeActionKind.QuickFix, meant or None, edit=edit, command=command))
+
+    for sentence in checked.at(*span):
+        first, last = _span(sentence)
+        keys = [key for key in checked.keys if first <= key.start <= last]
+        rules = [rule for rule, _, _ in problems(sentence)]
+        offered = [(item["key"], item["title"], item["page"]) for item in sentence["elsewhere"]]
+        if not keys and not offered:
+            found = await asuggest_citations(session, sentence["claim"], most=_OFFERED)
+            offered = [(item["key"], item["title"], item["page"]) for item in found["papers"]]
+        for paper, title, page in list({item[0]: item for item in reversed(offered)}.values())[::-1]:
+            own, what = checked.read.keys.get(paper, paper), shorten(title, _SHOWN)
+            where = f", p. {page}" if page is not None else ""
+            if len(keys) == 1:
+                edit = lsp.TextEdit(document.range(keys[0].start, keys[0].end), own)
+                add(f"Cite {own}{where} instead: {what}", {document.uri: [edit]}, *rules)
+            edit = _citing(document, keys, last, own)
+            add(f"Cite {own}{where}{' as well' if keys else ''}: {what}", {document.uri: [edit]}, *rules)
+        for key in keys:
+            await _add_entry(session, document, checked, key, workspace, add)
+            if paper := await paper_of(session, checked.read, key.key):
+                command = lsp.Command("Show the passage", "citeloom.showPassage", arguments=[paper, sentence["claim"]])
+                add(f"Show the words of {key.key}", None, command=command)
+    return actions
+
+
+async def paper_of(session: Session, read: ReadText | None, written: str) -> str:
+    """The library's paper that a key or number of a text names; empty if there is none."""
+    if read is not None and (found := read.paper_of(written)):
+        return found
+    try:
+        return (await apaper(session, written)).key
+    except CiteloomError:
+        return ""
+
+
+def _citing(document: ManuscriptDocument, keys: Sequence[CitedKey], last: int, key: str) -> lsp.TextEdit:
+    """The insertion of a key: behind the last one of a sentence, else before its full stop."""
+    first_form, more_form = _CITING.get(document.suffix, _PANDOC_CITING)
+    if keys:
+        place = keys[-1].end
+        if document.source[place : place + 1] == "}" and document.suffix != ".tex":
+            place += 1
+        return lsp.TextEdit(document.range(place, place), more_form % key)
+    place = last
+    while place > 0 and document.source[place - 1] in ".!?\u2026 \n":
+        place -= 1
+    return lsp.TextEdit(document.range(place, place), first_form % key)
+
+
+async def _add_entry(
+    session: Session, document: ManuscriptDocument, checked: CheckedText, key: CitedKey, workspace: Workspace, add: Any
+) -> None:
+    """Offer what mends a key without an entry: the library's own entry, or a key that it may misspell."""
+    read = checked.read
+    if not read.references.complete or key.key in read.references.entries or key.key == "*":
+        return
+    paper = await paper_of(session, None, key.key)
+    if not paper:
+        for near in read.near_keys(key.key):
+            edit = lsp.TextEdit(document.range(key.start, key.end), near)
+            add(f"Cite {near} instead of {key.key}", {document.uri: [edit]}, "key-without-entry")
+        return
+    bib = next((each for each in (document_of(file, workspace) for file in read.bibliographies) if each), None)
+    entry = (await apaper(session, paper)).bibtex.strip()
+    if bib is not None and entry:
+        end = len(bib.source)
+        text = f"{'' if bib.source.endswith(chr(10)) else chr(10)}\n{entry}\n"
+        edit = lsp.TextEdit(bib.range(end, end), text)
+        add(f"Add the entry of {key.key} to {Path(bib.path).name}", {bib.uri: [edit]}, "key-without-entry")
+
+
+def symbols(document: ManuscriptDocument, checked: CheckedText) -> list[lsp.DocumentSymbol]:
+    """The claims of a text, the sentences with citations, under the headings of their sections."""
+    found: list[lsp.DocumentSymbol] = []
+    for sentence in checked.sentences:
+        if sentence["kind"] != "cited":
+            continue
+        span = document.range(*_span(sentence))
+        label = "" if sentence["label"] == "unjudged" else LABELS[sentence["label"]]
+        name = shorten(sentence["claim"], _SHOWN)
+        symbol = lsp.DocumentSymbol(name, lsp.SymbolKind.String, span, span, label or None)
+        section = sentence["section"] or document.file.name
+        if not found or found[-1].name != section:
+            found.append(lsp.DocumentSymbol(section, lsp.SymbolKind.Namespace, span, span, children=[]))
+        found[-1].children = [*(found[-1].children or []), symbol]
+        found[-1].range = lsp.Range(found[-1].range.start, span.end)
+    return found

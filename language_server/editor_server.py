@@ -1,0 +1,405 @@
+"""The language server: completions, hovers, diagnostics and quick fixes of citations, over standard input and output.
+
+The library is opened once, after the editor's first message; until then, and without one, requests are answered with
+nothing. Documents are checked without a model while they are typed, and by a model on command only, within a budget.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from ..api.checking import CheckPart
+from ..api.citing import ReadText, anearest_words, asuggest_citations, sentence_at
+from ..api.library_papers import apaper
+from ..api.messages import NAME, shorten
+from ..errors import CiteloomError
+from .checked_texts import CheckedText, check_document, code_actions, diagnostics, paper_of, symbols
+from .citation_syntax import cited_at, cited_keys, entry_span, open_citation
+from .manuscript_documents import ManuscriptDocument, ManuscriptWorkspace, document_of
+
+if TYPE_CHECKING:
+    from ..api.homes import Session
+
+_TRIGGERS: Final = ["{", ",", "@", ":", "<"]
+_OFFERED: Final = 5
+_OFFERED_BY_PREFIX: Final = 10
+_FIRST_DELAY: Final = 0.4  # seconds after an edit
+_SECOND_DELAY: Final = 1.6
+_MAX_CALLS: Final = 20  # model requests of one check on command, unless the editor sets `maxCalls`
+_CHEAP: Final[tuple[CheckPart, ...]] = ("references",)
+_TYPED: Final[tuple[CheckPart, ...]] = ("references", "numbers")
+_EVERYTHING: Final[tuple[CheckPart, ...]] = ("references", "numbers", "claims", "uncited")
+
+OpenSession = Callable[[], "AbstractContextManager[Session]"]
+
+
+def serve_editor(open_session: OpenSession, *, in_folder: bool) -> None:
+    """Serve one editor on standard input and output until it ends.
+
+    `open_session` opens the library; with `in_folder` it is called in the editor's workspace folder.
+    """
+    CitationServer(open_session, in_folder=in_folder).start_io()
+
+
+class CitationServer(LanguageServer):
+    """The server of one editor."""
+
+    def __init__(self, open_session: OpenSession, *, in_folder: bool) -> None:
+        super().__init__(NAME, version(NAME))
+        self._open_session, self._in_folder = open_session, in_folder
+        self._stack = ExitStack()
+        self._opening: asyncio.Task[Session | None] | None = None
+        self._said = ""
+        self._max_calls, self._judge_on_save = _MAX_CALLS, False
+        self._checked: dict[str, CheckedText] = {}
+        self._checks: dict[str, asyncio.Task[None]] = {}
+        completion = lsp.CompletionOptions(trigger_characters=_TRIGGERS)
+        actions = lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix])
+        features: list[tuple[str, Callable[..., Any], Any]] = [
+            (lsp.INITIALIZE, self._initialize, None),
+            (lsp.INITIALIZED, self._initialized, None),
+            (lsp.SHUTDOWN, self._close, None),
+            (lsp.TEXT_DOCUMENT_DID_OPEN, self._opened, None),
+            (lsp.TEXT_DOCUMENT_DID_CHANGE, self._changed, None),
+            (lsp.TEXT_DOCUMENT_DID_SAVE, self._saved, None),
+            (lsp.TEXT_DOCUMENT_DID_CLOSE, self._closed, None),
+            (lsp.TEXT_DOCUMENT_COMPLETION, self._completion, completion),
+            (lsp.TEXT_DOCUMENT_HOVER, self._hover, None),
+            (lsp.TEXT_DOCUMENT_DEFINITION, self._definition, None),
+            (lsp.TEXT_DOCUMENT_CODE_ACTION, self._code_actions, actions),
+            (lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, self._symbols, None),
+            (lsp.TEXT_DOCUMENT_PREPARE_RENAME, self._prepare_rename, None),
+            (lsp.TEXT_DOCUMENT_RENAME, self._rename, lsp.RenameOptions(prepare_provider=True)),
+        ]
+        for name, handle, options in features:
+            self.feature(name, options)(
+                partial(self._guarded if asyncio.iscoroutinefunction(handle) else _call, handle)
+            )
+
+        @self.command("citeloom.check")
+        async def _(*arguments: Any) -> Any:
+            return await self._guarded(self._check_command, *arguments)
+
+        @self.command("citeloom.showPassage")
+        async def _(*arguments: Any) -> Any:
+            return await self._guarded(self._show_passage, *arguments)
+
+    async def _guarded(self, handle: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """The answer to a request; what goes wrong is one line for the user, and no answer."""
+        try:
+            return await handle(*arguments)
+        except CiteloomError as error:
+            self._say(str(error))
+        return None
+
+    def _say(self, line: str, kind: lsp.MessageType = lsp.MessageType.Warning) -> None:
+        if line != self._said:
+            self._said = line
+            self.window_show_message(lsp.ShowMessageParams(kind, f"Citeloom: {line}"))
+
+    # The life of the server
+
+    def _initialize(self, params: lsp.InitializeParams) -> None:
+        folders = params.workspace_folders or []
+        root, encoding = params.root_uri or (folders[0].uri if folders else None), self.workspace.position_encoding
+        kind = lsp.TextDocumentSyncKind.Incremental
+        self.protocol._workspace = ManuscriptWorkspace(root, kind, folders, encoding)
+        given = params.initialization_options
+        if isinstance(given, dict):
+            calls, on_save = given.get("maxCalls"), given.get("judgeOnSave")
+            self._max_calls = calls if isinstance(calls, int) and calls > 0 else _MAX_CALLS
+            self._judge_on_save = on_save is True
+        path = to_fs_path(root) if root else None
+        if self._in_folder and path and Path(path).is_dir():
+            os.chdir(path)
+
+    def _initialized(self, _: lsp.InitializedParams) -> None:
+        self._opening = asyncio.create_task(self._open_library())
+
+    async def _open_library(self) -> Session | None:
+        try:
+            session = await asyncio.to_thread(self._stack.enter_context, self._open_session())
+            await asuggest_citations(session, "The first search loads the model.")
+        except CiteloomError as error:
+            self._say(str(error), lsp.MessageType.Error)
+            return None
+        return session
+
+    async def _session(self) -> Session | None:
+        return await asyncio.shield(self._opening) if self._opening is not None else None
+
+    async def _close(self, _: None) -> None:
+        for task in self._checks.values():
+            task.cancel()
+        if self._opening is not None:
+            with contextlib.suppress(CiteloomError):
+                await asyncio.wait([self._opening])
+        await asyncio.to_thread(self._stack.close)
+
+    # Documents
+
+    def _document(self, uri: str) -> ManuscriptDocument | None:
+        """The open text; None for a language without citations."""
+        document = self.workspace.text_documents.get(unquote(uri))
+        return document if isinstance(document, ManuscriptDocument) and document.suffix else None
+
+    def _opened(self, params: lsp.DidOpenTextDocumentParams) -> None:
+        self._retry()
+        self._schedule(params.text_document.uri, 0.0, _EVERYTHING)
+
+    def _changed(self, params: lsp.DidChangeTextDocumentParams) -> None:
+        self._schedule(params.text_document.uri, _FIRST_DELAY, _CHEAP, _TYPED)
+
+    def _saved(self, params: lsp.DidSaveTextDocumentParams) -> None:
+        self._retry()
+        uri = params.text_document.uri
+        self._schedule(uri, 0.0, _EVERYTHING, max_calls=self._max_calls if self._judge_on_save else 0)
+
+    def _closed(self, params: lsp.DidCloseTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        if task := self._checks.pop(uri, None):
+            task.cancel()
+        self._checked.pop(uri, None)
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+
+    def _retry(self) -> None:
+        """Open the library again if it could not be opened, since the user may have made one."""
+        if self._opening is not None and self._opening.done() and self._opening.result() is None:
+            self._opening = asyncio.create_task(self._open_library())
+
+    def _schedule(self, uri: str, delay: float, *stages: tuple[CheckPart, ...], max_calls: int = 0) -> None:
+        """Check a document in the background, stage by stage, instead of what was scheduled before."""
+        if task := self._checks.get(uri):
+            task.cancel()
+
+        async def work() -> None:
+            for number, parts in enumerate(stages):
+                await asyncio.sleep(_SECOND_DELAY if number else delay)
+                await self._check(uri, parts, max_calls)
+
+        self._checks[uri] = asyncio.ensure_future(self._guarded(work))
+
+    async def _check(self, uri: str, parts: tuple[CheckPart, ...], max_calls: int = 0) -> None:
+        session, document = await self._session(), self._document(uri)
+        if session is None or document is None:
+            return
+        last = self._checked.get(uri)
+        checked = await check_document(session, document, parts, max_calls, last)
+        if unquote(uri) in self.workspace.text_documents:
+            self._checked[uri] = checked
+            found = diagnostics(document, checked) if document.version == checked.version else None
+            if found is not None:
+                self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, document.version))
+        for line in checked.notices:
+            self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Info, line))
+
+    async def _check_command(self, uri: Any = None, *_: Any) -> str | None:
+        """Have a document checked by the configured model, with progress that can be cancelled."""
+        if not isinstance(uri, str) or self._document(uri) is None:
+            self._say("citeloom.check: name the address of an open text.")
+            return None
+        task = asyncio.ensure_future(self._check(uri, _EVERYTHING, self._max_calls))
+        window, token = self.client_capabilities.window, f"citeloom-{id(task)}"
+        shown = bool(window and window.work_done_progress)
+        if shown:
+            await self.work_done_progress.create_async(token)
+            self.work_done_progress.tokens[token].add_done_callback(lambda future: task.cancel())
+            begin = lsp.WorkDoneProgressBegin("Citeloom checks the text", cancellable=True)
+            self.work_done_progress.begin(token, begin)
+        try:
+            await task
+        except asyncio.CancelledError:
+            task.cancel()
+            return None
+        finally:
+            if shown:
+                self.work_done_progress.end(token, lsp.WorkDoneProgressEnd())
+        return self._checked[uri].summary if uri in self._checked else None
+
+    # Requests
+
+    async def _completion(self, params: lsp.CompletionParams) -> lsp.CompletionList | None:
+        document = self._document(params.text_document.uri)
+        if document is None:
+            return None
+        source, place = document.source, document.place(params.position)
+        typed = open_citation(source, place, document.suffix)
+        session = await self._session() if typed else None
+        if typed is None or session is None:
+            return None
+        read = self._read(document)
+        sentence = await asyncio.to_thread(sentence_at, source, *typed.whole, document.suffix)
+        most = _OFFERED_BY_PREFIX if typed.prefix else _OFFERED
+        without = [read.paper_of(key) if read else key for key in typed.keys]
+        found = await asuggest_citations(
+            session, sentence.text, before=sentence.before, prefix=typed.prefix, without=without, most=most
+        )
+        span = document.range(typed.start, typed.end)
+        items = []
+        for number, paper in enumerate(found["papers"]):
+            key = read.keys.get(paper["key"], paper["key"]) if read else paper["key"]
+            items.append(
+                lsp.CompletionItem(
+                    key,
+                    label_details=lsp.CompletionItemLabelDetails(
+                        description=f"{paper['authors']} {paper['year'] or ''}".strip()
+                    ),
+                    kind=lsp.CompletionItemKind.Reference,
+                    detail=paper["title"],
+                    documentation=_markdown(_quoted(paper)),
+                    sort_text=f"{number:02}",
+                    filter_text=source[typed.start : place],  # the order and the choice are by meaning, not by letters
+                    text_edit=lsp.TextEdit(span, f"{typed.sign}{key}"),
+                )
+            )
+        return lsp.CompletionList(is_incomplete=True, items=items)
+
+    async def _hover(self, params: lsp.HoverParams) -> lsp.Hover | None:
+        document = self._document(params.text_document.uri)
+        source = document.source if document else ""
+        place = document.place(params.position) if document else 0
+        cited = cited_at(source, place, document.suffix) if document else None
+        session = await self._session() if cited else None
+        if document is None or cited is None or session is None:
+            return None
+        paper = await paper_of(session, self._read(document), cited.key)
+        read, span = self._read(document), document.range(cited.start, cited.end)
+        if not paper:
+            entry = read.references.entries.get(read.entry_of(cited.key)) if read else None
+            if entry is None:
+                return None
+            return lsp.Hover(_markdown(f"**{entry.title}** ({entry.year or 'no year'})\n\nNot in the library."), span)
+        sentence = await asyncio.to_thread(sentence_at, source, *cited.whole, document.suffix)
+        found = await anearest_words(session, sentence.text, paper, before=sentence.before) if sentence.text else []
+        head = await apaper(session, paper)
+        lines = [f"**{head.title}**", f"{', '.join(head.authors[:6])} ({head.year or 'no year'})"]
+        lines += [_quoted(item) for item in found]
+        if checked := self._checked.get(document.uri):
+            lines += checked.verdict(document, place)
+        return lsp.Hover(_markdown("\n\n".join(lines)), span)
+
+    async def _definition(self, params: lsp.DefinitionParams) -> list[lsp.Location] | None:
+        """Where the nearest words of the cited paper are, and its entry; a PDF is shown at its page, if possible."""
+        document = self._document(params.text_document.uri)
+        place = document.place(params.position) if document else 0
+        cited = cited_at(document.source, place, document.suffix) if document else None
+        session = await self._session() if cited else None
+        if document is None or cited is None or session is None:
+            return None
+        found: list[lsp.Location] = []
+        if paper := await paper_of(session, self._read(document), cited.key):
+            sentence = await asyncio.to_thread(sentence_at, document.source, *cited.whole, document.suffix)
+            found += await self._paper_places(session, paper, sentence.text or paper, show=True)
+        read = self._read(document)
+        for bib in read.bibliographies if read else ():
+            entries = document_of(bib, self.workspace)
+            if read and entries and (span := entry_span(entries.source, read.entry_of(cited.key))):
+                found.append(lsp.Location(entries.uri, entries.range(*span)))
+        return found
+
+    async def _paper_places(self, session: Session, key: str, words: str, *, show: bool) -> list[lsp.Location]:
+        paper = await apaper(session, key)
+        near = await anearest_words(session, words, key)
+        file = Path(paper.source)
+        if not near or not await asyncio.to_thread(file.is_file):
+            return []
+        if file.suffix.lower() == ".pdf":
+            window = self.client_capabilities.window
+            uri = f"{from_fs_path(str(file))}#page={near[0]['page'] or 1}"
+            if show and window and window.show_document and window.show_document.support:
+                await self.window_show_document_async(lsp.ShowDocumentParams(uri, external=True))
+                return []
+            return [lsp.Location(uri, lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0)))]
+        text = await asyncio.to_thread(document_of, file, self.workspace)
+        if text is None:
+            return []
+        start = max(0, text.source.find(near[0]["quote"][:60]))
+        return [lsp.Location(text.uri, text.range(start, start))]
+
+    async def _show_passage(self, key: Any = None, words: Any = None, *_: Any) -> None:
+        """Show the words of a paper that are nearest to a sentence, and open the paper there."""
+        session = await self._session()
+        if session is None or not isinstance(key, str) or not isinstance(words, str):
+            return
+        for item in await anearest_words(session, words, key):
+            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, f"{key}: {_quoted(item)}"))
+        places = await self._paper_places(session, key, words, show=True)
+        window = self.client_capabilities.window
+        if places and window and window.show_document and window.show_document.support:
+            shown = lsp.ShowDocumentParams(places[0].uri, selection=places[0].range)
+            await self.window_show_document_async(shown)
+
+    async def _code_actions(self, params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
+        document, checked = self._document(params.text_document.uri), self._checked.get(params.text_document.uri)
+        session = await self._session() if checked else None
+        if document is None or checked is None or session is None or checked.version != document.version:
+            return None
+        span = document.place(params.range.start), document.place(params.range.end)
+        return await code_actions(session, document, checked, span, params.context.diagnostics, self.workspace)
+
+    def _symbols(self, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        document, checked = self._document(params.text_document.uri), self._checked.get(params.text_document.uri)
+        return symbols(document, checked) if document and checked and checked.version == document.version else []
+
+    def _prepare_rename(self, params: lsp.PrepareRenameParams) -> lsp.Range | None:
+        document = self._document(params.text_document.uri)
+        place = document.place(params.position) if document else 0
+        cited = cited_at(document.source, place, document.suffix) if document else None
+        return document.range(cited.start, cited.end) if document and cited and not cited.key.isdecimal() else None
+
+    def _rename(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        """A key under another name in the text, in the files that it includes, and in its `.bib` files."""
+        document, name = self._document(params.text_document.uri), params.new_name.strip()
+        place = document.place(params.position) if document else 0
+        cited = cited_at(document.source, place, document.suffix) if document else None
+        if document is None or cited is None or cited.key.isdecimal():
+            return None
+        if not name or any(sign.isspace() or sign in "{}[](),;@\\\"'#%~" for sign in name):
+            self._say(f"{shorten(name)!r} cannot be a key: choose letters, digits, and signs such as : . _ -")
+            return None
+        read = self._read(document)
+        folder = document.file.parent
+        included = [folder / each for each in read.manuscript.files[1:]] if read else []
+        texts = [document, *(text for file in included if (text := document_of(file, self.workspace)))]
+        changes: dict[str, list[lsp.TextEdit]] = {}
+        for text in texts:
+            spans = [(key.start, key.end) for key in cited_keys(text.source, document.suffix) if key.key == cited.key]
+            changes[text.uri] = [lsp.TextEdit(text.range(*span), name) for span in spans]
+        for bib in read.bibliographies if read else ():
+            entries = document_of(bib, self.workspace)
+            if entries and (span := entry_span(entries.source, cited.key)):
+                changes[entries.uri] = [lsp.TextEdit(entries.range(*span), name)]
+        return lsp.WorkspaceEdit({uri: edits for uri, edits in changes.items() if edits})
+
+    # What a text cites
+
+    def _read(self, document: ManuscriptDocument) -> ReadText | None:
+        checked = self._checked.get(document.uri)
+        return checked.read if checked else None
+
+
+def _call(handle: Callable[..., Any], *arguments: Any) -> Any:
+    return handle(*arguments)
+
+
+def _markdown(text: str) -> lsp.MarkupContent:
+    return lsp.MarkupContent(lsp.MarkupKind.Markdown, text)
+
+
+def _quoted(item: Any) -> str:
+    page = f"p. {item['page']}" if item["page"] is not None else ""
+    place = ", ".join(filter(None, [page, item["section"]]))
+    return f"\u201c{item['quote']}\u201d{f' ({place})' if place else ''}" if item["quote"] else ""
