@@ -12,7 +12,7 @@ from typing import Annotated, Any, NotRequired
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 from ..documents.figures import FigureKind
-from ..drafts.person_questions import FormField as FormField, QuestionDetail as QuestionDetail
+from ..drafts.person_questions import QuestionDetail as QuestionDetail, QuestionField as QuestionField
 from ..runs.result_record import UsageRecord
 from ..tools.paper_records import FigureOfPassage
 

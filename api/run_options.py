@@ -98,7 +98,8 @@ class SettingOptions:
 
     def changes(self) -> dict[str, Any]:
         """The settings that were given, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None and value != ()}
+        given = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        return {name: value for name, value in given.items() if value not in (None, [])}
 
 
 @dataclass(frozen=True, kw_only=True)

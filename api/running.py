@@ -23,7 +23,14 @@ from ..graph.run_events import (
     ProgressEvent as ProgressEvent,
 )
 from ..graph.session import Session
-from ..runs.execution import begin_run as register_run, ignore, run_request as run_request
+from ..runs.execution import (
+    AnsweredError as AnsweredError,
+    begin_run as register_run,
+    ignore,
+    run_request as run_request,
+    run_state,
+    valid_answer,
+)
 from ..runs.result_record import ResultRecord as ResultRecord, public_record
 from ..runs.run_requests import (
     OnNotice,
@@ -275,6 +282,12 @@ async def aanswer_run(
     request = request_to_resume(record)
     await asyncio.to_thread(require_same_run, record, request, own)
     return await run(request, own, on_event, answer=signed_answer(answer, by), **options)
+
+
+async def require_valid_answer(session: Session, run_id: str, answer: object) -> None:
+    """Raise `AnswerError` or `AnsweredError` for an answer that a run would not take, without going on with it."""
+    record = await asyncio.to_thread(backend_of(session.home).runs().get, run_id)
+    await valid_answer(answer, await run_state(session.home, run_id), record, session)
 
 
 answer_run = requires_open(blocking(aanswer_run))

@@ -15,7 +15,7 @@ from .output import notice
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
-    from ..api.results import FormField, QuestionDetail
+    from ..api.results import QuestionDetail, QuestionField
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ def _ask(detail: QuestionDetail) -> object:
     return {item["name"]: value for item in detail["fields"] if (value := _ask_field(item)) != item["value"]}
 
 
-def _ask_field(item: FormField) -> str:
+def _ask_field(item: QuestionField) -> str:
     """The new value of a field: for one with a value a line, for one of several entries lines up to an empty one."""
     if not item["several"]:
         notice(f"{item['name']}: {one_line(item['value'])}")

@@ -35,7 +35,7 @@ class AnswerError(InputError):
     default_help = "The run still waits."
 
 
-class FormField(TypedDict):
+class QuestionField(TypedDict):
     """A field of a question; with `several` it has an entry a line."""
 
     name: str
@@ -51,7 +51,7 @@ class QuestionDetail(TypedDict):
     section: str
     summary: str
     about: str
-    fields: list[FormField]
+    fields: list[QuestionField]
     free_text: str
     answers: list[str]
 
@@ -90,12 +90,12 @@ def expand_asks(given: Iterable[str]) -> list[Ask]:
     return [name for name in ASKS if name in wanted or "all" in wanted]
 
 
-def form_field(name: str, label: str, value: str = "", *, several: bool = False) -> FormField:
+def form_field(name: str, label: str, value: str = "", *, several: bool = False) -> QuestionField:
     return {"name": name, "label": label, "value": value, "several": several}
 
 
 def make_question(
-    ask: Ask, summary: str, lines: Sequence[str], fields: list[FormField], section: str = "", free_text: str = ""
+    ask: Ask, summary: str, lines: Sequence[str], fields: list[QuestionField], section: str = "", free_text: str = ""
 ) -> dict[str, Any]:
     """The value of an interrupt; `lines` say what it is about. Only a budget may be left as it is."""
     answers = ["accept", "edit", *(["ignore"] if ask == "budget" else [])]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from langgraph.types import Command
 
 from ..citations.csl_styles import style_file
+from ..drafts.person_questions import PersonAnswer
 from ..errors import CiteloomError, InputError, PausedError, WaitingError
 from ..experiment import PLOT_FILE
 from ..graph.conversation_graph import build_conversation_graph
@@ -180,28 +181,26 @@ async def _advance(
     return RunResult(record, finished_earlier=earlier)
 
 
-async def _take_answer(
-    given: object, state: Any, run: RunRecord, session: Session, register: RunRegister
-) -> Command[Any]:
-    """Resume with an answer, if it is valid and the run still waits with the question that it is for.
-
-    Raises `AnswerError` or `AnsweredError`, with which the run stays as it is, and `PausedError` for a budget that is
-    not raised: the run then asks again when it is resumed.
-    """
+async def valid_answer(given: object, state: Any, run: RunRecord, session: Session) -> PersonAnswer:
+    """The answer to the question that a run waits with; raises `AnswerError` or `AnsweredError`."""
     if not state.interrupts:
         raise AnsweredError(f"Run {run.thread_id} asks nothing now.")
     asked = state.interrupts[0]
-    if isinstance(given, Mapping) and given.get("question", asked.id) != asked.id:
-        raise AnsweredError(f"Run {run.thread_id} asks something else by now: this question was answered.")
     if isinstance(given, Mapping):
+        if given.get("question") not in (None, "", asked.id):
+            raise AnsweredError(f"Run {run.thread_id} asks something else by now: this question was answered.")
         given = {name: value for name, value in given.items() if name != "question"}
-    answer = await check_answer(state.values, asked.value["citeloom"], given, session)
+    return await check_answer(state.values, asked.value["citeloom"], given, session)
+
+
+async def _take_answer(given: object, state: Any, run: RunRecord, session: Session, register: RunRegister) -> Any:
+    """The command that resumes with a valid answer; raises `BudgetReachedError` if a budget is not raised."""
+    answer = await valid_answer(given, state, run, session)
+    asked = state.interrupts[0]
     if answer.type == "ignore":
-        detail = asked.value["citeloom"]
-        (limit,) = detail["fields"]
-        await asyncio.to_thread(register.mark, run.thread_id, "paused", detail=detail["summary"])
-        flag = f"--{limit['name'].replace('_', '-')}"
-        raise BudgetReachedError(detail["summary"], flag=flag, enough=float(limit["value"]))
+        said, limit = asked.value["citeloom"]["summary"], asked.value["citeloom"]["fields"][0]
+        await asyncio.to_thread(register.mark, run.thread_id, "paused", detail=said)
+        raise BudgetReachedError(said, flag=f"--{limit['name'].replace('_', '-')}", enough=float(limit["value"]))
     await asyncio.to_thread(register.mark, run.thread_id, "running")
     return Command(resume={asked.id: asdict(answer)})
 

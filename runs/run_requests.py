@@ -275,7 +275,7 @@ def text_settings_of(run: RunRecord, current: Settings, home: Home) -> Settings:
     names = [*TEXT_SETTINGS, *_OF_ANSWERS, "cite_style", "csl", "strict", "interrupts"]
     kept = {name: run.request["settings"][name] for name in names if name in run.request["settings"]}
     loaded = load_settings(brought=kept, origin=RUN)
-    return current.model_copy(update={"interrupts": (), **{name: getattr(loaded, name) for name in kept}})
+    return current.model_copy(update={"interrupts": [], **{name: getattr(loaded, name) for name in kept}})
 
 
 def _require_request(run: RunRecord, home: Home) -> None:

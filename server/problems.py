@@ -23,6 +23,7 @@ from ..api.evidence_tables import CellChangedError, UnknownTableError
 from ..api.library_papers import MissingFigureError, MissingPdfError
 from ..api.messages import describe_invalid
 from ..api.results import Meaning
+from ..api.running import AnsweredError
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import UnknownRunError
@@ -63,6 +64,7 @@ STATUSES: Final[Mapping[int, tuple[str, str]]] = {
 }
 _STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
     (UnknownRunError, 404),
+    (AnsweredError, 409),
     (UnknownConversationError, 404),
     (UnknownPaperError, 404),
     (MissingFigureError, 404),

@@ -118,8 +118,8 @@ class Settings(BaseModel):
     max_calls: int | None = Field(None, ge=1, description="Total requests to models that a run may make.")
     max_tokens: int | None = Field(None, ge=1, description="Total tokens that a run may spend.")
     max_cost: float | None = Field(None, gt=0, description="Total cost of a run, by the configured prices.")
-    interrupts: tuple[Ask, ...] = Field(
-        (), max_length=5, description="What a run asks you: needs, evidence, sentences, budget, or all; a JSON list."
+    interrupts: list[Ask] = Field(
+        [], max_length=5, description="What a run asks you: needs, evidence, sentences, budget, or all; a JSON list."
     )
     prices: dict[str, Price] = Field(
         default_factory=dict,
@@ -416,7 +416,7 @@ def _read_variables(variables: Mapping[str, str | None], origin: str) -> dict[st
         name = variable.lower().removeprefix(_PREFIX)
         if text and name in Settings.model_fields and variable.lower().startswith(_PREFIX):
             try:
-                in_json = get_origin(Settings.model_fields[name].annotation) in (dict, list, tuple)
+                in_json = get_origin(Settings.model_fields[name].annotation) in (dict, list)
                 found[name] = json.loads(text) if in_json else text
             except (ValueError, RecursionError):
                 message = f"{variable} ({origin}): is not valid JSON."

@@ -21,9 +21,9 @@ from ...documents import Chunk
 from ...drafts.person_questions import (
     AnswerError,
     Change,
-    FormField,
     PersonAnswer,
     QuestionDetail,
+    QuestionField,
     form_field,
     make_question,
     read_answer,
@@ -107,7 +107,7 @@ async def ask_sentences(state: RunState, runtime: Runtime[Any], session: Session
     """Ask about the sentences that still fail a check: keep, edit or drop each, or search for it again."""
     evidence = {record["id"]: record for record in visible_evidence(state)}
     doubtful = doubtful_sentences(state)
-    fields, lines = list[FormField](), list[str]()
+    fields, lines = list[QuestionField](), list[str]()
     for number, (sentence, found) in enumerate(doubtful, 1):
         fields.append(form_field(f"S{number}", "The sentence; empty drops it", sentence.text))
         lines += [f"S{number}: {sentence.text}", *(f"- {item['message']}" for item in found)]
@@ -159,7 +159,13 @@ def doubtful_sentences(state: RunState) -> list[tuple[CitedSentence, list[Findin
 
 
 async def _ask(
-    ask: Ask, summary: str, lines: Sequence[str], fields: list[FormField], state: RunState, session: Session, text: str
+    ask: Ask,
+    summary: str,
+    lines: Sequence[str],
+    fields: list[QuestionField],
+    state: RunState,
+    session: Session,
+    text: str,
 ) -> Update:
     section = cast(SectionState, state).get("section", "")
     question = make_question(ask, summary, lines, fields, section, text)
