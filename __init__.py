@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .api.paper_lookup import aadd, add, aenrich, enrich
     from .api.running import aanswer_run, answer_run, aresearch, astream_research, research
     from .api.tex_sync import async_tex, sync_tex
+    from .api.text_updating import aupdate_texts, update_texts
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
     from .errors import CiteloomError, WaitingError
@@ -43,6 +44,7 @@ _NAMES = {
     "api.paper_lookup": "aadd add aenrich enrich",
     "api.running": "aanswer_run answer_run aresearch astream_research research",
     "api.tex_sync": "async_tex sync_tex",
+    "api.text_updating": "aupdate_texts update_texts",
     "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
     "api.zotero_sync": "async_zotero sync_zotero",
     "errors": "CiteloomError WaitingError",
@@ -82,6 +84,7 @@ __all__ = [
     "asuggest_citations",
     "async_tex",
     "async_zotero",
+    "aupdate_texts",
     "averify",
     "awrite_paper",
     "awrite_section",
@@ -106,6 +109,7 @@ __all__ = [
     "suggest_citations",
     "sync_tex",
     "sync_zotero",
+    "update_texts",
     "verify",
     "write_paper",
     "write_section",

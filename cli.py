@@ -48,6 +48,7 @@ _COMMANDS: Final = {
     "sync-tex": "exported_files:sync_tex",
     "verify": "exported_files:verify_file",
     "check": "text_checks:check",
+    "update": "updating:update",
     "research": "research:research",
     "table": "evidence_table:make_table",
     "chat": "chat:chat",

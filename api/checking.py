@@ -106,7 +106,7 @@ async def acheck_claims(
     progress = Progress()
 
     async def work() -> list[ClaimRecord]:
-        checker = await _checker(session, run, progress, most, judge=judge)
+        checker = await claim_checker(session, run, progress, most, judge=judge)
         passages = await gather_all(_passages(checker, item) for item in asked)
         judged = await checker.judged(
             [
@@ -214,7 +214,7 @@ async def _check(
     progress = Progress(on_notice)
 
     async def work() -> CheckResult:
-        checker = await _checker(session, run, progress, MOST_PASSAGES, judge=judge)
+        checker = await claim_checker(session, run, progress, MOST_PASSAGES, judge=judge)
         async with AsyncExitStack() as opened:
             services = None
             if look_up and "references" in parts:
@@ -283,7 +283,10 @@ check_claims = requires_open(blocking(acheck_claims))
 check_text = requires_open(blocking(acheck_text))
 
 
-async def _checker(session: Session, run: str, progress: Progress, most: int, *, judge: bool = True) -> ClaimChecker:
+async def claim_checker(
+    session: Session, run: str, progress: Progress, most: int = MOST_PASSAGES, *, judge: bool = True
+) -> ClaimChecker:
+    """What compares claims with papers, on the account of a run; without a judge if none is configured or wanted."""
     role = (await session.roles_of(run)).claims if judge and "judge" not in session.extractive else None
     settings = session.settings
     prompts = [session.prompts[name].body for name in _PROMPTS]

@@ -102,6 +102,11 @@ class EditableSection:
         )
         return marked, [item.text for item in sentences(marked)] if typed else []
 
+    def marked_edit(self, edit: EditedSentence, place: int) -> tuple[str, list[str]]:
+        """As `marked`, for a stored edit; one that was accepted from an update has its markers already."""
+        known = str(edit.checked.get("marked", ""))
+        return (known, [item.text for item in sentences(known)]) if known else self.marked(edit.text, place, sure=True)
+
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
         """The section with these edits, or as edited by hand."""
         if self.by_hand is not None:
@@ -113,7 +118,7 @@ class EditableSection:
         done = length = 0
         for position in sorted(edits):
             old = self.sentences[position - self.first]
-            new, own = self.marked(edits[position].text, position - self.first, sure=True)
+            new, own = self.marked_edit(edits[position], position - self.first)
             typed += own
             pieces += [text[done : old.start], new]
             length += old.start - done
@@ -126,7 +131,7 @@ class EditableSection:
     def rendered(self) -> Rendered:
         """The stored text in its citation style, without marks for failed checks."""
         sources = [Source(item, Paper(item.key, ""), "") for item in self.evidence]
-        style, before, verdicts = self.record["cite_style"], self.record["numbering"], _section_verdicts(self)
+        style, before, verdicts = self.record["cite_style"], self.record["numbering"], section_verdicts(self)
         return render_text(self.record["with_markers"], sources, style, before=before, verdicts=verdicts)
 
     def shown(self) -> list[str]:
@@ -176,16 +181,23 @@ def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableTe
         )
     if run.status != "finished" or run.result is None:
         raise NotEditableError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
-    whole: Any = stored(run.result)
+    sections = cited_sections(run, edits)
+    return EditableText(run, parse_experiment(run.request.get("experiment")), sections)
+
+
+def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[EditableSection, ...]:
+    """The sections of a finished text, of which an answer has one, with the user's edits."""
+    whole: Any = run.result
     sections: list[EditableSection] = []
     first = 0
     for record in whole.get("sections") or [whole]:
         count = len(sentences(record["with_markers"]))
         own = {edit.position: edit for edit in edits if first <= edit.position < first + count}
-        evidence = tuple(Evidence.from_dict(item) for item in record["evidence"])
-        sections.append(EditableSection(record["section"], record, evidence, first, own))
+        added = [item for edit in own.values() for item in edit.checked.get("evidence", ())]
+        evidence = tuple(Evidence.from_dict(item) for item in (*record["evidence"], *added))
+        sections.append(EditableSection(record.get("section", "research"), record, evidence, first, own))
         first += count
-    return EditableText(run, parse_experiment(run.request.get("experiment")), tuple(sections))
+    return tuple(sections)
 
 
 def _place(text: str, words: str, start: int) -> tuple[int, int]:
@@ -212,6 +224,8 @@ async def edited_record(text: EditableText, session: Session, csl: str | None = 
 
 def _build_record(text: EditableText, session: Session, csl: str | None) -> StoredRecord:
     original = stored(text.run.result or {})
+    edited = [edit for section in text.sections for edit in section.edits.values()]
+    evidence = [*original["evidence"], *(item for edit in edited for item in edit.checked.get("evidence", ()))]
     edits = sum(len(section.edited(section.edits).spans) for section in text.sections)
     by_hand = f"{counted(edits, 'sentence')} {'was' if edits == 1 else 'were'} edited by hand."
     notice = f"{original['report']['notice']} {by_hand}".strip()
@@ -230,13 +244,13 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
         pages.append(render_page(final, session.library, options, before=cited))
     if is_paper:
         usage = [section.record["usage"] for section in text.sections]
-        result = paper_record(pages, usage, original["evidence"], text.experiment.paper_concept.title, notice)
+        result = paper_record(pages, usage, evidence, text.experiment.paper_concept.title, notice)
     else:
         page = pages[0]
         references = page_references(page.papers, page.shown.numbering, options.style, options.csl)
         result = page_record(page, references)
     before = original["report"]
-    values = {"evidence": original["evidence"], "queries": before["searches"]}
+    values = {"evidence": evidence, "queries": before["searches"]}
     own = {"thread_id": text.run.thread_id, "usage": original["usage"]}
     return complete_record(result, values, session.library, before["title"], before["library_version"], **own)
 
@@ -244,7 +258,7 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
     sources, lost = sources_for(library, section.evidence)
     edited = section.edited(section.edits)
-    verdicts = relocate_verdicts(_section_verdicts(section), sources)
+    verdicts = relocate_verdicts(section_verdicts(section), sources)
     draft = Draft(edited.text)
     found = check_draft(
         draft,
@@ -262,7 +276,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         draft,
         sources,
         verdicts,
-        evidence=section.record["evidence"],
+        evidence=[item.as_dict() for item in section.evidence],
         queries=[item for item in searches if item["section"] == section.kind],
     )
     left = [item for item in (*found, *support_findings(edited.text, verdicts)) if item.rule not in settled]
@@ -270,7 +284,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
     return FinishedText(written, edited.text, lost, left=left, unmarked=unmarked, typed=edited.typed)
 
 
-def _section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
+def section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
     """Verdicts on the run's sentences from its record, plus those on checked edits."""
     found: dict[PairKey, Verdict] = {}
     for sentence, own in zip(section.sentences, section.citations(), strict=True):

@@ -121,6 +121,9 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
             f"The library changed since run {before.thread_id}: this is a new run; answers on unchanged passages "
             "are reused from the journal."
         )
+    records = session.library.records()
+    hashes = {key: record.paper.content_hash for key, record in records.items()}
+    backend_of(session.home).text_updates().note_library(version, hashes)
     return register.begin(
         NewRun(
             thread_id=fingerprint if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",

@@ -15,6 +15,7 @@ from ..api.evidence_tables import aload_table
 from ..api.library_search import apassage_window
 from ..api.results import PassageWindow, SuggestedCitations, TableRecord
 from ..api.serving import Session
+from ..api.text_updating import UpdateRecord, aupdate_texts
 from .response_models import problems
 from .server_state import StateOf
 
@@ -72,3 +73,20 @@ async def get_table(
 ) -> TableRecord:
     """A table by its id or a prefix of it: every cell with its words, status and revision."""
     return cast("TableRecord", await aload_table(session, table_id))
+
+
+@router.post("/updates", tags=["runs"], responses=problems(404))
+@shared_tool("Texts that a changed library concerns", read_only=False)
+async def update_texts(
+    session: SessionOf,
+    runs: Annotated[list[str], Query(max_length=200, description="Ids of runs or tables; the latest if none.")] = [],  # noqa: B006
+    accept: Annotated[
+        list[int], Query(max_length=1000, description="Numbers of items to accept, as shown before.")
+    ] = [],  # noqa: B006
+    max_calls: Annotated[int | None, Query(ge=1, le=10**9, description="Limit on model requests.")] = None,
+) -> UpdateRecord:
+    """Sentences, answers and tables that rest on changed papers, or for which new papers have nearer or opposite words.
+
+    Free if nothing changed since the last call. Accepting changes a text: ask the user first.
+    """
+    return await aupdate_texts(session, runs, accept=accept, max_calls=max_calls)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .local.checkpoints import PlainSaver
     from .paper_catalog import PaperCatalog
     from .postgres.postgres_checkpoints import PlainPostgresSaver
-    from .run_register import EditedSentences, RunRegister, WrittenFiles
+    from .run_register import EditedSentences, RunRegister, TextUpdates, WrittenFiles
     from .store_protocols import LibraryStores
     from .tables import TableConnection, Tables
     from .uploads import Uploads
@@ -80,6 +80,11 @@ class Backend(Protocol):
         from .run_register import EditedSentences
 
         return EditedSentences(self.run_tables())
+
+    def text_updates(self) -> TextUpdates:
+        from .run_register import TextUpdates
+
+        return TextUpdates(self.run_tables())
 
     def conversations(self) -> ConversationRegister:
         from .conversation_register import ConversationRegister

@@ -196,6 +196,11 @@ class RunRegister(Register):
         """All runs with their results, most recent first."""
         return self._select(RunRecord, RUNS, "ORDER BY updated_at DESC")
 
+    def latest_finished(self) -> list[RunHead]:
+        """The most recently started finished run of each question or experiment, in the order in which they began."""
+        latest = "SELECT max(number) FROM runs WHERE status = 'finished' GROUP BY question"
+        return self._select(RunHead, RUNS, f"WHERE number IN ({latest}) ORDER BY number")
+
     def citing(self, key: str) -> list[RunHead]:
         """The finished runs whose text cites a paper, most recent first."""
         cited = "SELECT thread_id FROM cited_papers WHERE key = ?"
@@ -242,6 +247,32 @@ class EditedSentences(Register):
 
     def forget(self, thread_id: str) -> None:
         self._write("DELETE FROM edits WHERE thread_id = ?", thread_id)
+        self._write("DELETE FROM updates WHERE name = ?", thread_id)
+
+
+# What was found when a text or table was last compared with the library, and the papers of the versions of the library.
+UPDATES: Final = TypedTable("updates", ("name",), {"name": TEXT, "stamp": TEXT, "record": OBJECT})
+
+
+class TextUpdates(Register):
+    """Comparisons of texts with the library by the id of run or table, each with a stamp of what was compared."""
+
+    def all(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The stamp and the record of everything compared."""
+        rows = self._read(UPDATES, "SELECT * FROM updates WHERE name NOT LIKE 'library-%' ORDER BY name")
+        return {row["name"]: (row["stamp"], row["record"]) for row in rows}
+
+    def keep(self, name: str, stamp: str, record: Mapping[str, Any]) -> None:
+        self._write(UPDATES.insert("update"), name, stamp, dump_json(record))
+
+    def note_library(self, version: str, papers: Mapping[str, str]) -> None:
+        """Store the hashes of the papers of a version, by key."""
+        self._write(UPDATES.insert("ignore"), f"library-{version}", version, dump_json(papers))
+
+    def library(self, version: str) -> dict[str, str] | None:
+        """The hashes of the papers of a version; None if they were not noted."""
+        rows = self._read(UPDATES, "SELECT * FROM updates WHERE name = ?", f"library-{version}")
+        return rows[0]["record"] if rows else None
 
 
 WRITTEN: Final = TypedTable("written", ("hash",), {"hash": TEXT, "noted_at": MOMENT})

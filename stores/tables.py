@@ -18,7 +18,7 @@ from ..table_columns import Column, TypedTable
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-TABLES_VERSION: Final = 2  # of a home's tables; a change of it needs a migration
+TABLES_VERSION: Final = 3  # of a home's tables; a change of it needs a migration
 _LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,700 bytes
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
 Record = TypeVar("Record", bound="DataclassInstance")

@@ -15,6 +15,7 @@ from ...api.result_views import section_title
 from ...api.serving import JobEntry, Session
 from ...api.spending import Spending, usage_by_day, usage_total
 from ...api.stored_runs import RunHead, RunRecord, find_run, run_details, run_heads, run_summary
+from ...api.text_updating import pending_updates
 from ...errors import InputError
 from ..problems import ServerError
 from ..routes.run_routes import file_records
@@ -102,6 +103,7 @@ async def runs(
     chosen = [view for view in everything if show == "all" or view["state"] in _SHOWN[show]]
     counts = {name: sum(view["state"] in states for view in everything) for name, states in _SHOWN.items()}
     context = {
+        "updates": await asyncio.to_thread(pending_updates, session),
         "runs": chosen[start : start + _ON_A_PAGE],
         "show": show,
         "counts": {"all": len(everything), **counts},

@@ -16,13 +16,17 @@ from ...settings.addresses import DatabaseUrl
 from ...table_columns import POSTGRESQL
 from ..home_tables import GRID_TABLES, RUN_TABLES
 from ..metadata_store import METADATA_TABLES
+from ..run_register import UPDATES
 from ..server_jobs import SERVER_TABLES
 from ..tables import TABLES_VERSION
 from .advisory_locks import try_lock, unlock
 from .database import Database, DatabaseError, has_table
 
 # Statements that migrate the tables to this version.
-MIGRATIONS: Final[dict[int, str]] = {2: "\n".join(table.create(POSTGRESQL) for table in GRID_TABLES)}
+MIGRATIONS: Final[dict[int, str]] = {
+    2: "\n".join(table.create(POSTGRESQL) for table in GRID_TABLES),
+    3: UPDATES.create(POSTGRESQL),
+}
 _LOCK: Final = "schema"
 _LOCK_TIMEOUT: Final = 60.0  # seconds to wait for another process that migrates the tables
 _VERSIONS: Final = (

@@ -1,0 +1,196 @@
+"""`update`: which finished texts and tables a changed library concerns, and what they become if that is accepted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from typing_extensions import TypedDict
+
+from ..claims.claim_verdicts import Progress
+from ..claims.text_check import ClaimChecker
+from ..evidence_tables.stored_tables import load_table
+from ..graph.prompt_fitting import fitted
+from ..graph.session import Session
+from ..models.http.endpoints import hash_key
+from ..runs.edited_text import cited_sections
+from ..runs.execution import run_request
+from ..runs.run_requests import request_to_resume
+from ..runs.text_updates import UpdateItem as UpdateItem, accepted_edit, compare_table, compare_text
+from ..stores.backends import Backend, backend_of
+from ..stores.evidence_table_register import StoredTable
+from ..stores.run_register import RunHead
+from .arguments import ArgumentError, at_least_one, one_or_more, require_writable, requires_open
+from .blocking import blocking
+from .checking import claim_checker
+from .evidence_tables import amake_table
+
+_TABLES = ("table-", "agree-", "contradictions-")
+
+
+class UpdateRecord(TypedDict):
+    """What needs another look, what was accepted now, and how many texts had to be compared.
+
+    `complete` is false if a limit left sentences unjudged: the same call with a higher limit goes on.
+    """
+
+    items: list[UpdateItem]
+    accepted: list[UpdateItem]
+    compared: int
+    unchanged: int
+    complete: bool
+    run: str
+    usage: dict[str, Any]
+
+
+@requires_open
+async def aupdate_texts(
+    session: Session,
+    runs: Sequence[str] | str = (),
+    *,
+    accept: Sequence[int] = (),
+    accept_all: bool = False,
+    max_calls: int | None = None,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> UpdateRecord:
+    """Compare finished texts and tables with the library as it is now; accept what is named.
+
+    Without a change since the last comparison nothing is searched and no model is called. Only new and changed papers
+    are searched, and a model judges only what is near. An accepted sentence becomes an edit of its run, whose own text
+    stays; an accepted answer is asked again, and of a table only what changed is read.
+
+    Args:
+        session: an open library.
+        runs: ids of runs or tables; all tables, and the latest run of each question and experiment, if omitted.
+        accept: numbers of items to accept, as an earlier call showed them.
+        accept_all: accept all items.
+        max_calls: limit on model requests; sentences beyond it are not judged.
+        on_notice: called with one line for each text that is compared.
+
+    Raises `InputError` for an unknown run or number, and `PausedError` if the endpoint is lost.
+    """
+    require_writable(session)
+    if max_calls is not None:
+        at_least_one("max_calls", max_calls)
+        session = session.with_settings(max_calls=max_calls)
+    backend, progress = backend_of(session.home), Progress()
+    version, records = await asyncio.to_thread(lambda: (session.library.version(), session.library.records()))
+    name, hashes = f"update-{version}", {key: record.paper.content_hash for key, record in records.items()}
+    found: dict[str, dict[str, Any]] = {}
+    compared = 0
+    with session.run(name):
+        checker = await claim_checker(session, name, progress)
+        statuses = await asyncio.to_thread(session.metadata.statuses, [record.paper for record in records.values()])
+        retracted = sorted(key for key, status in statuses.items() if status.retracted)
+        judge = session.settings.address_of("judge")[:2] if checker.judge else ""
+
+        def stamp(text: RunHead | StoredTable) -> str:
+            """What a comparison depends on; the same again means that there is nothing to do."""
+            if isinstance(text, StoredTable):
+                return hash_key([version, retracted, backend.evidence_tables().get(text.table_id).updated_at])
+            edits = backend.edited_sentences().of(text.thread_id)
+            return hash_key([version, judge, retracted, [[edit.position, edit.text] for edit in edits]])
+
+        updates = backend.text_updates()
+        known = await asyncio.to_thread(updates.all)
+        texts = await asyncio.to_thread(_texts, backend, one_or_more(runs))
+        for text_id, text in texts.items():
+            kept, record = known.get(text_id, ("", {}))
+            if kept != (now := await asyncio.to_thread(stamp, text)):
+                compared += 1
+                on_notice(f"Comparing {text_id} with the library.")
+                since = record.get("since", "")
+                items = await fitted(session, name, partial(_compare, session, checker, text, since))
+                record = {"items": items, "since": since if items else version}
+                await asyncio.to_thread(updates.note_library, version, hashes)
+                await asyncio.to_thread(updates.keep, text_id, "" if progress.stopped else now, record)
+            found[text_id] = record
+        items = [item for record in found.values() for item in record["items"]]
+        for number, item in enumerate(items, 1):
+            item["number"] = number
+        if unknown := set(accept) - {item["number"] for item in items}:
+            raise ArgumentError(f"accept: there is no item {min(unknown)}; there are {len(items)}.")
+        accepted = [item for item in items if accept_all or item["number"] in accept]
+        rest = [item for item in items if item not in accepted]
+        for text_id in {item["run"]: 0 for item in accepted}:
+            await _accept(session, backend, [item for item in accepted if item["run"] == text_id])
+            left = [item for item in rest if item["run"] == text_id]
+            record = {"items": left, "since": found[text_id]["since"] if left else version}
+            now = await asyncio.to_thread(stamp, texts[text_id])
+            await asyncio.to_thread(updates.keep, text_id, "" if progress.stopped else now, record)
+    return {
+        "items": [cast("UpdateItem", {**item, "number": number}) for number, item in enumerate(rest, 1)],
+        "accepted": accepted,
+        "compared": compared,
+        "unchanged": len(found) - compared,
+        "complete": not progress.stopped,
+        "run": name,
+        "usage": await session.usage(name),
+    }
+
+
+update_texts = requires_open(blocking(aupdate_texts))
+
+
+def library_version(session: Session) -> str:
+    """The version of the library, which changes whenever papers do; blocks."""
+    return session.library.version()
+
+
+def pending_updates(session: Session) -> list[UpdateItem]:
+    """What the last comparison found and nobody has accepted; blocks, and compares nothing."""
+    known = backend_of(session.home).text_updates().all()
+    return [item for _, record in known.values() for item in record["items"]]
+
+
+def _texts(backend: Backend, named: Sequence[str]) -> dict[str, RunHead | StoredTable]:
+    """The texts to compare, by id; blocks."""
+    tables, runs = backend.evidence_tables(), backend.runs()
+    chosen: list[RunHead | StoredTable] = [*runs.latest_finished(), *tables.all()]
+    if named:
+        chosen = [tables.get(name) if name.startswith(_TABLES) else runs.get(name) for name in named]
+    for text in chosen:
+        if isinstance(text, RunHead) and text.status != "finished":
+            raise ArgumentError(f"runs: {text.thread_id} is not finished.", help="Resume it first (runs resume ID).")
+    return {text.thread_id if isinstance(text, RunHead) else text.table_id: text for text in chosen}
+
+
+async def _compare(
+    session: Session, checker: ClaimChecker, text: RunHead | StoredTable, since: str
+) -> list[UpdateItem]:
+    backend = backend_of(session.home)
+    if isinstance(text, StoredTable):
+        table = await asyncio.to_thread(load_table, session.library, backend.evidence_tables(), text.table_id)
+        found = await asyncio.to_thread(compare_table, table, session.library)
+        named = {"run": text.table_id, "kind": "table", "title": text.question}
+    else:
+        run = await asyncio.to_thread(backend.runs().get, text.thread_id)
+        edits = await asyncio.to_thread(backend.edited_sentences().of, text.thread_id)
+        hashes = await asyncio.to_thread(backend.text_updates().library, since or run.library_version)
+        papers = (run.result or {}).get("report", {}).get("papers", {})
+        known = [key for key, paper in papers.items() if paper.get("status") == "retracted"]
+        found = await compare_text(cited_sections(run, edits), checker, hashes, known)
+        named = {"run": run.thread_id, "kind": run.section, "title": run.title}
+    return [cast("UpdateItem", {**item, **named}) for item in found]
+
+
+async def _accept(session: Session, backend: Backend, items: Sequence[UpdateItem]) -> None:
+    """Accept items of one text: make the edits, ask an answer again, or read a table again."""
+    text_id, kind = items[0]["run"], items[0]["kind"]
+    if kind == "table":
+        table = await asyncio.to_thread(backend.evidence_tables().get, text_id)
+        if any(item["action"] for item in items):
+            await amake_table(session, table.question, papers=table.plan["papers"])
+        return
+    run = await asyncio.to_thread(backend.runs().get, text_id)
+    if kind == "research":
+        await run_request(replace(request_to_resume(run), thread_id=None, fresh=False), session)
+        return
+    sections = cited_sections(run, await asyncio.to_thread(backend.edited_sentences().of, text_id))
+    for item in items:
+        section = next(part for part in reversed(sections) if part.first <= item["position"])
+        edit = await asyncio.to_thread(accepted_edit, item, section, session.library)
+        await asyncio.to_thread(backend.edited_sentences().keep, text_id, edit)

@@ -1,0 +1,195 @@
+"""Which sentences a changed library makes worth another look: `python -m bench.living [--cache FOLDER]`.
+
+The 57 papers of the shared corpus are halved by year and ingested **without their abstracts**. The sentences of a text
+are the sentences of those abstracts: what a paper's own authors say that it shows, in other words than those of its
+body. On the older half each sentence cites the passage that the cross-encoder puts first among the 20 nearest of
+the older half, as a text written then would. Then the newer half is added. No chat model is asked.
+
+Labels do not come from the code that is measured:
+
+- *by origin*: the sentence is from the abstract of a newer paper, whose body was not there before;
+- *clear*: of these, those for which the cross-encoder, over the 60 nearest passages of the whole library by each of
+  vectors and words, puts first a passage of a newer paper to which it gives at least twice the odds of the cited one;
+- a sentence of an older paper's abstract that cites its own paper is a *control*: its best evidence is there already.
+
+Recall is the share of these sentences that `compare_text` names; the share of controls that it names is the price.
+`--calls` counts, with a fake server, the requests of a question and a section on the older half, of their comparison
+after the newer half was added, and of writing both anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.papers import ROOT
+from citeloom import aingest, aopen_library, aresearch, awrite_section
+from citeloom.api.checking import claim_checker
+from citeloom.api.text_updating import aupdate_texts
+from citeloom.claims.claim_verdicts import Progress
+from citeloom.documents import Evidence
+from citeloom.runs.edited_text import EditableSection
+from citeloom.runs.text_updates import compare_text
+from citeloom.text.sentences import sentence_spans
+from citeloom.tools.retrieval import RERANKER, Retrieval, retrieve
+from citeloom.tools.scope import Scope
+from tests.support.checking_model import CheckingModel
+from tests.support.librarian import Librarian
+from tests.support.openai_server import FakeOpenAI
+
+_ABSTRACT = re.compile(r"(?ms)^#+ *Abstract[^\n]*\n(?P<words>.*?)(?=^#)")
+_FEWEST_WORDS, _NEAREST, _POOL, _CLEAR = 12, 20, 60, float(np.log(2))
+_QUESTION = "How can the genomic content of microbial communities be inferred?"
+_MARKUP = re.compile(r"\[@[^\]]*\]|\*+|\[[^\]]*\]\([^)]*\)")
+
+
+def corpus(shared: Path) -> tuple[dict[str, str], dict[str, int], dict[str, list[str]]]:
+    """The papers without their abstracts, their years, and the sentences of the abstracts, by key."""
+    bib = (shared / "corpus/library.bib").read_text("utf-8")
+    years = {
+        key: int(found[0])
+        for key, entry in re.findall(r"(?ms)^@\w+\{([^,]+),(.*?)^\}", bib)
+        if (found := re.findall(r"year\s*=\s*\{?(\d{4})", entry))
+    }
+    texts, said = {}, {}
+    for file in sorted((shared / "corpus/papers").glob("*.md")):
+        text = file.read_text("utf-8")
+        if file.stem not in years:
+            continue
+        abstract = _ABSTRACT.search(text)
+        texts[file.stem] = _ABSTRACT.sub("", text, count=1)
+        plain = " ".join(_MARKUP.sub(" ", abstract["words"]).split()) if abstract else ""
+        found = [plain[start:end] for start, end in sentence_spans(plain)]
+        said[file.stem] = [sentence for sentence in found if len(sentence.split()) >= _FEWEST_WORDS]
+    return texts, years, said
+
+
+def odds(query: str, texts: list[str]) -> Any:
+    sure = np.clip(RERANKER.score(query, texts).astype(float), 1e-6, 1 - 1e-6)
+    return np.log(sure / (1 - sure))
+
+
+async def recall(cache: Path, shared: Path, show: bool) -> None:
+    texts, years, said = corpus(shared)
+    middle = sorted(years[key] for key in texts)[len(texts) // 2]
+    older = {key for key in texts if years[key] < middle}
+    newer = texts.keys() - older
+    folder, home = cache / "papers", cache / "home"
+    if not home.exists():
+        folder.mkdir(parents=True)
+        for key, text in texts.items():
+            (folder / f"{key}.md").write_text(text, "utf-8")
+        async with aopen_library(home) as library:
+            await aingest(library, [folder / f"{key}.md" for key in sorted(older)], bib=shared / "corpus/library.bib")
+        shutil.copytree(home, cache / "older")
+        async with aopen_library(home) as library:
+            await aingest(library, [folder / f"{key}.md" for key in sorted(newer)], bib=shared / "corpus/library.bib")
+    async with aopen_library(cache / "older") as library:
+        sections, origin, cited = await written(library, said)
+        before = {key: record.paper.content_hash for key, record in library.library.records().items()}
+    async with aopen_library(home) as library:
+        checker = await claim_checker(library, "bench", Progress(), judge=False)
+        items = await compare_text(sections, checker, before)
+        named = {item["position"] for item in items}
+        clear = set()
+        for position, (key, sentence) in enumerate(origin):
+            if key in newer and await is_clear(library, sentence, cited[position].quote, newer):
+                clear.add(position)
+    by_origin = {position for position, (key, _) in enumerate(origin) if key in newer}
+    controls = {position for position, (key, _) in enumerate(origin) if key in older and cited[position].key == key}
+    print(f"{len(older)} papers before {middle}, {len(newer)} since; {len(origin)} sentences")
+    for name, labelled in (("clear", clear), ("by origin", by_origin), ("controls", controls)):
+        hit = len(labelled & named)
+        print(f"{name}: {hit} of {len(labelled)} named, {hit / max(1, len(labelled)):.3f}")
+    right = sum(item["passage"]["key"] == origin[item["position"]][0] for item in items if item["position"] in clear)
+    print(f"of the clear ones, {right} propose the paper that the sentence is from")
+    for position in sorted(clear - named) if show else ():
+        print(f"- {origin[position][0]}: {origin[position][1]}\n    cited {cited[position].key}")
+
+
+async def written(library: Any, said: dict[str, list[str]]) -> tuple[list[EditableSection], list[Any], list[Evidence]]:
+    """A text of all sentences on the older half."""
+    origin = [(key, sentence) for key in sorted(said) for sentence in said[key]]
+    cited = []
+    for number, (_, sentence) in enumerate(origin, 1):
+        hits = await retrieve(library.library, sentence, _NEAREST, Scope(), Retrieval(rerank=1.0))
+        chunk = hits[0].chunk
+        scores = dict.fromkeys(("vector_score", "llm_score", "combined_score"), 0.5)
+        cited.append(
+            Evidence.of(chunk, start=0, end=len(chunk.text), id=f"E{number}", summary="", source_query="", **scores)
+        )
+    marked = "\n\n".join(f"{sentence.rstrip('. ')} [E{number}]." for number, (_, sentence) in enumerate(origin, 1))
+    record: Any = {"with_markers": marked, "evidence": [], "citations": []}
+    section = EditableSection("discussion", record, tuple(cited), 0, {})
+    assert len(section.sentences) == len(origin), (len(section.sentences), len(origin))
+    return [section], origin, cited
+
+
+async def is_clear(library: Any, sentence: str, cited: str, newer: Any) -> bool:
+    pools = [
+        await retrieve(library.library, sentence, _POOL, Scope(), Retrieval(mode=mode)) for mode in ("dense", "bm25")
+    ]
+    hits = list({hit.chunk.id: hit for pool in pools for hit in pool}.values())
+    scores = await asyncio.to_thread(odds, sentence, [*(hit.chunk.text for hit in hits), cited])
+    best = int(np.argmax(scores[:-1]))
+    return hits[best].chunk.key in newer and scores[best] - scores[-1] >= _CLEAR
+
+
+async def calls(cache: Path, shared: Path) -> None:
+    """Requests of texts on the older half, of their comparison with the whole library, and of writing them anew."""
+    checking, librarian = CheckingModel(), Librarian()
+
+    def answer(body: Any) -> Any:
+        claims = "Sentences to judge" in str(body["messages"]) or "P1" in json.dumps(body.get("response_format") or {})
+        return (checking if claims else librarian)(body)
+
+    home = cache / "calls"
+    shutil.rmtree(home, ignore_errors=True)
+    shutil.copytree(cache / "older", home)
+    experiment = json.loads((shared / "experiments/optimizer_choice_lasso.json").read_text("utf-8"))
+    with FakeOpenAI(behaviour=answer) as server:
+        settings = {"chat_model": "fake", "chat_base_url": server.base_url, "chat_api_key": "k"}
+        papers = sorted((cache / "papers").glob("*.md"))
+
+        async def write(fresh: bool) -> int:
+            began = len(server.requests)
+            async with aopen_library(home, **settings) as library:
+                await aresearch(library, _QUESTION, fresh=fresh)
+                await awrite_section(library, "discussion", experiment, fresh=fresh)
+            return len(server.requests) - began
+
+        first = await write(False)
+        async with aopen_library(home, **settings) as library:
+            await aingest(library, papers, bib=shared / "corpus/library.bib")
+            began = len(server.requests)
+            found = await aupdate_texts(library)
+            update = len(server.requests) - began
+            began = len(server.requests)
+            await aupdate_texts(library)
+            again = len(server.requests) - began
+        anew = await write(True)
+    print(
+        f"requests: {first} on the older half; {update} to compare ({len(found['items'])} items), {again} once more; "
+    )
+    print(f"{anew} to write anew: {update / anew:.1%}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.living", description=__doc__.splitlines()[0])
+    parser.add_argument("--cache", type=Path, default=Path("~/.cache/citeloom-bench/living").expanduser())
+    parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared")
+    parser.add_argument("--calls", action="store_true", help="count requests only")
+    parser.add_argument("--show", action="store_true", help="print the clear sentences that were not named")
+    given = parser.parse_args()
+    asyncio.run(calls(given.cache, given.shared) if given.calls else recall(given.cache, given.shared, given.show))
+
+
+if __name__ == "__main__":
+    main()
