@@ -22,7 +22,7 @@ try:
     from citeloom.api.messages import NAME, command, given_command, program, remember_command
     from citeloom.api.run_options import SECTION_KINDS
     from citeloom.commands.failure_hints import disk_full, multi_value_hint, resume_command, use_argv_name
-    from citeloom.commands.options import HomeOption, home_in_use, remember_home, with_home
+    from citeloom.commands.options import HomeOption, as_command, home_in_use, remember_home
     from citeloom.commands.output import notice, notice_command, result
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, WaitingError
 except ModuleNotFoundError as missing:
@@ -98,11 +98,11 @@ def command_line(arguments: Sequence[str]) -> typer.Typer:
         found = getattr(import_module(f"citeloom.commands.{module}"), attribute)
         if isinstance(found, typer.Typer):
             for each in found.registered_commands:
-                each.callback = with_home(each.callback) if each.callback else None
+                each.callback = as_command(each.callback) if each.callback else None
             app.add_typer(found, name=name)
         else:
             call = found(name) if attribute == "section_command" else found
-            app.command(name, cls=getattr(found, "command_class", None))(call if name == "setup" else with_home(call))
+            app.command(name, cls=getattr(found, "command_class", None))(call if name == "setup" else as_command(call))
     return app
 
 

@@ -205,9 +205,6 @@ async def alist_tables(session: Session) -> list[StoredTable]:
     return await asyncio.to_thread(lambda: _register(session).all())
 
 
-edit_cell = requires_open(blocking(aedit_cell))
-list_tables = requires_open(blocking(alist_tables))
-load_table = requires_open(blocking(aload_table))
 save_table = requires_open(blocking(asave_table))
 
 

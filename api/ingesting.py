@@ -236,6 +236,4 @@ def event_record(event: IngestEvent) -> dict[str, Any]:
 
 
 ingest = requires_open(blocking(aingest))
-ingest_papers = blocking(aingest_papers)
-read_for_new_home = blocking(aread_for_new_home)
 describe_figures = requires_open(blocking(adescribe_figures))

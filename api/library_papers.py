@@ -429,11 +429,4 @@ async def apage_image(session: Session, key: str, number: int, *, words: str = "
     return await in_thread(draw_page_apart, await apaper_pdf(session, key), number, words=words, width=width)
 
 
-list_papers = blocking(alist_papers)
-paper = blocking(apaper)
-paper_details = blocking(apaper_details)
-remove_papers = blocking(aremove_papers)
 figures = requires_open(blocking(afigures))
-has_read_figures = blocking(ahas_read_figures)
-save_note = blocking(asave_note)
-save_figures = blocking(asave_figures)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from ..documents import Paper
-from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
 from ..graph.session import Session
 from ..models.embeddings.protocol import Vector
@@ -141,58 +140,35 @@ async def afind_papers(
     Raises `InputError` for a query without words, years in the wrong order, and when there is no full-text index.
     """
     require_words(query)
-    library = session.library
-    if by == "text":
-        return await asyncio.to_thread(_find_by_text, library, query, from_year, to_year, page)
     years = year_range(from_year, to_year)
-    vector = await library.embedding.embed_query(query)
-    return await asyncio.to_thread(_find_by_summary, library, query, vector, years, page)
+    vector = await session.library.embedding.embed_query(query) if by == "summary" else None
+    return await asyncio.to_thread(_find, session.library, query, vector, years, page)
 
 
-def _find_by_summary(
-    library: Library, query: str, vector: Vector, years: tuple[int, int] | None, page: int
-) -> FoundPapers:
-    near = papers_near_to(library, query, vector, years)
-    shown = near[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
-    statuses = publication_statuses(library, [item.paper for item in shown])
-    papers: list[FoundPaper] = [
-        {
-            **_found_paper(item.paper, item.score, statuses),
-            "matched": "note" if item.note else "summary",
-            "sentence": matching_sentence(library, item.note or item.summary, query),
-        }
-        for item in shown
-    ]
-    return {"papers": papers, "total": len(near), "next_page": page + 1 if page * PAGE_SIZE < len(near) else None}
-
-
-def _find_by_text(library: Library, query: str, first: int | None, last: int | None, page: int) -> FoundPapers:
-    answer = search_papers(library, query, first, last, page)
-    statuses = publication_statuses(library, [hit.paper for hit in answer.hits])
-    papers: list[FoundPaper] = [
-        {
-            **_found_paper(hit.paper, hit.score, statuses),
-            "sentence": hit.sentence,
-            "chunk_id": hit.chunk.id,
-            "page": hit.chunk.page,
-            "section": hit.chunk.section,
-        }
-        for hit in answer.hits
-    ]
-    return {"papers": papers, "total": answer.total, "next_page": answer.next_page}
-
-
-def _found_paper(paper: Paper, score: float, statuses: Mapping[str, PublicationStatus]) -> FoundPaper:
-    status = statuses[paper.key]
-    return {
-        "key": paper.key,
-        "year": paper.year,
-        "title": paper.title,
-        "score": round(score, 4),
-        "sentence": "",
-        "status": status.label,
-        "notices": status.lines(),
-    }
+def _find(library: Library, query: str, vector: Vector | None, years: tuple[int, int] | None, page: int) -> FoundPapers:
+    """A page of papers by their summaries and notes, or without a vector by their text."""
+    if vector is None:
+        first, last = years or (None, None)
+        answer = search_papers(library, query, first, last, page)
+        total, following = answer.total, answer.next_page
+        shown: list[tuple[Paper, float, dict[str, Any]]] = []
+        for hit in answer.hits:
+            at = {"chunk_id": hit.chunk.id, "page": hit.chunk.page, "section": hit.chunk.section}
+            shown.append((hit.paper, hit.score, {"sentence": hit.sentence, **at}))
+    else:
+        near = papers_near_to(library, query, vector, years)
+        total, following = len(near), page + 1 if page * PAGE_SIZE < len(near) else None
+        shown = []
+        for item in near[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]:
+            said = matching_sentence(library, item.note or item.summary, query)
+            shown.append((item.paper, item.score, {"sentence": said, "matched": "note" if item.note else "summary"}))
+    statuses = publication_statuses(library, [paper for paper, _, _ in shown])
+    papers: list[FoundPaper] = []
+    for paper, score, found in shown:
+        status = {"status": statuses[paper.key].label, "notices": statuses[paper.key].lines()}
+        named = {"key": paper.key, "year": paper.year, "title": paper.title, "score": round(score, 4)}
+        papers.append(cast("FoundPaper", {**named, **found, **status}))
+    return {"papers": papers, "total": total, "next_page": following}
 
 
 @threaded
@@ -234,4 +210,3 @@ def aunknown_words(session: Session, words: Sequence[str]) -> list[str]:
 
 
 search = requires_open(blocking(asearch))
-find_papers = blocking(afind_papers)

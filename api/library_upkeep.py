@@ -20,7 +20,7 @@ from ..settings.config import Settings
 from ..settings.key_trust import shown_address
 from ..stores.home import Home, find_home
 from ..stores.library import Library
-from .blocking import blocking, threaded
+from .blocking import threaded
 
 if TYPE_CHECKING:
     from .results import FindingOfDoctor, LibraryCounts, LibraryStatus
@@ -160,10 +160,3 @@ async def acopy_library(
         else:
             report, records = await copy_home(source, target, lambda line: on_notice(f"  {line}"))
     return {**asdict(report), "to": str(to.name), "records": records}
-
-
-library_counts = blocking(alibrary_counts)
-check_library = blocking(acheck_library)
-repair_index = blocking(arepair_library)
-rebuild_index = blocking(arebuild_index)
-copy_home_to = blocking(acopy_library)

@@ -16,7 +16,6 @@ from ..models.http.endpoints import (
     models_at as models_at,
 )
 from ..settings.config import load_settings
-from .blocking import blocking
 
 
 async def atry_model(model: str, url: str) -> None:
@@ -46,6 +45,3 @@ def write_settings(file: Path, values: dict[str, str]) -> None:
         replace_file(file, "\n".join([*kept, *given, *lines[tables:], ""]).encode("utf-8"), private=True)
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: cannot be read or written ({error}).") from error
-
-
-try_model = blocking(atry_model)

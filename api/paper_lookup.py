@@ -230,4 +230,3 @@ def _record(
 
 enrich = requires_open(blocking(aenrich))
 add = requires_open(blocking(aadd))
-add_papers = blocking(aadd_papers)

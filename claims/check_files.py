@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from ..citations.export.section_files import free_name
 from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..program import NAME
@@ -110,11 +110,8 @@ def _write(name: CheckFormat, result: CheckResult, manuscript: Manuscript, file:
 
 
 def _free(path: Path, force: bool) -> Path:
-    if force or not path.exists():
-        return path
-    return next(
-        other for number in count(2) if not (other := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists()
-    )
+    name = free_name(path.parent, path.stem, [path.suffix[1:]], lambda _: force).stem
+    return path.with_name(f"{name}{path.suffix}")
 
 
 def sarif(result: CheckResult) -> dict[str, Any]:

@@ -7,7 +7,7 @@ the verdict on all its sources together, to which each contributes (`does`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NotRequired, Required, get_args
+from typing import Any, Final, Literal, NotRequired, Required
 
 from typing_extensions import TypedDict
 
@@ -16,7 +16,6 @@ from typing_extensions import TypedDict
 ClaimLabel = Literal[
     "supported", "overstated", "contradicted", "not_found", "indirect", "not_in_library", "unread", "unjudged"
 ]
-CLAIM_LABELS: Final[tuple[ClaimLabel, ...]] = get_args(ClaimLabel)
 
 # `needs`: it has no citation and needs one. `own`, `common`, `opinion` need none. `other` is not a statement.
 SentenceKind = Literal["cited", "needs", "own", "common", "opinion", "other"]

@@ -35,7 +35,6 @@ _UNITS: Final = MappingProxyType(
 _PERCENT_POINTS: Final = re.compile(r"[ \u00a0\u202f]?percentage[ \u00a0]points?\b")
 _UNIT_BEHIND: Final = re.compile(r"[ \u00a0\u2009\u202f-]?(\\?%|\u2030|[A-Za-z\u00b5]{1,12})(?![A-Za-z\u00b5/])")
 _FIRST_PERSON: Final = re.compile(r"\b(?:we|our|ours|us|I|my)\b")
-_NARRATIVE_YEAR: Final = re.compile(r"\d{4}")
 _SPACES: Final = re.compile(r"\s+")
 _LONGEST_SENTENCE: Final = 2_000  # characters in which names are looked for
 

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
 
+from ..api.blocking import run_async
 from ..api.messages import command, counted
 from ..api.run_options import BudgetOptions, IngestOptions
-from ..errors import DONE_WITH_REFUSALS, InputError, PausedError
-from .options import JsonOption, command_on_home, command_session, resolve, takes_options
-from .output import (
-    ingest_progress,
-    name_refused_figures,
-    notice,
-    notice_command,
-    result,
-    result_json,
-    warnings_and_refusals,
-)
+from ..errors import DONE, DONE_WITH_REFUSALS, InputError, PausedError
+from .options import command_on_home, command_session, resolve, takes_options
+from .output import Printed, ingest_progress, name_refused_figures, notice, notice_command, warnings_and_refusals
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
@@ -40,9 +34,7 @@ _OUTCOMES: Final = {
     "refused": "not added",
 }
 
-OfflineOption = Annotated[
-    bool, typer.Option("--offline", help="Send nothing: use only answers that are in the cache, of any age.")
-]
+OfflineOption = Annotated[bool, "Send nothing: use only answers that are in the cache, of any age."]
 
 
 class RayCommand(TyperCommand):
@@ -69,9 +61,7 @@ def with_ray_address(arguments: list[str]) -> list[str]:
 
 @takes_options(options=IngestOptions, limits=BudgetOptions)
 def ingest(
-    paths: Annotated[
-        list[Path], typer.Argument(help="Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk.")
-    ],
+    paths: Annotated[list[Path], "Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk."],
     options: IngestOptions,
     limits: BudgetOptions,
     ray: Annotated[
@@ -86,8 +76,7 @@ def ingest(
         int | None,
         typer.Option(min=1, help="Ray tasks that run at the same time.", show_default="the CPUs of the cluster"),
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Index papers and embed what is new.
 
     A second ingest embeds nothing; an edited file embeds what changed. A paper is matched to its BibTeX entry by
@@ -102,44 +91,43 @@ def ingest(
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
-    from ..api.ingesting import IngestRequest, ingest_papers, ray_request, read_for_new_home, refused_record
+    from ..api.ingesting import IngestRequest, aingest_papers, aread_for_new_home, ray_request, refused_record
 
     if ray is None and ray_workers is not None:
         raise InputError("--ray-workers was given without --ray.")
     request = IngestRequest(paths, options, ray=ray_request(ray or False, ray_workers))
     settings, found = resolve(**limits.changes())
-    sources = None if found.exists() else read_for_new_home(settings, found, request)
+    sources = None if found.exists() else run_async(aread_for_new_home(settings, found, request))
     if sources is not None and not sources.found:
         record, stopped = refused_record(sources), None
         warnings_and_refusals(record)
     else:
         with command_session(settings, found) as session, ingest_progress() as show:
-            outcome = ingest_papers(session, request, sources=sources, on_event=show, on_report=warnings_and_refusals)
+            report = warnings_and_refusals
+            outcome = run_async(aingest_papers(session, request, sources=sources, on_event=show, on_report=report))
         record, stopped = outcome.as_dict(), outcome.stopped
-    if as_json:
-        result_json(record)
-    else:
-        result(
-            f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
-            f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
-            f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
-        )
-        if "figures" in record:
-            result(f"{counted(record['figures']['described'], 'figure')} described.")
+    lines = [
+        f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
+        f"{record['papers_unchanged']} unchanged, {record['papers_removed']} removed; "
+        f"{counted(record['chunks_embedded'], 'chunk')} embedded in {record['seconds']:.1f} s."
+    ]
     figures = record.get("figures", {"refused": []})
+    if "described" in figures:
+        lines.append(f"{counted(figures['described'], 'figure')} described.")
     name_refused_figures(figures)
     if stopped is not None:
         notice(f"The papers are ingested, but not all figures are described: {stopped}")
         notice_command("Continue with:", command_on_home("papers describe"))
-    if record["refused"] or stopped is not None or figures["refused"]:
-        raise typer.Exit(stopped.exit_code if isinstance(stopped, PausedError) else DONE_WITH_REFUSALS)
+    failed = record["refused"] or stopped is not None or figures["refused"]
+    refused = stopped.exit_code if isinstance(stopped, PausedError) else DONE_WITH_REFUSALS
+    return Printed(record, lambda _: lines, refused if failed else DONE)
 
 
 ingest.command_class = RayCommand  # type: ignore[attr-defined]  # which `cli.py` reads
 
 
 def add(
-    identifiers: Annotated[list[str], typer.Argument(help="DOIs or arXiv ids, bare or as links.")],
+    identifiers: Annotated[list[str], "DOIs or arXiv ids, bare or as links."],
     download: Annotated[
         bool | None,
         typer.Option(
@@ -148,13 +136,10 @@ def add(
             show_default="asked on a terminal, else no",
         ),
     ] = None,
-    bib: Annotated[Path | None, typer.Option(help="Also append the entries to this .bib file.")] = None,
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Also add a paper whose title and authors are in the library already.")
-    ] = False,
+    bib: Annotated[Path | None, "Also append the entries to this .bib file."] = None,
+    anyway: Annotated[bool, "Also add a paper whose title and authors are in the library already."] = False,
     offline: OfflineOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Add papers by DOI or arXiv id: metadata, BibTeX entry and, where there is one, the free PDF.
 
     The entries go into a .bib of Citeloom's own, in the folder 'added' of the home; yours is only touched with --bib.
@@ -163,7 +148,7 @@ def add(
 
     Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
     """
-    from ..api.paper_lookup import Adding, add_papers, parse_identifiers
+    from ..api.paper_lookup import Adding, aadd_papers, parse_identifiers
 
     def agreed(work: NewPaper) -> bool:
         if download is not None:
@@ -188,21 +173,17 @@ def add(
             on_report=warnings_and_refusals,
             on_notice=notice,
         )
-        records = add_papers(session, wanted, options)
-    if as_json:
-        result_json({"papers": records})
-    else:
-        for record in records:
-            named = f"{record['identifier']} ({record['key']})" if record["key"] else record["identifier"]
-            line = one_line(f"{named}: {_OUTCOMES[record['outcome']]}{': ' + record['why'] if record['why'] else ''}")
-            result(line if line.endswith((".", "?")) else f"{line}.")
-            for text in record["notices"]:
-                result(one_line(f"  {text}"))
-            if record["outcome"] == "entry":
-                result(
-                    f"  Get its file and add it: {command('ingest FILE --bib')} with the .bib in the folder 'added'."
-                )
-            for failure in record["failures"]:
-                result(one_line(f"  Failed: {failure}"))
-    if any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records):
-        raise typer.Exit(DONE_WITH_REFUSALS)
+        records = run_async(aadd_papers(session, wanted, options))
+    failed = any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records)
+    return Printed({"papers": records}, _added_lines, DONE_WITH_REFUSALS if failed else DONE)
+
+
+def _added_lines(added: dict[str, Any]) -> Iterator[str]:
+    for record in added["papers"]:
+        named = f"{record['identifier']} ({record['key']})" if record["key"] else record["identifier"]
+        line = one_line(f"{named}: {_OUTCOMES[record['outcome']]}{': ' + record['why'] if record['why'] else ''}")
+        yield line if line.endswith((".", "?")) else f"{line}."
+        yield from (one_line(f"  {text}") for text in record["notices"])
+        if record["outcome"] == "entry":
+            yield f"  Get its file and add it: {command('ingest FILE --bib')} with the .bib in the folder 'added'."
+        yield from (one_line(f"  Failed: {failure}") for failure in record["failures"])

@@ -11,8 +11,8 @@ import typer
 from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
-from .options import JsonOption, command_on_home, complete_conversations, readable_records, resolve, takes_options
-from .output import notice, notice_command, result, result_json, show_list
+from .options import command_on_home, complete_conversations, readable_records, resolve, takes_options
+from .output import Printed, notice, notice_command
 from .runs import when
 from .sections import OverwriteOption
 from .terminal_text import Columns
@@ -36,7 +36,7 @@ IdArgument = Annotated[
 @takes_options(settings=ChatSettings)
 def chat(
     settings: ChatSettings,
-    exp: Annotated[Path | None, typer.Option(help="The experiment for 'section', as JSON.")] = None,
+    exp: Annotated[Path | None, "The experiment for 'section', as JSON."] = None,
     thread: Annotated[
         str | None,
         typer.Option(
@@ -117,7 +117,7 @@ async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
 
 
 @conversations_app.command("list")
-def list_conversations(as_json: JsonOption = False) -> None:
+def list_conversations() -> Printed:
     """List all conversations, the latest first."""
     from ..api import stored_conversations as stored
 
@@ -128,30 +128,27 @@ def list_conversations(as_json: JsonOption = False) -> None:
         "last": lambda record: when(record["updated_at"]),
         "first question": "title",
     }
-    show_list(records, "conversation", columns, ("first question",), as_json=as_json)
+    return Printed.listed(records, "conversation", columns, ("first question",))
 
 
 @conversations_app.command("show")
-def show_conversation(thread_id: IdArgument, as_json: JsonOption = False) -> None:
+def show_conversation(thread_id: IdArgument) -> Printed:
     """Show a conversation: its questions and answers, with the references of all."""
     from ..api import stored_conversations as stored
 
     found = _open_home()
     entry = stored.find_conversation(found, thread_id)
     turns = stored.read_turns(found, entry.thread_id)
-    if as_json:
-        result_json(stored.conversation_record(entry, turns))
-    elif turns:
-        result(stored.transcript(entry.thread_id, turns))
-    else:
-        notice(f"Conversation {entry.thread_id}: no question has been answered yet.")
+    unanswered = f"Conversation {entry.thread_id}: no question has been answered yet."
+    record = stored.conversation_record(entry, turns)
+    return Printed(record, lambda _: [stored.transcript(entry.thread_id, turns)] if turns else notice(unanswered))
 
 
 @conversations_app.command("export")
 @takes_options(files=OverwriteOption)
 def export_conversation(
     thread_id: IdArgument,
-    file: Annotated[Path, typer.Argument(help="File to write: JSON if its name ends in .json, else markdown.")],
+    file: Annotated[Path, "File to write: JSON if its name ends in .json, else markdown."],
     files: OverwriteOption,
 ) -> None:
     """Export a conversation to a file; never overwrites a file that you edited."""

@@ -14,7 +14,7 @@ from ..api.messages import counted
 from ..api.run_options import AgreementOptions, ContradictionOptions, ModelSettings, Shown, TableOptions, option
 from ..errors import DONE_WITH_REFUSALS, InputError
 from .options import JsonOption, complete_keys, home_session, takes_options
-from .output import notice, result_json, show_list
+from .output import Printed, notice, result_json
 from .runs import when
 from .searching import place_of, plain_sentence
 from .sections import OverwriteOption
@@ -40,28 +40,27 @@ class TableFiles(OverwriteOption):
             raise InputError("--format needs a folder.", help="Name one with --out.")
 
     def write(self, session: Session, table_id: str) -> dict[str, Any]:
-        from ..api.evidence_tables import load_table, save_table
+        from ..api.evidence_tables import aload_table, asave_table
 
         if self.out is None:
-            return load_table(session, table_id)
+            return run_async(aload_table(session, table_id))
         formats: Sequence[Any] = self.formats
-        return save_table(session, table_id, self.out, formats, force=self.force)
+        return run_async(asave_table(session, table_id, self.out, formats, force=self.force))
 
 
 tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, edit and delete tables.")
 
-IdArgument = Annotated[str, typer.Argument(help="Id of the table, or a prefix of it.")]
+IdArgument = Annotated[str, "Id of the table, or a prefix of it."]
 
 
 @takes_options(files=TableFiles, options=TableOptions, settings=ModelSettings)
 def make_table(
-    question: Annotated[str, typer.Argument(help="What the rows are, or what to ask of papers.")],
+    question: Annotated[str, "What the rows are, or what to ask of papers."],
     files: TableFiles,
     options: TableOptions,
     settings: ModelSettings,
     experiment: Annotated[Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Make a table of the papers that answer a question, a row for each study.
 
     Every paper is screened by its card; those that may belong are read, and each cell holds a value with the words
@@ -79,48 +78,48 @@ def make_table(
         )
         if files.out is not None:
             record |= files.write(session, record["table_id"])
-    result_json(record) if as_json else show(record)
+    return Printed(record, show)
 
 
 @tables_app.command("list")
-def list_tables(as_json: JsonOption = False) -> None:
+def list_tables() -> Printed:
     """List all tables, the latest first."""
-    from ..api.evidence_tables import list_tables as list_stored
+    from ..api.evidence_tables import alist_tables
 
     with home_session(reading=True) as session:
-        records = [asdict(item) for item in list_stored(session)]
+        records = [asdict(item) for item in run_async(alist_tables(session))]
     columns: Columns = {"table": "table_id", "last": lambda record: when(record["updated_at"]), "question": "question"}
-    show_list(records, "table", columns, ("question",), as_json=as_json)
+    return Printed.listed(records, "table", columns, ("question",))
 
 
 @tables_app.command("show")
 @takes_options(files=TableFiles)
-def show_table(table_id: IdArgument, files: TableFiles, as_json: JsonOption = False) -> None:
+def show_table(table_id: IdArgument, files: TableFiles) -> Printed:
     """Show a stored table, and write its files with --out; no model is called."""
     files.require_folder()
     with home_session(reading=files.out is None) as session:
         record = files.write(session, table_id)
-    result_json(record) if as_json else show(record)
+    return Printed(record, show)
 
 
 @tables_app.command("edit")
 def edit_table(
     table_id: IdArgument,
     key: Annotated[str, typer.Argument(help="Citation key of the paper.", autocompletion=complete_keys)],
-    column: Annotated[str, typer.Argument(help="Name of the column.")],
-    value: Annotated[str, typer.Argument(help="Your value.")],
-    study: Annotated[str, typer.Option(help="Name of the study, if the paper reports several.")] = "",
+    column: Annotated[str, "Name of the column."],
+    value: Annotated[str, "Your value."],
+    study: Annotated[str, "Name of the study, if the paper reports several."] = "",
 ) -> None:
     """Write your own value into a cell; later readings do not replace it."""
-    from ..api.evidence_tables import edit_cell
+    from ..api.evidence_tables import aedit_cell
 
     with home_session() as session:
-        edit_cell(session, table_id, key, column, value, study=study)
+        run_async(aedit_cell(session, table_id, key, column, value, study=study))
     notice(f"{key}, {column}: {value}")
 
 
 @tables_app.command("delete")
-def delete_tables(table_ids: Annotated[list[str], typer.Argument(help="Ids of the tables.")]) -> None:
+def delete_tables(table_ids: Annotated[list[str], "Ids of the tables."]) -> None:
     """Delete tables with your edits; cached model answers stay in the journal."""
     from ..api.evidence_tables import adelete_table
 
@@ -163,12 +162,11 @@ def show(record: dict[str, Any]) -> None:
 
 @takes_options(files=TableFiles, options=AgreementOptions, settings=ModelSettings)
 def agree(
-    claim: Annotated[str, typer.Argument(help="The claim, in one sentence.")],
+    claim: Annotated[str, "The claim, in one sentence."],
     files: TableFiles,
     options: AgreementOptions,
     settings: ModelSettings,
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Show which papers are for a claim, which against it, under which condition, and which say nothing.
 
     Every paper is screened by its card; those that may bear on the claim are read. Each study has its stance,
@@ -185,16 +183,17 @@ def agree(
         record = run_async(aagree(session, claim, papers=options.papers, on_progress=notice))
         if files.out is not None:
             record["files"] = files.write(session, record["table_id"])["files"]
-    if as_json:
-        result_json(record)
-        return
-    _show_studies(record["claim"], record["studies"])
-    for item in record["silent"]:
-        notice(f"Silent: {item['key']}{': ' if item['reason'] else ''}{item['reason']}")
-    for line in filter(None, (*agreement_lines(record), record["notice"])):
-        notice(line)
-    for file in record.get("files", {}).values():
-        notice(f"Wrote {file}")
+
+    def show_stances(record: dict[str, Any]) -> None:
+        _show_studies(record["claim"], record["studies"])
+        for item in record["silent"]:
+            notice(f"Silent: {item['key']}{': ' if item['reason'] else ''}{item['reason']}")
+        for line in filter(None, (*agreement_lines(record), record["notice"])):
+            notice(line)
+        for file in record.get("files", {}).values():
+            notice(f"Wrote {file}")
+
+    return Printed(record, show_stances)
 
 
 @takes_options(options=ContradictionOptions, settings=ModelSettings)

@@ -10,9 +10,9 @@ import typer
 
 from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, option
-from ..errors import DONE_WITH_REFUSALS, InputError
-from .options import JsonOption, home_session, takes_options
-from .output import notice, result, result_json
+from ..errors import DONE, DONE_WITH_REFUSALS, InputError
+from .options import home_session, takes_options
+from .output import Printed, notice
 from .sections import OverwriteOption
 from .terminal_text import one_line
 
@@ -26,14 +26,13 @@ class ExportOptions(OverwriteOption):
 
 @takes_options(files=ExportOptions, settings=StyleSettings)
 def export(
-    file: Annotated[Path, typer.Argument(help="The .md of a section or a paper, edited or not.")],
+    file: Annotated[Path, "The .md of a section or a paper, edited or not."],
     files: ExportOptions,
     settings: StyleSettings,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the files.", show_default="the folder of the .md")
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Write the text of an edited markdown file in other formats.
 
     Your sentences are kept as you wrote them, and their citations are converted to the format. The .json of the run
@@ -49,18 +48,14 @@ def export(
         exported = export_file(session, file, wanted, out=out, csl=settings.csl, force=files.force)
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
-    result_json(exported) if as_json else result("\n".join(exported["files"].values()))
+    return Printed(exported, lambda record: record["files"].values())
 
 
 def verify_file(
     file: Annotated[
-        Path,
-        typer.Argument(
-            help="A section, a paper or an answer as .json, .md, .tex, .docx or .html, or a conversation's .json."
-        ),
+        Path, "A section, a paper or an answer as .json, .md, .tex, .docx or .html, or a conversation's .json."
     ],
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Check every citation, quote and number of a result.
 
     Compares the text that a person reads, and its record, with the library and the experiment of the run. For .md,
@@ -85,25 +80,19 @@ def verify_file(
     notice(f"{counts}; {outcome}.")
     for what, count in unchecked.items():
         notice(f"Not checked: {count} {what}.")
-    if as_json:
-        result_json(verified)
-    else:
-        for item in mismatches:
-            result(one_line(f"{file}:{item['field']}: {item['problem']}"))
-    if wrong:
-        raise typer.Exit(DONE_WITH_REFUSALS)
+    lines = [one_line(f"{file}:{item['field']}: {item['problem']}") for item in mismatches]
+    return Printed(verified, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)
 
 
 def sync_tex(
-    folder: Annotated[Path, typer.Argument(help="The folder of the LaTeX project, such as a git clone.")],
+    folder: Annotated[Path, "The folder of the LaTeX project, such as a git clone."],
     run: Annotated[
         list[str] | None,
         typer.Option(help="Section or paper to put there; repeated. Default: those that are there already."),
     ] = None,
     ours: Annotated[bool, typer.Option("--ours", help="Overwrite edited regions; the file is copied before.")] = False,
     theirs: Annotated[bool, typer.Option("--theirs", help="Take the text of edited regions into the run.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Keep your sections in a LaTeX project up to date.
 
     A section stands between '% citeloom:begin' and '% citeloom:end'; only that is ever rewritten. A new one goes behind
@@ -119,19 +108,15 @@ def sync_tex(
         raise InputError("--ours and --theirs exclude each other.", help="Choose one.")
     with home_session() as session:
         synced = sync(session, folder, runs=run or (), side="ours" if ours else "theirs" if theirs else "")
-    if as_json:
-        result_json(synced)
-    for item in synced["regions"] if not as_json else ():
-        result(one_line(f"{item['file']}:{item['line']}: {item['section']} {item['state']}"))
-        if item["diff"]:
-            result(item["diff"])
-        if item["backup"]:
-            result(one_line(f"The file as it was: {item['backup']}"))
-    for line in synced["notices"]:
+    lines = []
+    for item in synced["regions"]:
+        lines.append(one_line(f"{item['file']}:{item['line']}: {item['section']} {item['state']}"))
+        lines += [item["diff"]] if item["diff"] else []
+        lines += [one_line(f"The file as it was: {item['backup']}")] if item["backup"] else []
+    for line in (*synced["notices"], *(f"Problem: {problem}" for problem in synced["problems"])):
         notice(line)
-    for line in synced["problems"]:
-        notice(f"Problem: {line}")
-    if any(item["state"] == "conflict" for item in synced["regions"]):
+    states = {item["state"] for item in synced["regions"]}
+    if "conflict" in states:
         notice("An edited region stays: --theirs takes your text into the run, --ours overwrites it.")
-    if synced["problems"] or any(item["state"] in ("conflict", "refused") for item in synced["regions"]):
-        raise typer.Exit(DONE_WITH_REFUSALS)
+    wrong = synced["problems"] or states & {"conflict", "refused"}
+    return Printed(synced, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)

@@ -18,7 +18,7 @@ import typer
 from ..api.messages import command
 from ..api.run_options import FLAGS, shown_options, spread_options
 from ..errors import InputError
-from .output import announce_home, notice
+from .output import Printed, announce_home, notice
 
 if TYPE_CHECKING:
     from ..api.homes import Home, Session
@@ -52,23 +52,44 @@ def home_was_named() -> bool:
     return bool(_named)
 
 
-def with_home(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes `--home` behind its name too."""
+def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
+    """A command for Typer, which also takes `--home` and, if it returns what it prints, `--json`.
 
-    @functools.wraps(command)
-    def take_home(*, home: str | None = None, **given: Any) -> None:
+    A text beside the type of a parameter is its help.
+    """
+
+    @functools.wraps(call)
+    def run(*, home: str | None = None, **given: Any) -> None:
         if home is not None:
             remember_home(home)
-        command(**given)
+        as_json = given["as_json"] if "as_json" in own.parameters else given.pop("as_json", False)
+        if (printed := call(**given)) is not None:
+            printed.out(as_json=as_json)
 
-    own = inspect.signature(command, eval_str=True)
+    own = inspect.signature(call, eval_str=True)
     if "home" in own.parameters:  # of a group, which is made once
-        return command
-    named = inspect.Parameter("home", inspect.Parameter.KEYWORD_ONLY, annotation=HomeOption, default=None)
-    keyword = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in own.parameters.values()]
-    take_home.__signature__ = own.replace(parameters=[*keyword, named])  # type: ignore[attr-defined]  # for Typer
-    take_home.__annotations__ = {item.name: item.annotation for item in (*keyword, named)}
-    return take_home
+        return call  # type: ignore[return-value]  # it has printed
+    parameters = {name: _with_help(item) for name, item in own.parameters.items()}
+    further: dict[str, Any] = {"as_json": JsonOption} if own.return_annotation is Printed else {}
+    for name, annotation in {**further, "home": HomeOption}.items():
+        default = None if name == "home" else False
+        item = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+        parameters.setdefault(name, item)
+    run.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]  # for Typer
+    run.__annotations__ = {name: item.annotation for name, item in parameters.items()}
+    return run
+
+
+def _with_help(item: inspect.Parameter) -> inspect.Parameter:
+    """The parameter of a command, keyword-only, as an option or an argument if its type has a help text."""
+    item = item.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    kind, *beside = get_args(item.annotation) or (item.annotation,)
+    if not beside or not isinstance(beside[0], str) or get_origin(item.annotation) is not Annotated:
+        return item
+    names = [f"--{item.name.replace('_', '-')}"] if item.default is False else []
+    required = item.default is inspect.Parameter.empty
+    given: Any = typer.Argument(help=beside[0]) if required else typer.Option(*names, help=beside[0])
+    return item.replace(annotation=Annotated[kind, given])
 
 
 def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
@@ -134,7 +155,7 @@ def command_session(
     return open_home(settings, home, notice, create=create, reading=reading)
 
 
-def takes_options(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_options(**groups: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Let a command take the fields of dataclasses as options; it gets each dataclass as the argument named here."""
     return lambda call: spread_options(call, groups, _parameters, _split)
 

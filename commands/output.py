@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from ..api.messages import counted, given_command
 from .terminal_text import Columns, end_with_command, json_text, one_line, printable, table, terminal_width, wrap
@@ -41,9 +44,27 @@ def result_json(record: Any) -> None:
     print(json_text(record), flush=True)  # noqa: T201
 
 
-def show_list(records: Sequence[Any], noun: str, columns: Columns, prose: Collection[str], *, as_json: bool) -> None:
-    """Print records as JSON, or as a table under their number."""
-    result_json(records) if as_json else table(counted(len(records), noun), records, columns, prose)
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a command gives: a record, printed as JSON or by `show`, which may return lines; and its exit code."""
+
+    record: Any
+    show: Callable[[Any], Iterable[str] | None]
+    code: int = 0
+
+    @classmethod
+    def listed(cls, records: Sequence[Any], noun: str, columns: Columns, prose: Collection[str]) -> Printed:
+        """Records as a table under their number."""
+        return cls(records, lambda _: table(counted(len(records), noun), records, columns, prose))
+
+    def out(self, *, as_json: bool) -> None:
+        """Print the record and end with its code."""
+        if as_json:
+            result_json(self.record)
+        for line in () if as_json else self.show(self.record) or ():
+            result(line)
+        if self.code:
+            raise typer.Exit(self.code)
 
 
 def announce_home(name: object, *, exists: bool) -> None:

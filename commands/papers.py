@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from ..api.blocking import run_async
 from ..api.messages import command, counted, shorten
 from ..api.run_options import BudgetOptions
-from ..errors import DONE_WITH_REFUSALS
+from ..errors import DONE, DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
 from .options import JsonOption, complete_keys, home_session, takes_options
-from .output import ingest_progress, name_refused_figures, notice, result, result_json
+from .output import Printed, ingest_progress, name_refused_figures, notice, result
 from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
@@ -37,13 +38,12 @@ _OUTCOMES: Final = (
 
 
 @papers_app.command("list")
-def list_papers(as_json: JsonOption = False) -> None:
+def list_papers() -> Printed:
     """List the papers with their keys."""
-    from ..api.library_papers import list_papers as list_all
+    from ..api.library_papers import alist_papers
 
     with home_session(reading=True) as session:
-        records = list_all(session)
-    result_json(records) if as_json else show_papers(records)
+        return Printed(run_async(alist_papers(session)), show_papers)
 
 
 def show_papers(records: Sequence[PaperSummary], *, numbered: bool = False) -> None:
@@ -65,9 +65,8 @@ def show_papers(records: Sequence[PaperSummary], *, numbered: bool = False) -> N
 @papers_app.command("show")
 def show_paper(
     key: KeyArgument,
-    text: Annotated[bool, typer.Option("--text", help="Print the text that is searched, by section.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+    text: Annotated[bool, "Print the text that is searched, by section."] = False,
+) -> Printed:
     """Show one paper: metadata, summary, your note, and the tree of its sections with their chunks and pages.
 
     What 'papers enrich' found is shown with its source: retractions and corrections, what your .bib lacks, and what
@@ -75,15 +74,11 @@ def show_paper(
 
     Example: citeloom papers show smith2024quantum --text
     """
-    from ..api.library_papers import paper_details
+    from ..api.library_papers import apaper_details
 
     with home_session(reading=True) as session:
-        record = paper_details(session, key, text=text)
-    if as_json:
-        result_json(record)
-        return
-    for line in text_lines(record) if text else paper_lines(record):
-        result(line)
+        record = run_async(apaper_details(session, key, text=text))
+    return Printed(record, text_lines if text else paper_lines)
 
 
 @papers_app.command("remove")
@@ -91,10 +86,10 @@ def remove_papers(
     keys: Annotated[list[str], typer.Argument(help="Citation keys.", autocompletion=complete_keys)],
 ) -> None:
     """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
-    from ..api.library_papers import remove_papers as remove_from
+    from ..api.library_papers import aremove_papers
 
     with home_session() as session:
-        remove_from(session, keys)
+        run_async(aremove_papers(session, keys))
     for key in dict.fromkeys(keys):
         result(one_line(f"Removed {key}."))
 
@@ -102,29 +97,21 @@ def remove_papers(
 @papers_app.command("figures")
 def paper_figures(
     key: KeyArgument,
-    out: Annotated[Path | None, typer.Option(help="Also write the images into this folder.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+    out: Annotated[Path | None, "Also write the images into this folder."] = None,
+) -> Printed:
     """List the figures and tables of a paper with label, page and caption.
 
     A figure without an image says why. Descriptions are a vision model's, not the paper's words.
 
     Example: citeloom papers figures smith2024quantum --out figures/
     """
-    from ..api.library_papers import count_kinds, figures, has_read_figures, save_figures
+    from ..api.library_papers import afigures, ahas_read_figures, asave_figures, count_kinds
 
     with home_session(reading=True) as session:
-        records = figures(session, key)
-        written = save_figures(session, key, out) if out is not None else {}
-        were_read = has_read_figures(session, key)
-    if as_json:
-        files = {number: str(path) for number, path in written.items()}
-        result_json([{**record, "file": files.get(record["number"])} for record in records] if out else records)
-        return
-    if not records:
-        unread = f"The figures of {key} were never read: ingest it again."
-        notice(f"{key} has no figures or tables." if were_read else unread)
-        return
+        records = run_async(afigures(session, key))
+        written = run_async(asave_figures(session, key, out)) if out is not None else {}
+        were_read = run_async(ahas_read_figures(session, key))
+    files = {number: str(path) for number, path in written.items()}
 
     def caption(record: FigureRecord) -> str:
         """The caption without label, why there is no image, and the model's description, marked as such."""
@@ -141,9 +128,17 @@ def paper_figures(
         "image": lambda record: f"{record['width']}x{record['height']}" if record["image_hash"] else "none",
         "caption": caption,
     }
-    table(count_kinds([record["kind"] for record in records]), records, columns, prose=("caption",))
-    if out is not None:
-        result(f"{counted(len(written), 'image')} written to {out}.")
+
+    def show(_: object) -> None:
+        if not records:
+            unread = f"The figures of {key} were never read: ingest it again."
+            notice(f"{key} has no figures or tables." if were_read else unread)
+            return
+        table(count_kinds([record["kind"] for record in records]), records, columns, prose=("caption",))
+        if out is not None:
+            result(f"{counted(len(written), 'image')} written to {out}.")
+
+    return Printed([{**item, "file": files.get(item["number"])} for item in records] if out else records, show)
 
 
 @papers_app.command("enrich")
@@ -151,13 +146,10 @@ def enrich_papers(
     keys: KeysArgument = None,
     offline: OfflineOption = False,
     refresh: Annotated[
-        bool,
-        typer.Option(
-            "--refresh", help="Ask the services again instead of using cached answers (CITELOOM_METADATA_DAYS)."
-        ),
+        bool, "Ask the services again instead of using cached answers (CITELOOM_METADATA_DAYS)."
     ] = False,
     as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Look papers up at Crossref, DataCite, OpenAlex and Semantic Scholar.
 
     Finds the DOI of a paper that has none, by title, authors and year; when it is unsure, it says so and changes
@@ -189,15 +181,12 @@ def enrich_papers(
             on_open=lambda hosts, count: notice(f"Asking {hosts} about {counted(count, 'paper')}."),
             on_paper=show,
         )
-    if as_json:
-        result_json(record)
-    else:
-        counts = Counter(item["outcome"] for item in record["papers"])
-        outcomes = ", ".join(f"{counts[name]} {label}" for name, label in _OUTCOMES if counts[name])
-        answers = f"{counted(record['requests'], 'answer')} from the services, {record['cached']} from the cache"
-        result(f"{counted(len(record['papers']), 'paper')}: {outcomes or 'none'}; {answers}.")
-    if any(item["failures"] for item in record["papers"]):
-        raise typer.Exit(DONE_WITH_REFUSALS)
+    counts = Counter(item["outcome"] for item in record["papers"])
+    outcomes = ", ".join(f"{counts[name]} {label}" for name, label in _OUTCOMES if counts[name])
+    answers = f"{counted(record['requests'], 'answer')} from the services, {record['cached']} from the cache"
+    line = f"{counted(len(record['papers']), 'paper')}: {outcomes or 'none'}; {answers}."
+    failed = any(item["failures"] for item in record["papers"])
+    return Printed(record, lambda _: [line], DONE_WITH_REFUSALS if failed else DONE)
 
 
 @papers_app.command("describe")
@@ -205,11 +194,8 @@ def enrich_papers(
 def describe_papers(
     limits: BudgetOptions,
     keys: KeysArgument = None,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Describe figures again that another model or prompt described.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
+    refresh: Annotated[bool, "Describe figures again that another model or prompt described."] = False,
+) -> Printed:
     """Have the vision model (CITELOOM_VISION_MODEL) describe figures that have no description yet.
 
     The image, its label and its caption are sent, one call for each image. A description helps to find a figure; it is
@@ -223,16 +209,10 @@ def describe_papers(
 
     with home_session(**limits.changes()) as session, ingest_progress() as show:
         record = describe_figures(session, keys or (), refresh=refresh, on_event=show)
-    if as_json:
-        result_json(record)
-    else:
-        result(
-            f"{counted(record['described'], 'figure')} described, {len(record['refused'])} not described, "
-            f"{record['already_described']} described before."
-        )
     name_refused_figures(record)
-    if record["refused"]:
-        raise typer.Exit(DONE_WITH_REFUSALS)
+    counts = f"{len(record['refused'])} not described, {record['already_described']} described before"
+    line = f"{counted(record['described'], 'figure')} described, {counts}."
+    return Printed(record, lambda _: [line], DONE_WITH_REFUSALS if record["refused"] else DONE)
 
 
 _MAX_VALUE: Final = 160  # characters

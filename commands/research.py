@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..api.blocking import run_async
 from ..api.run_options import AnswerSettings, QuestionOptions
 from ..errors import InputError
@@ -21,10 +19,8 @@ if TYPE_CHECKING:
     from ..api.homes import Session
     from ..api.running import Output, ResearchRequest, ResultRecord
 
-QuestionArgument = Annotated[str, typer.Argument(help="What to answer.")]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", help="Folder for the answer's files; none are written without it.")
-]
+QuestionArgument = Annotated[str, "What to answer."]
+OutOption = Annotated[Path | None, "Folder for the answer's files; none are written without it."]
 
 
 @takes_options(files=TextFiles, limits=QuestionOptions, settings=AnswerSettings)

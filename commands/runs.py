@@ -14,7 +14,7 @@ from ..api.run_options import RunLimits
 from ..errors import InputError
 from .answering import read_json, steered
 from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
-from .output import notice, result, result_json, show_list
+from .output import Printed, notice, result, result_json
 from .research import answer_one
 from .run_display import answer_progress
 from .run_report import end_incomplete
@@ -22,6 +22,7 @@ from .sections import OutOption, RunFiles, write_one
 from .terminal_text import Columns, one_line
 
 if TYPE_CHECKING:
+    from ..api.results import RunDetails
     from ..api.running import Output
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, answer, resume and delete runs.")
@@ -32,7 +33,7 @@ IdArgument = Annotated[str, typer.Argument(help="Id of the run, or a prefix of i
 
 
 @runs_app.command("list")
-def list_all(as_json: JsonOption = False) -> None:
+def list_all() -> Printed:
     """List all runs, the latest first."""
     from ..api.stored_runs import list_runs
 
@@ -44,18 +45,18 @@ def list_all(as_json: JsonOption = False) -> None:
         "subject": "title",
         "detail": "detail",
     }
-    show_list(records, "run", columns, ("subject", "detail"), as_json=as_json)
+    return Printed.listed(records, "run", columns, ("subject", "detail"))
 
 
 @runs_app.command("show")
-def show_run(run_id: IdArgument, as_json: JsonOption = False) -> None:
+def show_run(run_id: IdArgument) -> Printed:
     """Show one run: status, what it asks you, searches, and its text if finished."""
     from ..api.stored_runs import run_details
 
-    record = run_async(run_details(run_id, readable_records(resolve()[1])))
-    if as_json:
-        result_json(record)
-        return
+    return Printed(run_async(run_details(run_id, readable_records(resolve()[1]))), _show_run)
+
+
+def _show_run(record: RunDetails) -> None:
     detail = f" ({record['detail']})" if record["detail"] else ""
     result(one_line(f"{record['thread_id']}: {record['status']}{detail}"))
     of = "research" if record["section"] == "research" else f"{record['section']} of"

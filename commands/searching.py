@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ..api.blocking import run_async
 from ..api.messages import counted, shorten
 from ..api.run_options import SearchOptions, YearLimits
-from .options import JsonOption, home_session, takes_options
-from .output import notice, result_json
+from .options import home_session, takes_options
+from .output import Printed, notice
 from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ NO_SUMMARY_NEAR = (
     "Nothing near: no summary or note has the words or the meaning of the query; --fulltext searches the whole texts."
 )
 
-QueryArgument = Annotated[str, typer.Argument(help="What to look for.")]
+QueryArgument = Annotated[str, "What to look for."]
 
 
 @takes_options(options=SearchOptions)
-def search(query: QueryArgument, options: SearchOptions, as_json: JsonOption = False) -> None:
+def search(query: QueryArgument, options: SearchOptions) -> Printed:
     """Find passages: by meaning, by words, or both.
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
@@ -50,16 +51,13 @@ def search(query: QueryArgument, options: SearchOptions, as_json: JsonOption = F
             options.venue,
             rerank=session.settings.rerank or (_RERANK if options.rerank else 0.0),
         )
-    if as_json:
-        result_json(records)
-        return
-    if not records:
-        notice("Nothing in the library matches.")
-        return
-    show_passages(records)
+    return Printed(records, show_passages)
 
 
 def show_passages(records: Sequence[FoundPassage]) -> None:
+    if not records:
+        notice("Nothing in the library matches.")
+        return
     columns: Columns = {
         "": "",
         "key": "key",
@@ -78,27 +76,26 @@ def show_passages(records: Sequence[FoundPassage]) -> None:
 def find(
     query: QueryArgument,
     years: YearLimits,
-    fulltext: Annotated[
-        bool, typer.Option("--fulltext", help="Search the full text instead of summaries and notes.")
-    ] = False,
+    fulltext: Annotated[bool, "Search the full text instead of summaries and notes."] = False,
     page: Annotated[int, typer.Option(help="Page of results, ten papers each.", min=1)] = 1,
-    as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Find papers by summary and note, or by full text.
 
     Example: citeloom find "random permutation of networks" --fulltext --from-year 2015
     """
-    from ..api.library_search import find_papers, require_words
+    from ..api.library_search import afind_papers, require_words
 
     require_words(query)
     with home_session(reading=True) as session:
-        record = find_papers(session, query, "text" if fulltext else "summary", years.from_year, years.to_year, page)
-    if as_json:
-        result_json(record)
-        return
-    show_found(record, page, fulltext=fulltext)
-    if record["next_page"]:
-        notice(f"More: --page {record['next_page']}")
+        by: Literal["text", "summary"] = "text" if fulltext else "summary"
+        record = run_async(afind_papers(session, query, by, years.from_year, years.to_year, page))
+
+    def show(record: FoundPapers) -> None:
+        show_found(record, page, fulltext=fulltext)
+        if record["next_page"]:
+            notice(f"More: --page {record['next_page']}")
+
+    return Printed(record, show)
 
 
 def show_found(record: FoundPapers, page: int = 1, *, fulltext: bool, numbered: bool = False) -> None:

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from ..api.running import Output, ResultRecord, SectionRequest
 
 ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.")]
-ExpOption = Annotated[Path | None, typer.Option("--exp", help="The experiment, if it is not named first.")]
-OutOption = Annotated[Path, typer.Option("--out", help="Folder for the files; created if missing.")]
+ExpOption = Annotated[Path | None, "The experiment, if it is not named first."]
+OutOption = Annotated[Path, "Folder for the files; created if missing."]
 
 
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Write it again, without reusing cached answers.")]
+FreshOption = Annotated[bool, "Write it again, without reusing cached answers."]
 
 
 @dataclass(frozen=True, kw_only=True)

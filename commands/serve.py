@@ -29,13 +29,9 @@ _M_ARENA_MAX: Final = -8  # glibc's malloc.h
 
 
 def serve(
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; any other than loopback needs a token.")
-    ] = "127.0.0.1",
+    host: Annotated[str, "Address to listen on; any other than loopback needs a token."] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
-    name: Annotated[
-        list[str] | None, typer.Option(help="Another host name under which the server is reached; can be repeated.")
-    ] = None,
+    name: Annotated[list[str] | None, "Another host name under which the server is reached; can be repeated."] = None,
 ) -> None:
     """Serve the library as a web page and an API, until Ctrl-C.
 

@@ -27,14 +27,15 @@ def setup(
 
     Example: citeloom setup --yes
     """
-    from ..api.model_setup import try_model, write_settings
+    from ..api.blocking import run_async
+    from ..api.model_setup import atry_model, write_settings
     from ..settings.key_trust import user_configuration
 
     asking = not yes and sys.stdin.isatty()
     if not asking and not yes:
         raise InputError("There is no terminal to ask on.", help="Give --yes to take the first model that is found.")
     url, name = _chosen(model, base_url, asking=asking)
-    try_model(name, url)
+    run_async(atry_model(name, url))
     file = user_configuration()
     if asking and not typer.confirm(f"{name} answers. Write it to {file}?", default=True):
         raise typer.Exit(0)

@@ -7,23 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from ..api.messages import counted
 from ..api.run_options import ModelSettings, Shown, option
-from ..errors import DONE_WITH_REFUSALS, PAUSED, InputError
+from ..errors import DONE, DONE_WITH_REFUSALS, PAUSED, InputError
 from .options import JsonOption, home_session, takes_options
-from .output import notice, result, result_json
+from .output import Printed, notice, result
 from .searching import plain_sentence
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
     from ..api.checking import CheckResult
 
-FileArgument = Annotated[Path, typer.Argument(help="The text: .tex, .md, .qmd, .org, .docx, .typ or .pdf.")]
-WatchOption = Annotated[
-    bool, typer.Option("--watch", help="Check again whenever the file changes; only changed sentences are judged.")
-]
+FileArgument = Annotated[Path, "The text: .tex, .md, .qmd, .org, .docx, .typ or .pdf."]
+WatchOption = Annotated[bool, "Check again whenever the file changes; only changed sentences are judged."]
 _NAMED: Final = 6  # uncited entries
 _POLL_INTERVAL: Final = 1.0  # seconds
 
@@ -55,7 +51,7 @@ def check(
     settings: ModelSettings,
     watch: WatchOption = False,
     as_json: JsonOption = False,
-) -> None:
+) -> Printed:
     """Check your own text against the papers that it cites.
 
     For each sentence with a citation: supported, overstated, contradicted, not in the cited paper (and which of your
@@ -85,11 +81,8 @@ def check(
         while _stamp(file) in (seen, 0):
             time.sleep(_POLL_INTERVAL)
         record = check_once()
-    result_json(record) if as_json else _show(record)
-    if not record["complete"]:
-        raise typer.Exit(PAUSED)
-    if needs_attention(record):
-        raise typer.Exit(DONE_WITH_REFUSALS)
+    code = DONE if not needs_attention(record) else DONE_WITH_REFUSALS
+    return Printed(record, _show, code if record["complete"] else PAUSED)
 
 
 def _stamp(file: Path) -> int:

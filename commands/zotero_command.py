@@ -37,14 +37,9 @@ def sync_zotero(
     group: Annotated[
         str, typer.Option(help="The library of this group, by name or id.", show_default="your own library")
     ] = "",
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Also remove papers that came only from collections synced earlier.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
-    watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Sync again whenever Zotero changes, until Ctrl-C (CITELOOM_ZOTERO_SECONDS)."),
-    ] = False,
+    prune: Annotated[bool, "Also remove papers that came only from collections synced earlier."] = False,
+    dry_run: Annotated[bool, "Only say what would change."] = False,
+    watch: Annotated[bool, "Sync again whenever Zotero changes, until Ctrl-C (CITELOOM_ZOTERO_SECONDS)."] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Bring Zotero's items with their files and notes into the library; remove what was deleted in Zotero.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -59,13 +60,10 @@ def measure_coverage(
 
 def add_coverage(parts: Iterable[Coverage]) -> dict[str, dict[str, int]]:
     """The coverage of a paper, summed over its sections."""
-    total: dict[str, dict[str, int]] = {}
-    for part in parts:
-        for things, counts in part.items():
-            sums = total.setdefault(things, dict.fromkeys(counts, 0))
-            for name, count in counts.items():
-                sums[name] += count
-    return total
+    total: dict[str, Counter[str]] = {}
+    for things, counts in (item for part in parts for item in part.items()):
+        total.setdefault(things, Counter()).update(counts)
+    return {things: dict(counts) for things, counts in total.items()}
 
 
 def all_unreadable(coverage: Coverage) -> bool:

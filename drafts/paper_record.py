@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..citations.export.plot_figures import figure_lines
-from ..citations.export.section_files import bibliography, comment, section_title, without_title
-from ..citations.html_escaping import inert
+from ..citations.export.section_files import bibliography, markdown_document, section_title, without_title
 from ..citations.references import References
 from .completeness import add_coverage
 from .page_record import RenderedPage, page_record, page_references
@@ -96,7 +94,7 @@ def paper_record(
         "cite_style": options.style,
         "csl": options.csl,
         "strict": options.strict,
-        "markdown": _markdown(title, text, references, [notice, *warnings], shown),
+        "markdown": markdown_document(title, text, references.entries, shown, [notice, *warnings]),
         "bibliography": bibliography(papers),
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
@@ -126,14 +124,3 @@ def _place_sections(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
             body, start = record["text"], 0
         yield _Placed(record, heading, body, length + len(heading) + 2 - start)
         length += len(heading) + 2 + len(body) + 2 if body else 0  # a section may be empty
-
-
-def _markdown(
-    title: str, text: str, references: References, notes: Sequence[str], figures: Sequence[Mapping[str, Any]]
-) -> str:
-    name = " ".join(title.split())
-    parts = [f"# {inert(name)}" if name else "", inert(text), figure_lines(figures)]
-    if references.entries:
-        parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references.entries))
-    parts.append(comment(notes))
-    return "\n\n".join(part for part in parts if part) + "\n"

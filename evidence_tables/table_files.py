@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import base64
 import csv
-import hashlib
 import io
 import tempfile
 from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from ..citations.export.section_files import ExportError
 from ..documents.pandoc import PandocError, pandoc
@@ -21,12 +18,10 @@ from .column_values import sum_lines
 from .stored_tables import count_line
 from .table_plots import draw_table
 
-if TYPE_CHECKING:
-    from jinja2 import Template
-
 TableFormat = Literal["md", "csv", "xlsx", "tex", "docx", "html", "svg"]
 TABLE_FORMATS: Final[tuple[TableFormat, ...]] = get_args(TableFormat)
 
+_ROOM: Final = "evidence_tables"
 _SECONDS: Final = 120.0
 _MEGABYTES: Final = 1500
 _FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with these
@@ -99,14 +94,15 @@ def _xlsx(table: Mapping[str, Any]) -> bytes:
 
 
 def _html(table: Mapping[str, Any], picture: str, *, styled: bool) -> str:
-    style = _packaged("table.css") if styled else ""
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    from markupsafe import Markup
+    from markupsafe import Markup  # imported lazily: only files need these
 
-    return _template().render(
+    from ..citations.export.evidence_report import content_hash, packaged_template, report_template
+
+    style = packaged_template("table.css", _ROOM) if styled else ""
+    return report_template("table.html", _ROOM, value=cell_text, study=study_name, quote=_plain_quote).render(
         table=table,
         style=Markup(style),
-        style_hash=f"sha256-{digest}",
+        style_hash=content_hash(style),
         labels=STATUS_LABELS,
         foot=[count_line(table), *sum_lines(table)],
         picture=Markup(picture),
@@ -127,22 +123,3 @@ def _by_pandoc(html: str, target: Literal["md", "tex", "docx"]) -> bytes:
 
 def _plain_quote(quote: str) -> str:
     return " ".join(plain_text(quote).split())
-
-
-def _packaged(name: str) -> str:
-    return files("citeloom.evidence_tables").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # imported lazily: only files need it
-
-    environment = Environment(
-        loader=FunctionLoader(_packaged),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(value=cell_text, study=study_name, quote=_plain_quote)
-    return environment.get_template("table.html")

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import CiteloomError
 from .orders import connection
-from .problems import ServerError, error_response, problem_response, to_problem
+from .problems import ProblemResponse, ServerError, error_response, to_problem
 from .server_options import ServerOptions, Tokens, session_cookie
 from .server_state import get_state
 
@@ -106,7 +106,7 @@ class Guard:
         if wants_page and not scope["path"].startswith(_API):
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
         error = ServerError(401, "A token is needed.", help="Send it as 'Authorization: Bearer TOKEN'.")
-        return problem_response(to_problem(error), {"WWW-Authenticate": "Bearer"})
+        return ProblemResponse(to_problem(error), {"WWW-Authenticate": "Bearer"})
 
     def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         upload = scope["method"] == "POST" and scope["path"] in _UPLOADS

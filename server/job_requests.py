@@ -21,7 +21,7 @@ from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
 from .job import Job, claimed_key
-from .problems import ServerError, problem_response
+from .problems import ProblemResponse, ServerError
 from .server_state import ServerState, StateOf, StreamCount
 
 _PING = 15  # seconds
@@ -49,10 +49,24 @@ class JobRequest:
     key: str | None
 
     async def answer(self, content: Any, start: Start, place: Place = "runs") -> Response:
-        """The job that `start` starts, or that the same request started earlier with the same key."""
+        """The job that `start` starts, or that the same request started earlier with the same key.
+
+        It is sent as events (`Accept: text/event-stream`), as 202 (`Prefer: respond-async`, and an ingest always), or
+        as its result at the end. It continues if the client disconnects.
+        """
         known = self.state.ingests if place == "ingests" else self.state.runs
         job = await self._get_or_start(content, known.find, start)
-        return await job_response(job, self.request, f"/api/v1/{place}/{job.id}", self.state.streams)
+        location, headers = f"/api/v1/{place}/{job.id}", self.request.headers
+        if "text/event-stream" in headers.get("accept", ""):
+            return event_stream(job, self.request, self.state.streams, {"Content-Location": location})
+        preferred = "respond-async" in headers.get("prefer", "")
+        if preferred or job.order.kind == "ingest":
+            applied = {"Preference-Applied": "respond-async"} if preferred else {}
+            return JSONResponse(job.record(), 202, {"Location": location, **applied})
+        await job.ended()
+        if job.result is not None:
+            return JSONResponse(dict(job.result), headers={"Content-Location": location})
+        return ProblemResponse(job.why_no_result(), {"Content-Location": location})
 
     async def _get_or_start(self, content: Any, find: Find, start: Start) -> Job:
         """The job this key started earlier, if `find` still knows its stored order; else that of `start`.
@@ -101,23 +115,6 @@ class EventResponse(EventSourceResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with suppress(SendTimeoutError):
             await super().__call__(scope, receive, send)
-
-
-async def job_response(job: Job, request: Request, location: str, streams: StreamCount) -> Response:
-    """A job as events (`Accept: text/event-stream`), as 202 (`Prefer: respond-async`), or as its result at the end.
-
-    An ingest is always sent as 202. The job continues if the client disconnects.
-    """
-    if "text/event-stream" in request.headers.get("accept", ""):
-        return event_stream(job, request, streams, {"Content-Location": location})
-    preferred = "respond-async" in request.headers.get("prefer", "")
-    if preferred or job.order.kind == "ingest":
-        applied = {"Preference-Applied": "respond-async"} if preferred else {}
-        return JSONResponse(job.record(), 202, {"Location": location, **applied})
-    await job.ended()
-    if job.result is not None:
-        return JSONResponse(dict(job.result), headers={"Content-Location": location})
-    return problem_response(job.why_no_result(), {"Content-Location": location})
 
 
 def event_stream(job: Job, request: Request, streams: StreamCount, headers: dict[str, str] | None = None) -> Response:

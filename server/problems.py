@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Final, NotRequired
 
 from fastapi import FastAPI, Request, Response
@@ -62,19 +62,11 @@ STATUSES: Final[Mapping[int, tuple[str, str]]] = {
     503: ("Not now", "The run is paused with everything saved, or the server is shutting down."),
     507: ("Disk full", "The file cannot be stored."),
 }
-_STATUS: tuple[tuple[type[CiteloomError], int], ...] = (
-    (UnknownRunError, 404),
-    (AnsweredError, 409),
-    (UnknownConversationError, 404),
-    (UnknownPaperError, 404),
-    (MissingFigureError, 404),
-    (MissingPdfError, 404),
-    (UnknownTableError, 404),
-    (CellChangedError, 409),
-    (RunUnderWayError, 409),
-    (ReadOnlyLibraryError, 409),
-    (EndpointUnreachableError, 503),
-    (DatabaseError, 503),
+_UNKNOWN = (UnknownRunError, UnknownConversationError, UnknownPaperError, UnknownTableError)
+_STATUS: tuple[tuple[type[CiteloomError] | tuple[type[CiteloomError], ...], int], ...] = (
+    ((*_UNKNOWN, MissingFigureError, MissingPdfError), 404),
+    ((AnsweredError, CellChangedError, RunUnderWayError, ReadOnlyLibraryError), 409),
+    ((EndpointUnreachableError, DatabaseError), 503),
 )
 
 
@@ -168,15 +160,9 @@ def openai_error(problem: Problem) -> dict[str, Any]:
     }
 
 
-def openai_error_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """The response: status 400 for invalid input; tells clients not to retry paused work."""
-    status = 400 if problem["status"] == 422 else problem["status"]
-    once = {"x-should-retry": "false"} if problem.get("paused") else {}
-    body = json.dumps(openai_error(problem))  # in ASCII, since it may quote invalid text from the request
-    return Response(body, status, {**(headers or {}), **once}, media_type="application/json")
+class ProblemResponse(JSONResponse):
+    """A problem, for chat programs in OpenAI's format, where invalid input is 400 and no pause is retried."""
 
-
-class _ProblemResponse(JSONResponse):
     media_type = MEDIA_TYPE
 
     def __init__(self, record: Problem, headers: Mapping[str, str] | None = None) -> None:
@@ -184,25 +170,25 @@ class _ProblemResponse(JSONResponse):
         self._given = record, headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer: Callable[[Scope, Receive, Send], Awaitable[None]] = super().__call__
         if scope["path"].startswith(CHAT_PATHS):
-            await openai_error_response(*self._given)(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
+            problem, headers = self._given
+            status = 400 if problem["status"] == 422 else problem["status"]
+            once = {"x-should-retry": "false"} if problem.get("paused") else {}
+            body = self.render(openai_error(problem))
+            answer = Response(body, status, {**(headers or {}), **once}, media_type="application/json")
+        await answer(scope, receive, send)
 
     def render(self, content: Any) -> bytes:
         """JSON in ASCII, since it may quote invalid text from the request."""
         return json.dumps(content, separators=(",", ":")).encode()
 
 
-def problem_response(record: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    return _ProblemResponse(record, headers)
-
-
 def error_response(error: BaseException) -> Response:
     if isinstance(error, HTTPException):
-        return problem_response(problem(error.status_code, str(error.detail)), error.headers)
+        return ProblemResponse(problem(error.status_code, str(error.detail)), error.headers)
     after = error.retry_after if isinstance(error, ServerError) else None
-    return problem_response(to_problem(error), {"Retry-After": str(after)} if after else None)
+    return ProblemResponse(to_problem(error), {"Retry-After": str(after)} if after else None)
 
 
 def handle_problems(app: FastAPI) -> None:
@@ -223,4 +209,4 @@ async def _answer_invalid(_: Request, error: Exception) -> Response:
         for item in error.errors()[:_MOST_ERRORS]
     ]
     first = f"{errors[0]['field']}: {errors[0]['message']}." if errors else "The request is invalid."
-    return problem_response(problem(422, first, errors=errors))
+    return ProblemResponse(problem(422, first, errors=errors))

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import difflib
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ..documents import Paper
 from ..documents.front_matter import find_doi
-from ..text.words import GENERIC_WORDS, STOP_WORDS, read_rules
+from ..text.words import GENERIC_WORDS, STOP_WORDS, read_rules, without_accents
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^“”]+)”|«([^«»]+)»|‘([^‘’]+)’|(?<!\w)'([^']+)'(?!\w)")
@@ -160,7 +159,9 @@ def _without_bracket(title: str) -> str:
 
 def _words(text: str) -> list[_QuestionWord]:
     return [
-        _QuestionWord(match.group(), fold_accents(match.group()).replace("’", "'"), match.start(), match.end())
+        _QuestionWord(
+            match.group(), without_accents(match.group().casefold()).replace("’", "'"), match.start(), match.end()
+        )
         for match in _WORD.finditer(text)
     ]
 
@@ -278,21 +279,15 @@ def papers_led_by(name: str, papers: Sequence[Paper]) -> set[str]:
     return {paper.key for paper in papers if name in _authors(paper)[:1] or name in _key_name(paper)}
 
 
-def fold_accents(text: str) -> str:
-    """A text in lower case without accents."""
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(character for character in plain if not unicodedata.combining(character))
-
-
 def _authors(paper: Paper) -> tuple[str, ...]:
     """The family names of a paper, folded; the name in its key first, since people use that too."""
-    names = [fold_accents(name) for name in paper.family_names]
+    names = [without_accents(name.casefold()) for name in paper.family_names]
     names = [*(name for name in _key_name(paper) if name not in names), *names]
     return tuple(name for name in names if name)
 
 
 def _key_name(paper: Paper) -> tuple[str, ...]:
-    in_key = _KEY_NAME.match(fold_accents(paper.key))
+    in_key = _KEY_NAME.match(without_accents(paper.key.casefold()))
     return (in_key.group(1),) if in_key else ()
 
 
@@ -343,7 +338,7 @@ def _name_at(tokens: Sequence[str], index: int, known: set[str], longest: int) -
     for size in range(min(longest, len(tokens) - index), 0, -1):
         written = list(tokens[index : index + size])
         written[-1] = re.sub(r"['’]s?$", "", written[-1])
-        name = fold_accents(" ".join(written))
+        name = without_accents(" ".join(written).casefold())
         if name not in known:
             continue
         following = [token.lower() for token in tokens[index + size : index + size + 2] if token != "("]

@@ -13,8 +13,8 @@ from ..models.embeddings.bundled_models import EMBEDDER, load_tokenizer
 from ..roles.protocols import QuestionKind
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
-from ..text.words import is_stop, one_of, read_rules, split_words
-from .paper_mentions import fold_accents, named_papers, papers_led_by
+from ..text.words import is_stop, one_of, read_rules, split_words, without_accents
+from .paper_mentions import named_papers, papers_led_by
 
 Track = Literal["one_paper", "survey"]
 
@@ -149,7 +149,7 @@ def coined_names(question: str) -> list[str]:
     names: list[str] = []
     for match in _WORD.finditer(question):
         word = re.sub(r"['’]s$", "", match.group())
-        plain = fold_accents(word)
+        plain = without_accents(word.casefold())
         capital = any(character.isupper() for character in word)
         if capital and len(plain) > 2 and tokenizer.token_to_id(plain) is None and plain not in names:
             names.append(plain)

@@ -13,7 +13,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -343,9 +343,9 @@ def commonness(found: Mapping[str, Any]) -> str:
     return ", ".join(counted(count, name) for count, name in counts if count)
 
 
-def packaged_template(name: str) -> str:
+def packaged_template(name: str, room: str = "citations") -> str:
     """The text of a template, style sheet or script of a report."""
-    return files("citeloom.citations").joinpath("templates", name).read_text(encoding="utf-8")
+    return files(f"citeloom.{room}").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def content_hash(text: str) -> str:
@@ -354,20 +354,18 @@ def content_hash(text: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def report_template(name: str) -> Template:
-    """A template of a report; text from papers, models and users is escaped."""
+def report_template(name: str, room: str = "citations", **filters: Callable[..., str]) -> Template:
+    """A template of a report, with further filters; text from papers, models and users is escaped."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # imported lazily: only reports need it
 
     environment = Environment(
-        loader=FunctionLoader(packaged_template),
+        loader=FunctionLoader(lambda name: packaged_template(name, room)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) or not isinstance(value, str) else shown_text(value),
     )
-    environment.filters["reference"] = reference_html
-    environment.filters["doi"] = doi_html
-    environment.filters["zotero"] = zotero_html
-    environment.filters["commonness"] = commonness
+    own = {"reference": reference_html, "doi": doi_html, "zotero": zotero_html, "commonness": commonness}
+    environment.filters.update(own, **filters)
     return environment.get_template(name)

@@ -42,7 +42,8 @@ def markdown_document(
     remarks: Sequence[str] = (),
 ) -> str:
     """Heading, text, figures and references; the remarks are in a comment, invisible in the paper."""
-    parts = [f"# {inert(title)}", inert(without_title(text, title)), figure_lines(figures)]
+    name = " ".join(title.split())
+    parts = [f"# {inert(name)}" if name else "", inert(without_title(text, name)), figure_lines(figures)]
     if references:
         parts.append("## References\n\n" + "\n".join(inert(reference.line) for reference in references))
     parts.append(comment(remarks))

@@ -65,13 +65,8 @@ class FigureDescriber(ChatRole):
         image_block = create_image_block(base64=base64.b64encode(image).decode(), mime_type=figure.media_type)
         messages: list[BaseMessage] = [system, HumanMessage([said, dict(image_block)])]
         answer = await self.caller.call(messages, max_tokens=self.max_tokens, cache_messages=key)
-        shown = extract_description(prose(str(answer.message.text)))
+        plain = one_line(plain_text(prose(str(answer.message.text))[:_READ]))
+        shown = first_words(plain[:_LONGEST], _MOST_WORDS).strip()
         if not shown:
             await self.caller.reject(answer)
         return shown
-
-
-def extract_description(answer: str) -> str:
-    """The description in an answer: one line without markup, cut to a sensible length."""
-    plain = one_line(plain_text(answer[:_READ]))
-    return first_words(plain[:_LONGEST], _MOST_WORDS).strip()

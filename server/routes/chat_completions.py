@@ -28,7 +28,7 @@ from ...api.running import ResearchRequest
 from ..chat_tasks import task_answer
 from ..job import Job
 from ..job_requests import EventResponse
-from ..problems import ServerError, openai_error, problem_response
+from ..problems import ProblemResponse, ServerError, openai_error
 from ..server_state import ServerState, StateOf
 
 router = APIRouter(prefix="/v1", include_in_schema=False)  # documented by OpenAI
@@ -180,7 +180,7 @@ async def complete_chat(body: ChatRequest, state: StateOf) -> Response:
     if isinstance(source, Job):
         await source.ended()
         if source.result is None:
-            return problem_response(source.why_no_result())
+            return ProblemResponse(source.why_no_result())
         source = ChatAnswer.of_record(source.result, before)
     return JSONResponse(source.completion())
 

@@ -11,7 +11,7 @@ from ...api import evidence_tables
 from ...api.results import CellRecord
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
-from ..problems import ServerError, problem_response, to_problem
+from ..problems import ProblemResponse, ServerError, to_problem
 from ..request_models import AgreementBody, CellBody, TableBody
 from ..response_models import (
     FILE,
@@ -95,7 +95,7 @@ async def edit_cell(table_id: str, body: CellBody, state: StateOf) -> Response |
         return cast("CellRecord", await evidence_tables.aedit_cell(state.session, table_id, **edit))
     except evidence_tables.CellChangedError as error:
         stored = await show_cell(table_id, state, body.key, body.column, body.study)
-        return problem_response({**to_problem(error), "cell": dict(stored)})
+        return ProblemResponse({**to_problem(error), "cell": dict(stored)})
 
 
 @router.get("/{table_id}/files/{format}", responses={**FILE, **problems(404, 502)}, response_class=Response)

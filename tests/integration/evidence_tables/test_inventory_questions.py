@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import citeloom
-from citeloom.api.evidence_tables import load_table
+from citeloom.api.blocking import run_async
+from citeloom.api.evidence_tables import aload_table
 from citeloom.graph.session import Session
 from citeloom.settings.config import Settings
 from tests.support.librarian import Librarian
@@ -75,7 +76,7 @@ def test_the_answer_is_a_short_text_and_a_table_whose_cells_open_to_their_words(
     library: Session, model: Tabulator
 ) -> None:
     record = citeloom.research(library, QUESTION)
-    table = load_table(library, record["route"]["screened"]["table_id"])
+    table = run_async(aload_table(library, record["route"]["screened"]["table_id"]))
     assert len(table["rows"]) == 2 and [item["reason"] for item in table["left_out"]] == ["it changes nothing"]
     rows = [line for line in record["text"].splitlines() if line.endswith("| by temperature | not reported |")]
     assert len(rows) == 2 and "| Study | change | n |" in record["text"]

@@ -12,7 +12,8 @@ import pytest
 
 import citeloom
 from citeloom.api.arguments import ArgumentError
-from citeloom.api.evidence_tables import edit_cell
+from citeloom.api.blocking import run_async
+from citeloom.api.evidence_tables import aedit_cell
 from citeloom.documents.evidence import EvidenceSpan
 from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision, paper_version
@@ -109,7 +110,7 @@ def test_nothing_is_asked_twice_and_a_changed_table_is_another_text(
     calls = len(server.requests)
     assert write(library, experiment, tables=["table-abc"])["thread_id"] == first["thread_id"]
     assert len(server.requests) == calls
-    edit_cell(library, "table-abc", KEY, "finding", "it helps much")
+    run_async(aedit_cell(library, "table-abc", KEY, "finding", "it helps much"))
     changed = write(library, experiment, tables="table-abc")
     assert changed["thread_id"] != first["thread_id"]
     assert changed["evidence"][0]["summary"] == "finding: it helps much"
