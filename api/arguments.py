@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_args
 
 from ..errors import InputError
 from ..graph.session import Session
+from .run_options import CitationFields, WordOptions
 
 if TYPE_CHECKING:
     from ..citations.export.pandoc_formats import Format
@@ -74,6 +75,18 @@ def parse_formats(given: Sequence[str] | str, out: Path | str | None) -> tuple[F
             help="Give it as out (--out FOLDER on the command line).",
         )
     return wanted
+
+
+def word_options(given: Mapping[str, Any]) -> WordOptions:
+    """How Word and LibreOffice files are written; raises `ArgumentError`."""
+    if (citations := given.get("citations")) is not None:
+        require_choice("citations", citations, CitationFields)
+    reference = given.get("reference_doc")
+    return WordOptions(
+        citations=citations,
+        evidence_comments=bool(given.get("evidence_comments")),
+        reference_doc=None if reference is None else Path(reference).expanduser(),
+    )
 
 
 def require_choice(what: str, given: object, literal: Any) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..citations.verification import LibraryReader, is_result, verify as verify_record
@@ -15,58 +15,84 @@ from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..experiment import parse_experiment
 from ..graph.session import Session
-from ..runs.edited_text import export_edited, section_of_paper
+from ..runs.edited_text import (
+    edited_by_hand,
+    edited_record,
+    export_record,
+    read_markdown_file,
+    section_of_paper,
+)
+from ..runs.output_files import stem_of
+from ..runs.result_record import stored
+from ..runs.sentence_check import load_editable
 from ..stores.backends import backend_of
-from ..stores.run_register import UnknownRunError
-from .arguments import ArgumentError, parse_formats, requires_open
+from ..stores.run_register import RunRecord, UnknownRunError
+from .arguments import ArgumentError, parse_formats, requires_open, word_options
 from .blocking import blocking
+from .results import ExportedFiles
+from .run_options import CitationFields
+
+
+class ExportOptions(TypedDict, total=False):
+    """How files are written, see `aexport`."""
+
+    csl: str | None
+    force: bool
+    citations: CitationFields | None
+    evidence_comments: bool
+    reference_doc: Path | str | None
 
 
 @requires_open
 async def aexport(
     session: Session,
-    file: Path | str,
+    source: Path | str,
     formats: Sequence[Format] | Format,
     *,
     out: Path | str | None = None,
-    csl: str | None = None,
-    force: bool = False,
-) -> dict[str, Any]:
-    """Convert the markdown file of a section or paper, edited or not, to other formats.
+    **options: Unpack[ExportOptions],
+) -> ExportedFiles:
+    """Convert a finished run, or the markdown file of a section or paper, edited or not, to other formats.
 
-    The run's `.json` must be beside the file, and is copied to `out`, where `verify` needs it; no model is called.
-    Returns `files`, paths by format, and `warnings`.
+    The run's `.json` must be beside a file, and is copied to `out`, where `verify` needs it; no model is called.
 
     Args:
-        session: the open library that the file was written from.
-        file: the `.md`.
-        formats: `tex`, `docx`, `html`, `pdf` or `zip`.
-        out: folder for the files; beside the `.md` if omitted.
-        csl: a citation style; default: the run's.
-        force: replace exported files that were edited since.
+        session: the open library that the text was written from.
+        source: the `.md`, or the id of a run, whose text has the user's edits.
+        formats: `tex`, `docx`, `odt`, `html`, `pdf` or `zip`.
+        out: folder for the files; beside the `.md`, or the current one, if omitted.
+        options: `csl`, a citation style (default: the run's); `force`, replace exported files that were edited since;
+            `citations`, `evidence_comments` and `reference_doc` as in `RunOptions`.
 
     Raises `InputError`, and `ExportError` if a conversion fails.
     """
-    file = Path(file)
+    file, csl, force = Path(source), options.get("csl"), options.get("force", False)
+    document = word_options(options).document()
     wanted = parse_formats(formats, file.parent)
-    if not wanted:
-        raise ArgumentError("formats: the file is markdown already.", help="Give tex, docx, html, pdf or zip.")
-    if file.suffix != ".md" or not file.is_file():
-        raise InputError(f"{file}: is not a markdown file.", help="Give the .md of a section or a paper.")
-    record = _find_record(file)
-    try:  # the id of the run that wrote the file, and which of its texts the file has
-        origin: Any = json.loads(await in_thread(record.read_text, "utf-8"))
-        thread_id, section = str(origin["thread_id"]), str(origin["section"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{record}: is not the record of {file.name} ({type(error).__name__}).",
-            help="Keep the .json that was written with the .md beside it.",
-        ) from error
-    run = await in_thread(backend_of(session.home).runs().get, thread_id)
     ordered = [name for name in FORMATS if name in wanted]
-    folder = None if out is None else Path(out)
-    paths, warnings = await export_edited(
-        file, section_of_paper(run, section), ordered, session, out=folder, csl=csl, force=force
+    if not wanted:
+        raise ArgumentError("formats: the file is markdown already.", help=f"Give {', '.join(FORMATS)}.")
+    run = await in_thread(_run_of, session, file)
+    if run.result is None:
+        raise InputError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
+    record, stem, folder = stored(run.result), stem_of(stored(run.result)), Path()
+    if file.suffix:
+        stem, folder = file.stem, file.parent
+        record = await edited_record(edited_by_hand(run, await in_thread(read_markdown_file, file)), session, csl)
+    elif run.section != "research":
+        text = await in_thread(load_editable, session.home, run.thread_id)
+        record = await edited_record(text, session, csl) if text.edits or csl else record
+    elif csl:
+        record = {**record, "csl": csl}
+    paths, warnings = await export_record(
+        record,
+        stem,
+        ordered,
+        session,
+        folder if out is None else Path(out),
+        source=file if file.suffix else None,
+        force=force,
+        document=document,
     )
     return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings}
 
@@ -89,6 +115,26 @@ async def averify(session: Session, file: Path | str) -> dict[str, Any]:
 
 export = requires_open(blocking(aexport))
 verify = requires_open(blocking(averify))
+
+
+def _run_of(session: Session, source: Path) -> RunRecord:
+    """The run with this id, or which wrote a markdown file, as if it had written only that text."""
+    runs = backend_of(session.home).runs()
+    if source.suffix != ".md" or not source.is_file():
+        if source.suffix or len(source.parts) > 1:
+            help = "Give the .md of a section or a paper, or the id of a run (runs list)."
+            raise InputError(f"{source}: is not a markdown file.", help=help)
+        return runs.get(str(source))
+    record = _find_record(source)
+    try:
+        origin: Any = json.loads(record.read_text("utf-8"))
+        thread_id, section = str(origin["thread_id"]), str(origin["section"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{record}: is not the record of {source.name} ({type(error).__name__}).",
+            help="Keep the .json that was written with the .md beside it.",
+        ) from error
+    return section_of_paper(runs.get(thread_id), section)
 
 
 def _verify(session: Session, file: Path) -> dict[str, Any]:

@@ -518,6 +518,13 @@ class TableSummary(TypedDict):
     updated_at: float
 
 
+class ExportedFiles(TypedDict):
+    """The files that an export wrote."""
+
+    files: Annotated[dict[str, str], Meaning("Path by format.")]
+    warnings: list[str]
+
+
 class SuggestedCitation(TypedDict):
     """A paper to cite for a sentence, with the words that bear on it."""
 

@@ -24,9 +24,11 @@ from ..section_kinds import (
 from ..settings.config import Ask as Ask
 
 if TYPE_CHECKING:
+    from ..citations.export.word_fields import DocumentOptions
     from ..runs.run_requests import ResearchRequest
 
 RunKind = SectionKind | Literal["paper"]
+CitationFields = Literal["zotero", "text"]
 Options = TypeVar("Options")
 
 
@@ -175,6 +177,23 @@ class StyleSettings(SettingOptions):
         "Style of the references, and of citations in tex, docx and html: a .csl file or, with the extra "
         "'styles', a name such as apa, ieee or nature."
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordOptions:
+    """How Word and LibreOffice files are written."""
+
+    citations: Annotated[CitationFields | None, Shown(default="zotero if a cited paper came from Zotero")] = option(  # noqa: RUF009
+        "Citations in docx and odt: zotero (fields that its plugin refreshes and renumbers) or text."
+    )
+    evidence_comments: bool = option("Put the words behind each citation into docx and odt as comments.", value=False)
+    reference_doc: Path | None = option("A .docx or .odt whose styles that format gets.")  # noqa: RUF009
+
+    def document(self) -> DocumentOptions:
+        """The same for the export."""
+        from ..citations.export.word_fields import DocumentOptions
+
+        return DocumentOptions(*(getattr(self, item.name) for item in fields(WordOptions)))
 
 
 @dataclass(frozen=True, kw_only=True)

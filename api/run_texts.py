@@ -39,6 +39,7 @@ from ..runs.sentence_check import (
 )
 from ..stores.backends import backend_of
 from ..stores.home import Home
+from .run_options import WordOptions
 
 
 def file_versions(record: StoredRecord, home: Home) -> list[ResultFiles]:
@@ -56,15 +57,19 @@ async def render_file(
     session: Session,
     *,
     page_images: bool = False,
+    word: WordOptions | None = None,
     file_of: Callable[[str], Path] = Path,
 ) -> bytes:
     """Render the file `name` of a record whose files are called `stem`; raises `UnknownFileError`.
 
-    With `page_images` an evidence report has images of the cited PDF pages; `file_of` finds a paper's file.
+    With `page_images` an evidence report has images of the cited PDF pages; `file_of` finds a paper's file. `word` is
+    how a Word or LibreOffice file cites.
     """
     images = ReportImages({}, {})
     if name.endswith(".evidence.html"):
         pages = await in_thread(cited_pages, record, session.library, file_of) if page_images else CitedPages()
         images = ReportImages(pages.images, await asyncio.to_thread(report_figures, record, session.library))
-    files = await asyncio.to_thread(ResultFiles.of, record, session.home, stem, images)
+    files = await asyncio.to_thread(
+        ResultFiles.of, record, session.home, stem, images, (word or WordOptions()).document()
+    )
     return await in_thread(files.named, name)

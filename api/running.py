@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from ..citations.export.pandoc_formats import FORMATS as FORMATS, Format
+from ..citations.export.pandoc_formats import FORMATS as FORMATS, PLAIN_DOCUMENT, Format
+from ..citations.export.word_fields import DocumentOptions
 from ..documents.sandbox import in_thread
 from ..drafts.person_questions import AnswerError as AnswerError
 from ..errors import InputError
@@ -45,9 +46,9 @@ from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord as RunRecord
 from ..text.question_subject import find_subject as find_subject
 from ..tools.scope import plain_question as plain_question
-from .arguments import one_or_more, parse_formats, require_choice, require_writable, requires_open
+from .arguments import one_or_more, parse_formats, require_choice, require_writable, requires_open, word_options
 from .blocking import blocking
-from .run_options import Ask, Depth, SteeredOptions
+from .run_options import Ask, CitationFields, Depth, SteeredOptions
 
 
 async def begin_run(request: RunRequest, session: Session) -> RunRecord:
@@ -63,7 +64,7 @@ class RunOptions(TypedDict, total=False):
 
     Args:
         out: folder for the files; none are written if omitted.
-        formats: `tex`, `docx` and `html`, written beside the markdown; they need `out`.
+        formats: `tex`, `docx`, `odt` and `html`, written beside the markdown; they need `out`.
         fresh: write again, without reusing cached answers.
         force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
         strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
@@ -71,6 +72,9 @@ class RunOptions(TypedDict, total=False):
         interrupts: what the run asks you (needs, evidence, sentences, budget, or all): it raises `WaitingError`, and
             goes on with `answer_run`; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
+        citations: `zotero` or `text`, how docx and odt cite; fields of Zotero if a cited paper came from there.
+        evidence_comments: put the words behind each citation into docx and odt as comments.
+        reference_doc: a docx or odt whose styles the file of that format gets.
     """
 
     out: Path | str | None
@@ -81,6 +85,9 @@ class RunOptions(TypedDict, total=False):
     depth: Depth | None
     interrupts: Sequence[Ask] | Ask
     page_images: bool
+    citations: CitationFields | None
+    evidence_comments: bool
+    reference_doc: Path | str | None
 
 
 async def run(
@@ -103,7 +110,8 @@ async def run(
     wanted = parse_formats(options.get("formats", ()), out)
     output = None
     if out is not None:
-        output = Output(Path(out), wanted, options.get("force", False), options.get("page_images", False))
+        document = word_options(options).document()
+        output = Output(Path(out), wanted, options.get("force", False), options.get("page_images", False), document)
     if changes := given.changes():
         session = session.with_settings(**changes)
     return (await run_and_save(request, session, output, on_event=on_event or ignore, answer=answer)).record
@@ -117,6 +125,7 @@ class Output:
     formats: tuple[Format, ...] = ()
     force: bool = False
     page_images: bool = False
+    document: DocumentOptions = PLAIN_DOCUMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +177,14 @@ async def run_and_save(
     figures = await asyncio.to_thread(report_figures, record, session.library)
     images = ReportImages(pages.images, figures)
     saved = await save(
-        record, output.folder, output.formats, home=session.home, force=output.force, images=images, edited=edited
+        record,
+        output.folder,
+        output.formats,
+        home=session.home,
+        force=output.force,
+        images=images,
+        edited=edited,
+        document=output.document,
     )
     return SavedRun(saved, finished.finished_earlier)
 

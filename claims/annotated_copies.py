@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
+from ..documents.office_files import open_office, read_part
 from ..documents.safe_files import FileRefusedError
 from ..errors import InputError
 from .check_report import remarked_sentences
 from .claim_records import CheckResult
 from .latex_reader import BRACE, NOTE
 from .manuscript import bracket_pairs
-from .word_reader import WordRun, WordText, open_document, read_part
+from .word_reader import WordRun, WordText
 
 _AUTHOR: Final = "Citeloom"
 _NAMESPACE: Final = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -41,7 +42,7 @@ _FLOAT: Final = re.compile(
 def word_copy(file: Path, result: CheckResult) -> bytes:
     """The document with a comment at each sentence with a problem; blocks. Raises `InputError`."""
     try:
-        with open_document(file) as archive:
+        with open_office(file) as archive:
             changed = _commented(archive, result)
             made = BytesIO()
             with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as copy:

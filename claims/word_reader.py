@@ -11,8 +11,6 @@ import binascii
 import html
 import json
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +19,10 @@ from xml.parsers import expat
 
 from ..documents import Paper
 from ..documents.front_matter import find_doi
-from ..documents.safe_files import FileRefusedError, require_regular
+from ..documents.office_files import open_office, read_part
+from ..documents.safe_files import FileRefusedError
 from .manuscript import LIST_HEADING, ListedReference, Manuscript
 
-_MOST_BYTES: Final = 300_000_000
-MOST_XML: Final = 60_000_000
-_OLE: Final = b"\xd0\xcf\x11\xe0"  # an encrypted document is a file of the old format
 _HEADING: Final = re.compile(r"(?:heading|title|subtitle|\u00fcberschrift|titre|titel)\s?(\d?)", re.IGNORECASE)
 _LIST_STYLE: Final = re.compile(
     r"(?:endnote ?)?bibliography(?!\stitle).*|literaturverzeichnis|references?", re.IGNORECASE
@@ -59,42 +55,10 @@ class _Field:
     written: str | None = None
 
 
-def open_document(path: Path) -> zipfile.ZipFile:
-    """Open the archive of a document; raises `FileRefusedError` with the reason in one line."""
-    require_regular(path, _MOST_BYTES)
-    with path.open("rb") as opened:
-        if opened.read(4) == _OLE:
-            raise FileRefusedError("is password-protected, or a .doc; save it as a .docx without a password")
-    try:
-        archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError):
-        raise FileRefusedError("is not a whole .docx (its archive is broken)") from None
-    if "word/document.xml" not in archive.namelist():
-        archive.close()
-        raise FileRefusedError("is not a Word document (it has no word/document.xml)")
-    return archive
-
-
-def read_part(archive: zipfile.ZipFile, name: str) -> bytes:
-    """A part of the document, empty if there is none; raises `FileRefusedError`."""
-    try:
-        if archive.getinfo(name).file_size > MOST_XML:
-            raise FileRefusedError(f"has more than {MOST_XML // 1_000_000} MB of text")
-        with archive.open(name) as part:
-            data = part.read(MOST_XML + 1)
-    except KeyError:
-        return b""
-    except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError):
-        raise FileRefusedError("is not a whole .docx (its archive is broken)") from None
-    if len(data) > MOST_XML or b"<!DOCTYPE" in data[:2_000] or b"<!ENTITY" in data:
-        raise FileRefusedError("contains XML that is not accepted (entity declarations, or too much of it)")
-    return data
-
-
 def read_word(path: str) -> Manuscript:
     """Read a document. Raises `FileRefusedError`."""
     file = Path(path)
-    with open_document(file) as archive:
+    with open_office(file) as archive:
         body = WordText(read_part(archive, "word/document.xml"), _style_names(read_part(archive, "word/styles.xml")))
         notes = [WordText(read_part(archive, name)) for name in ("word/footnotes.xml", "word/endnotes.xml")]
         commented = b"<w:comment " in read_part(archive, "word/comments.xml")

@@ -2,50 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..api.messages import counted
-from ..api.run_options import Shown, StyleSettings, option
+from ..api.run_options import Shown, StyleSettings, WordOptions, option
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import home_session, takes_options
+from .options import complete_runs, home_session, takes_options
 from .output import Printed, notice
 from .sections import OverwriteOption
 from .terminal_text import one_line
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportOptions(OverwriteOption):
+class ExportFiles(WordOptions, OverwriteOption):
     formats: Annotated[tuple[str, ...], Shown("--format", completes="formats")] = option(
-        "Formats to write: tex, docx, html, pdf or zip", value=()
+        "Formats to write: tex, docx, odt, html, pdf or zip", value=()
     )
 
 
-@takes_options(files=ExportOptions, settings=StyleSettings)
+@takes_options(files=ExportFiles, settings=StyleSettings)
 def export(
-    file: Annotated[Path, "The .md of a section or a paper, edited or not."],
-    files: ExportOptions,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A run's id, or the .md of a section or paper, edited or not.", autocompletion=complete_runs
+        ),
+    ],
+    files: ExportFiles,
     settings: StyleSettings,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the files.", show_default="the folder of the .md")
+        Path | None, typer.Option(help="Folder for the files.", show_default="that of the .md, or this one")
     ] = None,
 ) -> Printed:
-    """Write the text of an edited markdown file in other formats.
+    """Write a finished text, or an edited markdown file, in other formats.
 
-    Your sentences are kept as you wrote them, and their citations are converted to the format. The .json of the run
-    must be beside the file. No model is called.
+    Your sentences are kept as you wrote them, and their citations are converted to the format; in docx and odt they
+    can be Zotero's fields. The .json of the run must be beside a file. No model is called.
 
-    Example: citeloom export paper/discussion.md --format docx
+    Example: citeloom export paper/discussion.md --format docx --citations zotero
     """
     from ..api.arguments import parse_formats
     from ..api.files import export as export_file
 
-    wanted = parse_formats(files.formats, file.parent)
+    wanted = parse_formats(files.formats, Path())
+    options = {item.name: getattr(files, item.name) for item in fields(WordOptions)}
     with home_session(**settings.changes()) as session:
-        exported = export_file(session, file, wanted, out=out, csl=settings.csl, force=files.force)
+        exported = export_file(session, source, wanted, out=out, csl=settings.csl, force=files.force, **options)
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
     return Printed(exported, lambda record: record["files"].values())

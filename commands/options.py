@@ -36,7 +36,7 @@ HomeOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
 # Options named differently from the settings they override.
 _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
-FILE_FORMATS: Final = ("md", "tex", "docx", "html", "pdf", "zip")
+FILE_FORMATS: Final = ("md", "tex", "docx", "odt", "html", "pdf", "zip")
 
 _named: list[str] = []
 _in_use: list[Path] = []

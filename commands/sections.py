@@ -11,7 +11,17 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import command
-from ..api.run_options import SECTIONS, PaperSettings, RunKind, SectionSettings, Shown, TableSources, option, part_of
+from ..api.run_options import (
+    SECTIONS,
+    PaperSettings,
+    RunKind,
+    SectionSettings,
+    Shown,
+    TableSources,
+    WordOptions,
+    option,
+    part_of,
+)
 from .answering import steered
 from .failure_hints import require_single_value
 from .options import FILE_FORMATS, JsonOption, home_session, takes_options
@@ -38,7 +48,7 @@ class OverwriteOption:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFiles(OverwriteOption):
+class RunFiles(WordOptions, OverwriteOption):
     page_images: bool = option(
         "Put images of the cited PDF pages into the evidence report, with the cited words marked.", value=False
     )
@@ -48,7 +58,8 @@ class RunFiles(OverwriteOption):
         from ..api.running import FORMATS, Output
 
         wanted = parse_formats(formats, out)
-        return Output(out, tuple(known for known in FORMATS if known in wanted), self.force, self.page_images)
+        ordered = tuple(known for known in FORMATS if known in wanted)
+        return Output(out, ordered, self.force, self.page_images, self.document())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +67,8 @@ class TextFiles(RunFiles):
     """Which files of a text are written, and how."""
 
     formats: Annotated[tuple[str, ...], Shown("--format", "md", "formats")] = option(
-        "Also write tex (LaTeX, citing from the .bib), docx, html, pdf (where xelatex or tectonic is installed), or "
-        "zip (LaTeX, .bib and figures)",
+        "Also write tex (LaTeX, citing from the .bib), docx, odt, html, pdf (where xelatex or tectonic is installed), "
+        "or zip (LaTeX, .bib and figures)",
         value=(),
     )
 
@@ -108,7 +119,7 @@ def section_command(kind: RunKind) -> Callable[..., None]:
         with home_session(**settings.changes()) as session:
             if settings.section_words is not None and "writer" in session.extractive:
                 notice("--words has no effect without a chat model: your own statements are never shortened.")
-            others = ", ".join(name for name in output.formats if name in ("docx", "html", "pdf"))
+            others = ", ".join(name for name in output.formats if name in ("docx", "odt", "html", "pdf"))
             if session.settings.cite_style == "numeric" and others and not session.settings.csl:
                 notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
             whole = run_async(with_tables(request, session, tables))

@@ -11,7 +11,7 @@ from typing import Final
 from ..errors import InputError
 from .pandoc import PandocError, pandoc
 
-_READERS: Final = {".tex": "latex", ".docx": "docx", ".html": "html"}
+_READERS: Final = {".tex": "latex", ".docx": "docx+citations", ".html": "html"}
 SUFFIXES: Final = (".md", *_READERS)
 _MOST_BYTES: Final = 50_000_000
 _SECONDS: Final = 60.0
@@ -24,6 +24,7 @@ _TEMPLATE: Final = "$if(abstract)$\n$abstract$\n\n$endif$\n$body$\n"  # a Word o
 _LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\{figure\}", re.DOTALL)
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
+_FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_figure_\d+\)|\{#_Ref_figure_\d+ \.anchor\})")
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
 _SPAN = re.compile(r"\[(?P<inner>(?:[^\[\]]|\[@[^\[\]]*+\])*+)\]\{\.citation[^{}]*\}")
 _BY_KEY = re.compile(r"\[[^\[\]@]*+@[^\[\]]*+\]")
@@ -76,7 +77,7 @@ def without_comments_and_references(markdown: str) -> str:
 
 def restore_keys(markdown: str) -> ExportedText:
     """Replace links to references in pandoc's markdown by `[@key]`."""
-    text = without_frame(_FENCED_DIV.sub("", markdown))
+    text = without_frame(_FIGURE_NUMBER.sub(r"\g<number>", _FENCED_DIV.sub("", markdown)))
     labels = tuple((match["label"], match["key"]) for match in _LINK.finditer(text))
     text = _SPAN.sub(lambda match: match["inner"], _LINK.sub(lambda match: f"[@{match['key']}]", text))
     text = _AROUND.sub(lambda match: _group(match["inner"]), text)

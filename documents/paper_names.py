@@ -146,3 +146,12 @@ def item_path(bibtex: str) -> str:
     """The library and key of a paper's item, such as library/items/ABCD2345; empty if it did not come from Zotero."""
     link = zotero_link(bibtex)
     return link.select.removeprefix("zotero://select/") if link else ""
+
+
+def zotero_address(bibtex: str, key: str) -> str:
+    """The address by which Zotero's word processor plugins know the item of an entry; empty if it has none."""
+    begins = re.search(rf"(?m)^@[A-Za-z]{{1,40}}\{{{re.escape(key)},", bibtex)
+    ends = re.compile(r"(?m)^@[A-Za-z]{1,40}\{").search(bibtex, begins.end()) if begins else None
+    path = item_path(bibtex[begins.start() : ends.start() if ends else None]) if begins else ""
+    # A user's own library goes by any id, so that the one to open it finds its own items by their keys.
+    return f"http://zotero.org/{path.replace('library/', 'users/local/citeloom/', 1)}" if path else ""

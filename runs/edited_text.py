@@ -19,9 +19,10 @@ from ..citations.checks.draft_checks import check_draft
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.edited_citations import CitableEvidence
-from ..citations.export.pandoc_formats import Format
+from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
 from ..citations.export.plot_figures import figure_lines
 from ..citations.export.section_files import prepare_folder, section_title, write_atomically
+from ..citations.export.word_fields import DocumentOptions
 from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
@@ -309,35 +310,36 @@ def section_of_paper(run: RunRecord, section: str) -> RunRecord:
     return run if found is None else replace(run, section=section, result=dict(with_sources(found, paper["report"])))
 
 
-async def export_edited(
-    file: Path,
-    run: RunRecord,
+async def export_record(
+    record: StoredRecord,
+    stem: str,
     formats: Sequence[Format],
     session: Session,
+    folder: Path,
     *,
-    out: Path | None = None,
-    csl: str | None = None,
+    source: Path | None = None,
     force: bool = False,
+    document: DocumentOptions = PLAIN_DOCUMENT,
 ) -> tuple[list[Path], list[str]]:
-    """Export an edited markdown file to formats in `out`, or beside it; returns paths, and warnings on kept files.
+    """Export a record to formats in a folder; returns paths, and warnings on kept files.
 
-    Another folder also gets the record (needed to verify files) and, for LaTeX, bibliography and figures. `run` is the
-    run that wrote the file. Raises `InputError`, and `ExportError` if a conversion fails.
+    The record of `source`, a markdown file in another folder, is copied (needed to verify files), without a source it
+    is written, and for LaTeX also bibliography and figures. Raises `InputError`, and `ExportError` if a conversion
+    fails.
     """
-    markdown = await in_thread(_read, file)
-    record = await edited_record(edited_by_hand(run, markdown), session, csl)
 
     def write() -> tuple[list[Path], list[str]]:
-        files = ResultFiles.of(record, session.home, file.stem)
-        folder = out or file.parent
+        files = ResultFiles.of(record, session.home, stem, document=document)
         prepare_folder(folder)
-        elsewhere = folder.resolve() != file.parent.resolve()
+        elsewhere = source is None or folder.resolve() != source.parent.resolve()
         needed = ("bib", *files.image_suffixes) if elsewhere and "tex" in formats else ()
-        kept = {"json": file.with_suffix(".json").read_bytes()} if elsewhere else {}
+        kept = {}
+        if elsewhere:
+            kept["json"] = source.with_suffix(".json").read_bytes() if source else files.content("json")
         written = written_files(session.home)
-        free = free_file_name(folder, file.stem, [*formats, *needed, *kept], written, force=force)
-        if needed and free.stem != file.stem:
-            files = ResultFiles.of(record, session.home, free.stem)
+        free = free_file_name(folder, stem, [*formats, *needed, *kept], written, force=force)
+        if needed and free.stem != stem:
+            files = ResultFiles.of(record, session.home, free.stem, document=document)
         contents = {name: files.content(name) for name in (*formats, *needed)} | kept
         written.note(list(contents.values()))
         paths = []
@@ -359,7 +361,7 @@ async def with_edited_sections(
         return record, files
     run = await in_thread(backend_of(session.home).runs().get, record["thread_id"])
     text = editable_text(replace(run, result=dict(record)), [])
-    bodies = {kind: await in_thread(_read, path) for kind, path in files.items()}
+    bodies = {kind: await in_thread(read_markdown_file, path) for kind, path in files.items()}
     sections = [
         _by_hand(section, _body(bodies[section.kind], section.record)) if section.kind in bodies else section
         for section in text.sections
@@ -408,7 +410,8 @@ def _body(markdown: str, record: Mapping[str, Any]) -> str:
     return _TITLE.sub("", f"{body}\n")
 
 
-def _read(file: Path) -> str:
+def read_markdown_file(file: Path) -> str:
+    """The text of a markdown file; raises `InputError`."""
     try:
         return file.read_text("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:

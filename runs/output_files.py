@@ -11,14 +11,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..citations.csl_styles import style_file
-from ..citations.export.evidence_report import ReportImages, evidence_report
+from ..citations.export.evidence_report import VERDICTS, ReportImages, evidence_report, report_view
 from ..citations.export.latex_output import find_engine, make_pdf
-from ..citations.export.pandoc_formats import FORMATS, PANDOC_FORMATS, Format, PandocFormat, convert
+from ..citations.export.pandoc_formats import (
+    FORMATS,
+    PANDOC_FORMATS,
+    PLAIN_DOCUMENT,
+    Format,
+    PandocFormat,
+    convert,
+)
 from ..citations.export.plot_figures import as_references, read_images, unshown_figures, with_figures
 from ..citations.export.section_files import (
     ExportError,
     FreeName,
     as_bytes,
+    comment,
     file_stem,
     free_name,
     prepare_folder,
@@ -27,6 +35,7 @@ from ..citations.export.section_files import (
     write_texts,
     zip_files,
 )
+from ..citations.export.word_fields import MARK, CitedEvidence, DocumentOptions
 from ..citations.html_escaping import inert
 from ..documents.sandbox import in_thread
 from ..errors import InputError
@@ -55,16 +64,22 @@ class ResultFiles:
     stem: str
     images: Mapping[str, bytes]  # of its figures, by file name
     shown: ReportImages = field(default_factory=ReportImages)  # those of the evidence report
+    document: DocumentOptions = PLAIN_DOCUMENT
 
     @classmethod
     def of(
-        cls, record: StoredRecord, home: Home | None, stem: str = "", shown: ReportImages | None = None
+        cls,
+        record: StoredRecord,
+        home: Home | None,
+        stem: str = "",
+        shown: ReportImages | None = None,
+        document: DocumentOptions = PLAIN_DOCUMENT,
     ) -> ResultFiles:
         """Create from a record; blocks to read its figures' images, which `home` provides if it is a database."""
         name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
         find = Path if home is None else backend_of(home).plots().file
-        return cls(named, stem or name, read_images(named["figures"], find), shown or ReportImages())
+        return cls(named, stem or name, read_images(named["figures"], find), shown or ReportImages(), document)
 
     @property
     def figures(self) -> list[dict[str, Any]]:
@@ -96,7 +111,7 @@ class ResultFiles:
         if suffix in self.image_suffixes:
             return self.images[f"{self.stem}.{suffix}"]
         if suffix == "md":
-            return as_bytes(self.record["markdown"])
+            return as_bytes(self.record["markdown"] + f"\n{comment([f'{MARK}: {run_mark(self.record)}'])}\n")
         if suffix == "bib":
             return as_bytes(self.record["bibliography"])
         if suffix == "evidence.html":
@@ -124,8 +139,33 @@ class ResultFiles:
             notice=record["report"]["notice"],
             numbered=record["cite_style"] == "numeric",
             written_out=written_out,
+            mark=run_mark(record),
+            places=cited_evidence(record) if target in ("docx", "odt") else (),
+            document=self.document,
         )
         return as_references(made.decode("utf-8"), self.figures).encode() if target == "tex" else made
+
+
+def run_mark(record: StoredRecord) -> str:
+    """What a file says of its origin: the run, and the section if the file has only one of a paper."""
+    return f"{record['thread_id']} {record.get('section', 'research')}"
+
+
+def cited_evidence(record: StoredRecord) -> list[CitedEvidence]:
+    """The citations of a text in its order, with the evidence behind each, and a remark that quotes it."""
+    keys = {item["id"]: item["key"] for item in record["evidence"]}
+    found = [(item["start"], CitedEvidence(frozenset(item["keys"]), ())) for item in record["own_citations"]]
+    for card, place in zip(report_view(record).cards, record["report"]["places"], strict=True):
+        said: dict[str, str] = {}
+        for support in card.supports:
+            paper, citation = support.found.paper, support.citation
+            page = f", p. {citation['page']}" if citation["page"] else ""
+            source = f"{', '.join(paper['authors'][:3])} {paper['year'] or ''}{page}"
+            verdict = ": ".join(filter(None, [VERDICTS[citation["verdict"]][0], citation["reason"]]))
+            said[citation["evidence_id"]] = f"\u201c{support.quote}\u201d ({source}) {verdict}"
+        cited = frozenset(keys[name] for name in place["ids"] if name in keys)
+        found.append((card.start, CitedEvidence(cited, tuple(place["ids"]), "; ".join(said.values()))))
+    return [item for _, item in sorted(found, key=lambda one: one[0] or 0)]
 
 
 def json_text(record: StoredRecord, files: Mapping[str, str] | None = None) -> str:
@@ -153,6 +193,7 @@ async def save(
     force: bool = False,
     images: ReportImages | None = None,
     edited: Mapping[str, Path] | None = None,
+    document: DocumentOptions = PLAIN_DOCUMENT,
 ) -> ResultRecord:
     """Write the files of a section, or of a paper and all its sections; returns the JSON.
 
@@ -160,7 +201,7 @@ async def save(
     kept. Raises as `save_section` does.
     """
     if "sections" not in record:
-        return await save_section(record, out, formats, home=home, force=force, images=images)
+        return await save_section(record, out, formats, home=home, force=force, images=images, document=document)
     sections = []
     notices: list[str] = []
     for section in record["sections"]:
@@ -173,7 +214,7 @@ async def save(
         notices += [line for line in saved["warnings"] if line not in own]
         sections.append(saved)
     whole = stored({**record, "sections": sections, "warnings": [*notices, *record["warnings"]]})
-    return await save_section(whole, out, formats, home=home, force=force, images=images)
+    return await save_section(whole, out, formats, home=home, force=force, images=images, document=document)
 
 
 def with_sources(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecord:
@@ -191,6 +232,7 @@ async def save_section(
     home: Home | None = None,
     force: bool = False,
     images: ReportImages | None = None,
+    document: DocumentOptions = PLAIN_DOCUMENT,
 ) -> ResultRecord:
     """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
 
@@ -210,7 +252,7 @@ async def save_section(
         find_name = partial(free_file_name, out, name, suffixes, written, force=force)
         while True:
             free = find_name()
-            files = ResultFiles.of(record, home, free.stem, images)
+            files = ResultFiles.of(record, home, free.stem, images, document)
             beside = [kind for kind in FORMATS if kind not in wanted and os.path.lexists(out / f"{free.stem}.{kind}")]
             ours = [kind for kind in beside if written.has(out / f"{free.stem}.{kind}")]
             made: dict[str, bytes] = {}

@@ -158,6 +158,7 @@ MEDIA_TYPES: Final = {
     "tex": "application/x-tex; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "docx": f"{_OFFICE}.wordprocessingml.document",
+    "odt": "application/vnd.oasis.opendocument.text",
     "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
 }
 METRICS: Final = {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}

@@ -1,4 +1,4 @@
-"""Exports a section as LaTeX, Word or HTML with pandoc, with native citations of that format.
+"""Exports a section as LaTeX, Word, LibreOffice or HTML with pandoc, with native citations of that format.
 
 pandoc's input is the section's text, with everything that could be markup escaped, plus our own citations. So
 `\\input`, HTML, images and another paper's `[@key]` stay plain text.
@@ -25,12 +25,14 @@ from ..csl_styles import read_style
 from ..user_citations import UserCitation
 from .latex_output import with_printable_characters
 from .section_files import ExportError, without_title
+from .word_fields import MARK, CitedEvidence, DocumentOptions, WordFields, check_reference
 
-PandocFormat = Literal["tex", "docx", "html"]
-Format = Literal["tex", "docx", "html", "pdf", "zip"]
+PandocFormat = Literal["tex", "docx", "odt", "html"]
+Format = Literal["tex", "docx", "odt", "html", "pdf", "zip"]
 PANDOC_FORMATS: Final[tuple[PandocFormat, ...]] = get_args(PandocFormat)
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
+PLAIN_DOCUMENT: Final = DocumentOptions()
 _SECONDS: Final = 120.0
 _MEGABYTES: Final = 1500
 # The enabled extensions: no raw HTML or TeX, no attributes, no notes, no includes.
@@ -96,21 +98,30 @@ def convert(
     notice: str = "",
     numbered: bool = False,
     written_out: bool = False,
+    mark: str = "",
+    places: Sequence[CitedEvidence] = (),
+    document: DocumentOptions = PLAIN_DOCUMENT,
 ) -> bytes:
     """Convert a manuscript and the `.bib` of its citations to a format; `title` is set for a whole paper.
 
     A section titled Abstract becomes the document's abstract. `cited_too` are keys listed in the references without a
-    citation of ours; `notice` is a comment in LaTeX, and the document's description in the other formats.
+    citation of ours; `notice` is a comment in LaTeX, and the document's description in the other formats. `mark` names
+    the run. Word and LibreOffice files are written as `document` says, their citations with the evidence at `places`.
 
     LaTeX cites with `\\citep` from `bibliography_name`.bib, for the author's own style, `numbered` or by author and
     year; with `csl`, or if `written_out`, its citations and references are written out, as in the other formats. Raises
     ExportError if pandoc fails, and InputError for an unsafe style.
     """
-    options = ["--from", _READER, "--to", *_WRITERS[target], "--standalone", "--wrap=none"]
+    office = target in ("docx", "odt")
+    writer = ["--to", *_WRITERS[target], "--standalone", "--wrap=none"]
+    if document.reference_doc is not None and office:
+        writer.append(f"--reference-doc={check_reference(document.reference_doc, target)}")
+    with_fields = office and (document.citations or ("zotero" if "zotero://" in bibliography else "text")) == "zotero"
+    options = ["--from", _READER, *(("--to", "json") if office else writer)]
     # A section titled Abstract; pandoc reads metadata as paragraphs and lists only if it ends with a line break.
-    found = _ABSTRACT.search(source)
+    found = None if target == "odt" else _ABSTRACT.search(source)  # pandoc's template for it shows none
     abstract = found["words"].strip() + "\n\n" if found else ""
-    source = _ABSTRACT.sub("", source, count=1)
+    source = _ABSTRACT.sub("", source, count=1) if found else source
     if title := " ".join(_UNPRINTED.sub("", title).split()):
         options += [f"--metadata=title:{title}", f"--metadata=pagetitle:{title}"]
     elif target == "html":
@@ -135,20 +146,39 @@ def convert(
             options += ["--natbib", f"--variable=bibliography:{bibliography_name}", f"--variable=natbiboptions:{how}"]
             options.append(f"--variable=biblio-style:{style_name}")
         else:
-            options += ["--citeproc", f"--bibliography={cited}", "--metadata=link-citations:true"]
+            options += ["--citeproc", f"--bibliography={cited}"]
+            options += [] if with_fields else ["--metadata=link-citations:true"]
             # The validated text, in case the file changes meanwhile.
             style.write_text(read_style(csl), encoding="utf-8")
             options += ["--metadata=reference-section-title:References", f"--csl={style}"]
         try:
             made = pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
+            if office:
+                listed = pandoc(["--from=biblatex", "--to=csljson", str(cited)], seconds=_SECONDS, megabytes=_MEGABYTES)
+                items = {item.pop("id"): item for item in json.loads(listed)}
+                decorated = WordFields(
+                    target,
+                    items,
+                    bibliography,
+                    places,
+                    style.read_text("utf-8"),
+                    mark,
+                    with_fields,
+                    document.evidence_comments,
+                    cited_too,
+                )
+                text.write_text(json.dumps(decorated.added(json.loads(made))), encoding="utf-8")
+                command = ["--from=json", *writer, "--output=-", "--", str(text)]
+                made = pandoc(command, seconds=_SECONDS, megabytes=_MEGABYTES)
             if target == "tex":
                 latex = made.replace(_WHOLE_PAGE, _ROOM_FOR_CAPTION, 1).decode("utf-8")
                 cited_in_tex = bibliography if csl is None and not written_out else ""
                 made = with_printable_characters(latex, cited_in_tex).encode()
         except (PandocError, OSError) as error:
             raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
-    comment = f"% {' '.join(_UNPRINTED.sub('', notice).split())}\n" if notice and target == "tex" else ""
-    return comment.encode() + made
+    said = [" ".join(_UNPRINTED.sub("", line).split()) for line in (f"{MARK}: {mark}" if mark else "", notice)]
+    comments = "".join(f"% {line}\n" for line in said if line) if target == "tex" else ""
+    return comments.encode() + made
 
 
 # In pandoc's preamble: the height to which larger images are scaled, so that the caption fits on the same page.
@@ -158,6 +188,7 @@ _ABSTRACT = re.compile(r"(?ms)^# Abstract[ \t]*\n(?P<words>.*?)(?=^# |\Z)")
 _WRITERS: Final[Mapping[PandocFormat, tuple[str, ...]]] = {
     "tex": ("latex",),
     "docx": ("docx",),
+    "odt": ("odt",),
     "html": ("html", "--mathml"),
 }
 

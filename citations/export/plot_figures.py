@@ -21,7 +21,7 @@ from ..markers import SpanSet
 from ..quotations import quoted_spans
 
 MOST_BYTES: Final = 20_000_000
-_BITMAP: Final = frozenset({"md", "html", "tex", "docx"})
+_BITMAP: Final = frozenset({"md", "html", "tex", "docx", "odt"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     ".pdf": _Kind(re.compile(rb"%PDF-"), "application/pdf", frozenset({"tex"})),
     ".webp": _Kind(re.compile(rb"RIFF(?s:.{4})WEBP"), "image/webp", frozenset({"md", "html"})),
 }
-_REFERENCE: Final = ("\ue200", "\ue201")  # around the number of a figure, until pandoc has written the LaTeX
+_REFERENCE: Final = ("\ue200", "\ue201")  # around the number of a mentioned figure, until it is made a reference
 _MEANING: Final = re.compile(r"[\\`*_\[\]<>@!#&$^~|]")
 
 
@@ -111,7 +111,7 @@ def find_mentions(number: int, text: str) -> list[re.Match[str]]:
 def with_figures(
     manuscript: str, figures: Sequence[Mapping[str, Any]], target: str, images: Mapping[str, bytes] | None
 ) -> str:
-    """Insert each figure after its first mention or at the end; in LaTeX, `as_references` links the mentions."""
+    """Insert each figure after its first mention or at the end; LaTeX, Word and LibreOffice link the mentions."""
     paragraphs = manuscript.split("\n\n")
     behind: dict[int, list[str]] = {}
     for figure in figures:
@@ -123,7 +123,7 @@ def with_figures(
             caption, title, address = _caption(figure, images)
             shown = f"![{(caption if target == 'tex' else title) or NO_CAPTION}]({address})"
         behind.setdefault(place, []).append(shown)
-        if target == "tex" and _shows(target, figure["file"]):
+        if target in ("tex", "docx", "odt") and _shows(target, figure["file"]):
             for index in mentioned:
                 for match in reversed(find_mentions(number, paragraphs[index])):
                     before, after = paragraphs[index][: match.start("number")], paragraphs[index][match.end() :]

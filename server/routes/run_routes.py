@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from ...api import run_texts
 from ...api.results import RunSummary
-from ...api.run_options import RunLimits
+from ...api.run_options import CitationFields, RunLimits, WordOptions
 from ...api.serving import JobEntry
 from ...api.stored_runs import RunRecord, count_runs, find_run, list_runs, run_details
 from ...api.writing import image_type
@@ -26,6 +26,10 @@ from ..server_state import ServerState, StateOf
 
 router = APIRouter()
 PageImages = Annotated[bool, Query(description="Put images of the cited PDF pages into the evidence report.")]
+Citations = Annotated[CitationFields | None, Query(description="How docx and odt cite: Zotero's fields, or text.")]
+EvidenceComments = Annotated[
+    bool, Query(description="Put the words behind each citation into docx and odt as comments.")
+]
 Inline = Annotated[bool, Query(description="Show the evidence report in the browser.")]
 # A report opened in the browser runs and loads nothing; its own policy allows only its own style sheet.
 _REPORT_POLICY: Final = (
@@ -105,9 +109,16 @@ async def list_files(run_id: str, state: StateOf) -> response_models.FileList:
     response_class=Response,
 )
 async def get_file(
-    run_id: str, name: str, state: StateOf, page_images: PageImages = False, inline: Inline = False
+    run_id: str,
+    name: str,
+    state: StateOf,
+    page_images: PageImages = False,
+    inline: Inline = False,
+    citations: Citations = None,
+    evidence_comments: EvidenceComments = False,
 ) -> Response:
     """One file as an attachment."""
+    word = WordOptions(citations=citations, evidence_comments=evidence_comments)
     run = await state.runs.find_run(run_id)
     record = _finished(run)
     stem = run_texts.stem_of(record)
@@ -123,7 +134,7 @@ async def get_file(
             for ending in (edit_withdrawn(run.thread_id), run_deleted(run.thread_id)):
                 if await state.orders.ended_by_another(ending):
                     raise ServerError(409, f"{ending} by another request.")
-    return await _file(record, stem, name, state, page_images, inline)
+    return await _file(record, stem, name, state, page_images, inline, word)
 
 
 @router.get(
@@ -141,12 +152,18 @@ async def get_answer_file(
 
 
 async def _file(
-    record: run_texts.StoredRecord, stem: str, name: str, state: ServerState, with_pages: bool, inline: bool
+    record: run_texts.StoredRecord,
+    stem: str,
+    name: str,
+    state: ServerState,
+    with_pages: bool,
+    inline: bool,
+    word: WordOptions | None = None,
 ) -> Response:
     async with state.renderers:  # pandoc and PDF pages need a process each
         try:
             content = await run_texts.render_file(
-                record, stem, name, state.session, page_images=with_pages, file_of=state.member.uploads.file
+                record, stem, name, state.session, page_images=with_pages, word=word, file_of=state.member.uploads.file
             )
         except run_texts.UnknownFileError as error:
             raise ServerError(404, error.message, help=error.help) from error

@@ -37,10 +37,10 @@ def test_the_help_of_paper_has_fields_and_an_example(citeloom: Citeloom) -> None
 
 @pytest.mark.parametrize("command", ["paper", "discussion"])
 def test_a_format_that_is_not_there_is_answered_with_those_that_are(command: str, citeloom: Citeloom) -> None:
-    done = citeloom(command, "--exp", "exp.json", "--format", "odt")
+    done = citeloom(command, "--exp", "exp.json", "--format", "rtf")
     assert done.code == 2
     assert (
-        "There is no format 'odt'; there are md, tex, docx, html, pdf, zip" in done.err
+        "There is no format 'rtf'; there are md, tex, docx, odt, html, pdf, zip" in done.err
         and "Value error" not in done.err
     )
     assert f"'python cli.py {command} --help'" in done.err

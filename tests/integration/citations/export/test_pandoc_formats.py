@@ -43,8 +43,9 @@ def _source(draft: str = DRAFT) -> str:
 
 def _text(data: bytes, target: PandocFormat) -> str:
     """The words of a file, as pandoc reads them again."""
-    folder = zipfile.ZipFile(BytesIO(data)).read("word/document.xml") if target == "docx" else b""
-    if target == "docx":
+    parts = {"docx": "word/document.xml", "odt": "content.xml"}
+    if target in parts:
+        folder = zipfile.ZipFile(BytesIO(data)).read(parts[target])
         return " ".join(re.sub("<[^>]+>", " ", folder.decode()).split())
     reader = {"tex": "latex", "html": "html"}[target]
     return " ".join(

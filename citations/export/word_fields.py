@@ -1,0 +1,319 @@
+"""Word and LibreOffice documents whose citations stay live: fields that Zotero's plugin refreshes and renumbers.
+
+They are put into pandoc's document after its citation processor has rendered every citation, so what a field shows is
+what the same style prints elsewhere. The id of a citation field names the evidence behind it (`E3-E5-4`), which Zotero
+keeps, so that an edited document leads back to the words that support it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+from xml.sax.saxutils import escape, quoteattr
+
+from ...documents.office_files import open_office, read_part
+from ...documents.paper_names import zotero_address
+from ...documents.safe_files import FileRefusedError
+from ...errors import InputError
+
+CitationFields = Literal["zotero", "text"]
+Node = dict[str, Any]
+MARK: Final = "citeloom-run"  # the property of a document that names its run, and the section if it has only one
+_SCHEMA: Final = "https://github.com/citation-style-language/schema/raw/master/csl-citation.json"
+_LOCATOR: Final = re.compile(r"\s*,?\s*(?:(?P<page>pp?\.)\s*(?P<pages>\d[\d\s,\u2013-]*)|(?P<suffix>.*))", re.DOTALL)
+_STYLE_ID: Final = re.compile(r"<id>\s*([^<\s]{1,300})\s*</id>")
+_PROPERTY: Final = 255  # characters of a property that Zotero reads
+_MENTION: Final = re.compile("\ue200(\\d+)\ue201")
+_CAPTION: Final = re.compile(r"\d{1,4}\.?")
+_FIRST_BOOKMARK: Final = 9000
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOptions:
+    """How a Word or LibreOffice document is written.
+
+    `citations` are fields of Zotero or plain text; by default fields if a cited paper came from Zotero, since its user
+    has the plugin. `evidence_comments` adds the words behind each citation, `reference_doc` is the user's template.
+    """
+
+    citations: CitationFields | None = None
+    evidence_comments: bool = False
+    reference_doc: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CitedEvidence:
+    """A citation in the order of the text: its papers' keys, the ids of its evidence, and the remark on it."""
+
+    keys: frozenset[str]
+    ids: tuple[str, ...]
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WordFields:
+    """What turns pandoc's document into one for Word (`docx`) or LibreOffice (`odt`).
+
+    `items` are the cited works as CSL-JSON by key, `bibtex` their entries, `places` the citations with evidence.
+    """
+
+    target: str
+    items: Mapping[str, Mapping[str, Any]]
+    bibtex: str
+    places: Sequence[CitedEvidence]
+    style: str
+    mark: str
+    fields: bool
+    comments: bool
+    uncited: Sequence[str] = ()
+
+    def added(self, document: Node) -> Node:
+        """The document with citation fields, bibliography, comments, numbered captions and properties."""
+        numbers: list[Node] = []
+        waiting = list(self.places)
+
+        def change(node: Node) -> list[Node] | None:
+            if node["t"] == "Cite":
+                numbers.append(node)
+                keys = frozenset(one["citationId"] for one in node["c"][0])
+                found = next((place for place, item in enumerate(waiting) if item.keys == keys), None)
+                here = CitedEvidence(keys, ()) if found is None else waiting[found]
+                del waiting[: 0 if found is None else found + 1]
+                return self._citation(node, here, len(numbers))
+            if node["t"] == "Div" and node["c"][0][0] == "refs" and self.fields and node["c"][1]:
+                return self._bibliography(node)
+            if node["t"] == "Figure":
+                return [_map(_numbered(node, self.target), change)]
+            if node["t"] == "Str" and _MENTION.search(node["c"]):
+                return list(_mentions(node["c"], self.target))
+            return None
+
+        shown = {name: value for name, value in document["meta"].items() if name not in _OURS}
+        meta, blocks = _map(shown, change), _map(document["blocks"], change)  # an abstract is in `meta`
+        properties = {MARK: self.mark} if self.mark else {}
+        if self.fields:
+            data = self._preferences()
+            parts = range(0, len(data), _PROPERTY)
+            properties |= {f"ZOTERO_PREF_{n}": data[at : at + _PROPERTY] for n, at in enumerate(parts, 1)}
+        meta |= {name: {"t": "MetaString", "c": text} for name, text in properties.items()}
+        return {**document, "blocks": blocks, "meta": meta}
+
+    def _citation(self, node: Node, place: CitedEvidence, number: int) -> list[Node]:
+        cited, shown = node["c"]
+        before, after = self._comment(place, number) if self.comments and place.remark else ([], [])
+        if not self.fields or not all(one["citationId"] in self.items for one in cited):
+            return [*before, *shown, *after]
+        note = next((at for at, one in enumerate(shown) if one["t"] == "Note"), -1)
+        if note >= 0:  # of a style with footnotes
+            first, *more = shown[note]["c"]
+            inside = self._field(cited, first["c"], place, number, note=number)
+            noted = {"t": "Note", "c": [{**first, "c": inside}, *more]}
+            return [*before, *shown[:note], noted, *shown[note + 1 :], *after]
+        split = 0
+        if cited[0]["citationMode"]["t"] == "AuthorInText":
+            opens = (at for at, one in enumerate(shown) if one["t"] == "Superscript" or _opens(one))
+            split = next(opens, 0)
+        return [*before, *shown[:split], *self._field(cited, shown[split:], place, number, alone=split > 0), *after]
+
+    def _field(
+        self,
+        cited: Sequence[Node],
+        shown: Sequence[Node],
+        place: CitedEvidence,
+        number: int,
+        *,
+        alone: bool = False,
+        note: int = 0,
+    ) -> list[Node]:
+        items: list[dict[str, Any]] = []
+        for one in cited:
+            key = one["citationId"]
+            address = zotero_address(self.bibtex, key) or f"urn:citeloom:{key}"
+            work = {**self.items[key], "id": key, "citation-key": key}
+            item: dict[str, Any] = {"id": key, "uris": [address], "itemData": work}
+            if prefix := plain_words(one["citationPrefix"]).strip():
+                item["prefix"] = f"{prefix} "
+            located = _LOCATOR.fullmatch(plain_words(one["citationSuffix"]))
+            if located and located["page"]:
+                item |= {"locator": " ".join(located["pages"].split()), "label": "page"}
+            elif located and located["suffix"]:
+                item["suffix"] = f", {located['suffix'].strip()}"
+            if alone or one["citationMode"]["t"] == "SuppressAuthor":
+                item["suppress-author"] = True
+            items.append(item)
+        words = plain_words(shown)
+        code = {
+            "citationID": "-".join([*place.ids, str(number)]),
+            "properties": {"formattedCitation": words, "plainCitation": words, "noteIndex": note},
+            "citationItems": items,
+            "schema": _SCHEMA,
+        }
+        begin, end = self._around(f"ZOTERO_ITEM CSL_CITATION {_json(code)}", number)
+        return [begin, *shown, end]
+
+    def _around(self, code: str, number: int) -> tuple[Node, Node]:
+        """The beginning and the end of a field, for the text between them."""
+        if self.target == "docx":
+            end = '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+            return _raw(self.target, _field(f"ADDIN {code}", "")), _raw(self.target, end)
+        name = quoteattr(f"{code} RND{_token(f'{self.mark} {number}', 10)}")
+        return (
+            _raw(self.target, f"<text:reference-mark-start text:name={name}/>"),
+            _raw(self.target, f"<text:reference-mark-end text:name={name}/>"),
+        )
+
+    def _bibliography(self, node: Node) -> list[Node]:
+        attributes, entries = node["c"]
+        uncited = [[zotero_address(self.bibtex, key) or f"urn:citeloom:{key}"] for key in self.uncited]
+        code = f"ZOTERO_BIBL {_json({'uncited': uncited, 'omitted': [], 'custom': []})} CSL_BIBLIOGRAPHY"
+        if self.target == "odt":
+            name = quoteattr(f"{code} RND{_token(f'{self.mark} list', 10)}")
+            begins, ends = f"<text:section text:name={name}>", "</text:section>"
+            return [_raw("odt", begins, "RawBlock"), node, _raw("odt", ends, "RawBlock")]
+        begin, end = self._around(code, 0)
+        paragraphs = [entry["c"][1][0] for entry in entries]
+        paragraphs[0] = {**paragraphs[0], "c": [begin, *paragraphs[0]["c"]]}
+        paragraphs[-1] = {**paragraphs[-1], "c": [*paragraphs[-1]["c"], end]}
+        made = [
+            {**entry, "c": [entry["c"][0], [first, *entry["c"][1][1:]]]}
+            for entry, first in zip(entries, paragraphs, strict=True)
+        ]
+        return [{**node, "c": [attributes, made]}]
+
+    def _comment(self, place: CitedEvidence, number: int) -> tuple[list[Node], list[Node]]:
+        if self.target == "odt":
+            said = f"<dc:creator>Citeloom</dc:creator><text:p>{escape(place.remark)}</text:p>"
+            return [_raw("odt", f"<office:annotation>{said}</office:annotation>")], []
+        named = [["id", str(number)], ["author", "Citeloom"]]
+        start = {"t": "Span", "c": [["", ["comment-start"], named], [{"t": "Str", "c": place.remark}]]}
+        return [start], [{"t": "Span", "c": [["", ["comment-end"], named[:1]], []]}]
+
+    def _preferences(self) -> str:
+        """What Zotero stores of a document: its style, and how its fields are kept."""
+        style = _STYLE_ID.search(self.style)
+        kind = "Field" if self.target == "docx" else "ReferenceMark"
+        notes = int('class="note"' in self.style)
+        listed = int("<bibliography" in self.style)
+        values = {"fieldType": kind, "noteType": notes, "automaticJournalAbbreviations": "true"}
+        prefs = "".join(f'<pref name="{name}" value="{value}"/>' for name, value in values.items())
+        return (
+            f'<data data-version="3" zotero-version="7.0"><session id="{_token(self.mark, 8)}"/>'
+            f'<style id="{escape(style[1] if style else "")}" hasBibliography="{listed}" '
+            f'bibliographyStyleHasBeenSet="1"/><prefs>{prefs}</prefs></data>'
+        )
+
+
+def check_reference(path: Path, target: str) -> Path:
+    """The template if it can be used for this format; raises `InputError` with the reason in one line."""
+    kind = f".{target}"
+    try:
+        if path.suffix.lower() != kind:
+            raise FileRefusedError(f"is not a {kind} file")
+        with open_office(path, kind) as archive:
+            for name in archive.namelist():
+                if name.endswith(".xml"):
+                    read_part(archive, name)
+        return path.resolve()
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror or error})"
+    except FileRefusedError as error:
+        reason = str(error)
+    help = f"Give a {kind} whose styles the text shall have, or leave the option out."
+    raise InputError(f"--reference-doc {path}: {reason}.", help=help)
+
+
+_FIELD_PARTS: Final = ("begin", "separate", "end")
+_OURS: Final = frozenset({"bibliography", "csl", "nocite", "link-citations", "reference-section-title", "pagetitle"})
+_RAW: Final = {"docx": "openxml", "odt": "opendocument"}
+
+
+def plain_words(inlines: Sequence[Node]) -> str:
+    """The words that pandoc's inline elements show."""
+    said: list[str] = []
+    for node in inlines:
+        kind: str = node["t"]
+        content: Any = node.get("c")
+        if kind in ("Space", "SoftBreak", "LineBreak"):
+            said.append(" ")
+        elif kind == "Str":
+            said.append(content)
+        elif kind == "Quoted":
+            opens, closes = "\u2018\u2019" if content[0]["t"] == "SingleQuote" else "\u201c\u201d"
+            said.append(f"{opens}{plain_words(content[1])}{closes}")
+        elif kind in ("Code", "Math"):
+            said.append(content[1])
+        elif kind in ("Span", "Link", "Cite"):
+            said.append(plain_words(content[1]))
+        elif isinstance(content, list) and kind != "RawInline":
+            said.append(plain_words([one for one in content if isinstance(one, dict) and "t" in one]))
+    return "".join(said)
+
+
+def _map(node: Any, change: Callable[[Node], list[Node] | None]) -> Any:
+    """The document with each element replaced by what `change` makes of it, unless that is None."""
+    if isinstance(node, list):
+        made: list[Any] = []
+        for item in node:
+            new = change(item) if isinstance(item, dict) and "t" in item else None
+            made += [_map(item, change)] if new is None else new
+        return made
+    return {name: _map(value, change) for name, value in node.items()} if isinstance(node, dict) else node
+
+
+def _numbered(figure: Node, target: str) -> Node:
+    """The figure with the number of its caption ("Figure 2.") as a field, which mentions refer to."""
+    attributes, (short, caption), body = figure["c"]
+    words = caption[0]["c"] if caption else []
+    if len(words) < 3 or words[0].get("c") != "Figure" or not _CAPTION.fullmatch(str(words[2].get("c"))):
+        return figure
+    number = words[2]["c"].rstrip(".")
+    if target == "docx":
+        begin = f'<w:bookmarkStart w:id="{_FIRST_BOOKMARK + int(number)}" w:name="_Ref_figure_{number}"/>'
+        end = f'<w:bookmarkEnd w:id="{_FIRST_BOOKMARK + int(number)}"/>'
+        xml = begin + _field(f"SEQ Figure \\r {number}", number) + end
+    else:
+        how = f'text:ref-name="refFigure{number}" text:name="Figure" text:formula="{number}" style:num-format="1"'
+        xml = f"<text:sequence {how}>{number}</text:sequence>"
+    numbered = [*words[:2], _raw(target, xml), {"t": "Str", "c": "."}, *words[3:]]
+    return {**figure, "c": [attributes, [short, [{**caption[0], "c": numbered}, *caption[1:]]], body]}
+
+
+def _mentions(text: str, target: str) -> Iterator[Node]:
+    """A word that mentions a figure by number, the number as a cross-reference."""
+    for place, part in enumerate(_MENTION.split(text)):
+        if place % 2 == 0:
+            yield {"t": "Str", "c": part}
+            continue
+        how = f'text:reference-format="value" text:ref-name="refFigure{part}"'
+        odt = f"<text:sequence-ref {how}>{part}</text:sequence-ref>"
+        yield {"t": "Str", "c": "\u00a0"}
+        yield _raw(target, _field(f"REF _Ref_figure_{part} \\h", part) if target == "docx" else odt)
+
+
+def _field(code: str, shown: str) -> str:
+    begin, middle, end = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in _FIELD_PARTS)
+    text = f"<w:r><w:t>{escape(shown)}</w:t></w:r>{end}" if shown else ""
+    return f'{begin}<w:r><w:instrText xml:space="preserve"> {escape(code)} </w:instrText></w:r>{middle}{text}'
+
+
+def _opens(node: Node) -> bool:
+    """Whether this begins the part of "Lee (2019)" that is a field; its author stays outside."""
+    return node["t"] == "Str" and str(node["c"]).startswith(("(", "["))
+
+
+def _raw(target: str, xml: str, kind: str = "RawInline") -> Node:
+    return {"t": kind, "c": [_RAW[target], xml]}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _token(seed: str, length: int) -> str:
+    """Letters and digits that look random and are the same for the same document."""
+    return hashlib.sha256(seed.encode()).hexdigest()[:length]
