@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -140,6 +140,16 @@ class TypedTable:
         raise AssertionError("the value was wrong before")
 
 
+class TableConnection(Protocol):
+    """A connection within a transaction; parameters are written as `?`."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Any:
+        """Execute a statement; returns its cursor."""
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
+        """Execute a statement for each row."""
+
+
 class ShapeError(ValueError):
     """JSON of a different shape than was declared; the message says where."""
 
@@ -244,13 +254,10 @@ def shaped(expected: str, kind: Any, *, as_record: bool = True) -> Column:
     def decode(value: Any) -> Any:
         text = _text(value)
         try:
-            if as_record:
-                return adapter().validate_json(text, strict=True)
-            plain = json.loads(text)
-            adapter().validate_python(plain, strict=True)
+            record = adapter().validate_json(text, strict=True)
+            return record if as_record else json.loads(text)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[0]
             raise ShapeError(f"{field_path(first['loc'])}: {describe_invalid(first)}".removeprefix(": ")) from None
-        return plain
 
     return Column(expected, decode)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
+from ..documents import EvidenceSpan
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer, shaped
 from .tables import Register, TableConnection, columns_of
@@ -38,15 +39,6 @@ class _Decision(TypedDict):
     studies: list[str]
 
 
-class _Span(TypedDict):
-    chunk_id: str
-    start: int
-    end: int
-    quote: str
-    page: int | None
-    chunk_hash: str
-
-
 class _CellRecord(TypedDict):
     value: str
     unit: str
@@ -54,7 +46,7 @@ class _CellRecord(TypedDict):
     formula: str
     converted: str
     status: str
-    spans: list[_Span]
+    spans: list[EvidenceSpan]
     alternatives: list[_CellRecord]
     searched: list[str]
 
@@ -154,15 +146,12 @@ class EvidenceTableRegister(Register):
         """Store what was decided on papers before they are read, in one transaction."""
         with self._tables.transaction() as connection:
             for paper in papers:
-                row = (table_id, paper.key, paper.version, dump_json(paper.decision))
-                connection.execute(TABLE_PAPERS.insert("update"), row)
+                _write_paper(connection, table_id, paper)
 
     def save_row(self, table_id: str, paper: StoredPaper, cells: Sequence[StoredCell]) -> None:
         """Store the reading of a paper in one transaction; cells that a person edited stay as they are."""
         with self._tables.transaction() as connection:
-            connection.execute(
-                TABLE_PAPERS.insert("update"), (table_id, paper.key, paper.version, dump_json(paper.decision))
-            )
+            _write_paper(connection, table_id, paper)
             for cell in cells:
                 stored = self._stored(connection, table_id, cell)
                 if stored is None or not stored.edited:
@@ -193,3 +182,8 @@ def _write(connection: TableConnection, table_id: str, cell: StoredCell) -> None
     place = (table_id, cell.key, cell.study, cell.column_name)
     values = (cell.column_version, dump_json(cell.cell), int(cell.edited), cell.revision)
     connection.execute(TABLE_CELLS.insert("update"), (*place, *values))
+
+
+def _write_paper(connection: TableConnection, table_id: str, paper: StoredPaper) -> None:
+    row = (table_id, paper.key, paper.version, dump_json(paper.decision))
+    connection.execute(TABLE_PAPERS.insert("update"), row)

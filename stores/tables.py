@@ -7,13 +7,13 @@ the few differences between them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, get_type_hints
 
 from ..errors import InputError
-from ..table_columns import Column, TypedTable
+from ..table_columns import Column, TableConnection as TableConnection, TypedTable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -22,16 +22,6 @@ TABLES_VERSION: Final = 3  # of a home's tables; a change of it needs a migratio
 _LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,700 bytes
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
 Record = TypeVar("Record", bound="DataclassInstance")
-
-
-class TableConnection(Protocol):
-    """A connection within a transaction; parameters are written as `?`."""
-
-    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Any:
-        """Execute a statement; returns its cursor."""
-
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
-        """Execute a statement for each row."""
 
 
 class Tables(Protocol):

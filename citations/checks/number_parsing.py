@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import Literal
+from typing import Final, Literal
 
 from ...text.sentences import sentence_spans
+from ...text.words import read_rules
 from ..markers import MARKER, SpanSet
 
 Scale = Literal["plain", "percent", "either"]
@@ -55,12 +56,15 @@ _WORD = re.compile(
 _BARE_SCALE = re.compile(rf"{GAP}(hundred|thousand|million|billion|trillion)\b")
 _FRACTION = re.compile(r"[-\s](?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|tenths?)\b", re.IGNORECASE)
 _COMPOUND = re.compile(r"-(?!(?:fold|class|year|month|week|day|hour|layer)s?\b)\w", re.IGNORECASE)
-_TALK = re.compile(
-    r"(?:\s+[a-z-]+){0,2}?\s+(?:reasons?|explanations?|limitations?|findings?|observations?|aspects?|points?|ways?"
-    r"|questions?|directions?|implications?|caveats?|considerations?|lines|kinds?|sides|respects|issues?|challenges?"
-    r"|conclusions?|lessons?|things|interpretations?|possibilities|contributions?)\b",
-    re.IGNORECASE,
+_RULES: Final = read_rules(__file__, "number_rules")
+_TALK, _HALF, _MEASURED, _LABELLED, _DATING = (
+    re.compile(_RULES[name], re.IGNORECASE) for name in ("talk", "half", "measured", "labelled", "dating")
 )
+_NAMED = re.compile("|".join(_RULES["named"]))
+_COUNTED = re.compile(_RULES["counted"])
+_HEDGES: Mapping[Hedge, re.Pattern[str]] = {
+    hedge: re.compile(_RULES["hedges"][hedge], re.IGNORECASE) for hedge in ("above", "below", "about")
+}
 _KNOWN_TWO = re.compile(r"\b(?:the|these|those|both|our|its|such|all|other)\s+$", re.IGNORECASE)
 _ONE_COUNTS = re.compile(
     rf"\s(?:(?:of|in|out\sof)\s(?:the\s|these\s|those\s)?|to\s|or\s)(?:[0-9]|(?:{'|'.join(_VALUES)})\b)", re.IGNORECASE
@@ -77,11 +81,6 @@ _SHARE = re.compile(
     re.IGNORECASE,
 )
 _OF = re.compile(r"\s+of\b")
-_HALF = re.compile(
-    r"(?<![\w-])(?<!first )(?<!second )(?<!latter )(?<!former )(?<!other )(?<!upper )(?<!lower )(?<!a )(?<!one )"
-    r"(?:half(?=\s(?:of|as|the|that|those|these|its|their|all)\b)|(?<=by )half\b(?!-))",
-    re.IGNORECASE,
-)
 _ONE_IN = re.compile(
     rf"(?<![\w-])(?P<of>{'|'.join(_TEENS[1:])})\s(?:out\sof|in)\s(?:every\s)?"
     rf"(?P<all>{'|'.join((*_TEENS[2:], *_TENS))})\b"
@@ -97,15 +96,6 @@ _MULTIPLES["twice"] = Decimal(2)
 _TIMES_IN_WORDS = re.compile(r"\b(?:doubled|tripled|quadrupled|halved|twice(?=\s(?:as|the|that)\b))\b", re.IGNORECASE)
 _ROUGH = Decimal("0.05")  # a third may be 31% to 35%
 _ROUGHLY_TIMES = Decimal("0.5")  # twofold may be 1.75 to 2.25
-# Units: a small number in words before one of these is a measurement.
-_MEASURED = re.compile(
-    r"[\s-](?:(?:kilo|centi|milli|micro|nano|mega|giga)?(?:met(?:re|er)s?|grams?|lit(?:re|er)s?|seconds?|watts?|volts?|hertz|bytes?)"
-    r"|minutes?|hours?|days?|nights?|weeks?|months?|years?|decades?|centur(?:y|ies)|degrees?|tonnes?|tons?|miles?|feet|inch(?:es)?"
-    r"|hectares?|dollars?|euros?|pounds?|bits?|cores?|epochs?|orders?\sof\smagnitude|standard\s(?:deviations?|errors?)"
-    r"|(?:percentage\s)?points?|times\s(?:as|more|less|higher|lower|larger|smaller|greater|longer|shorter|faster|slower|the)"
-    r"|folds?|%)\b",
-    re.IGNORECASE,
-)
 _OF_A_TOTAL = re.compile(
     rf"\s(?:out\s)?of\s(?:the\s|these\s|those\s|all\s)?(?:[0-9]|(?:{'|'.join(_VALUES)})\b)", re.IGNORECASE
 )
@@ -216,53 +206,10 @@ _TEN_TO = re.compile(rf"(?<![\w.^])10{_POWER}")
 _TIMES = re.compile(rf"[0-9]{GAP}*(?:[×x·*]|\\times|\\cdot){GAP}*$")
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "K": 3, "M": 6, "B": 9}
 
-# Words before a number that only names something.
-_LABEL = (
-    r"(?:sections?|secs?\.|(?<!§)§++|figures?|figs?\.?|tables?|tabs?\.|equations?|eqs?\.?|chapters?|appendi(?:x|ces)|steps?|tasks?"
-    r"|experiments?|algorithms?|box(?:es)?|panels?|phases?|type|chromosome|stages?|grades?|layers?|versions?|release"
-    r"|python|note|lemma|theorem|definition|proposition|hypothesis|groups?|clusters?|class|days?|lines?|pages?|pp?\."
-    r"|no\.|part|round|scenario|condition|question|aim|category|file|supplement(?:ary)?)"
-)
-_LABELLED = re.compile(
-    rf"(?<![\w]){_LABEL}(?:{GAP}|~|\n)*\(?[A-Z]?[0-9]+(?:\.[0-9]+)*[a-zA-Z]?\)?(?![0-9%])"
-    rf"(?:{GAP}*(?:(?:,|[{_MINUS}]|and|or|to|&){GAP}*)+\(?[A-Z]?[0-9]+(?:\.[0-9]+)*[a-z]?\)?(?![0-9%\w.,]?[0-9%]))*",
-    re.IGNORECASE,
-)
-_MONTH = (
-    r"(?:Jan(?:uary|\.)?|Feb(?:ruary|\.)?|Mar(?:ch|\.)?|Apr(?:il|\.)?|May|June?|July?|Aug(?:ust|\.)?|Sept?(?:ember|\.)?"
-    r"|Oct(?:ober|\.)?|Nov(?:ember|\.)?|Dec(?:ember|\.)?)"
-)
-_NAMED = re.compile(
-    rf"[0-9]{{1,2}}(?:st|nd|rd|th)?{GAP}(?:of{GAP})?{_MONTH}(?!\w)(?:,?{GAP}[0-9]{{4}})?"
-    rf"|(?<!\w){_MONTH}{GAP}[0-9]{{1,2}}(?:st|nd|rd|th)?(?!\w)(?:,{GAP}[0-9]{{4}})?"
-    rf"|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|(?<!\w)v?[0-9]+(?:\.[0-9]+){{2,}}"  # dates, versions
-    rf"|(?<!\w)(?![Tt]op-)[A-Z][\w.]{{0,30}}(?:[{_MINUS}][\w.]{{1,30}}){{0,3}}[{_MINUS}*][0-9]{{1,5}}"  # GPT-4
-    r"(?:\.[0-9]{1,3})?"
-    rf"(?:[{_MINUS}]?[A-Za-z]\w{{0,20}})?(?![\w%])"
-    rf"|(?<![\w.])[0-9]+(?:[DdSs]|st|nd|rd|th|')(?!\w)"  # 3D, 16S, 4th, 5'
-    r"|(?<!\w)[a-z]\w{0,20}(?:-[\w.]{1,20}){1,4}-[0-9]{2,8}(?![\w%])"  # gpt-4-0125
-    r"|(?<!\w)(?:1[5-9]|20)[0-9]0s(?!\w)|~[0-9]{1,3}~"  # 1990s, subscripts
-    r"|(?<=\])\([^()\s]{0,300}\)|\bhttps?://[^\s<>)\]]{1,300}|\b10\.[0-9]{4,9}/[^\s<>)\]]{1,200}"  # addresses
-    r"|(?m:^[ \t]*(?:```|~~~))(?s:.{0,20000}?)(?:\n[ \t]*(?:```|~~~)|\Z)"
-)
 _NUMBERING = re.compile(r"(?m)^[ \t]*(?:#{1,6}[ \t]*)?\(?[0-9]{1,3}(?:\.[0-9]{1,3})*[.)](?=[ \t])")
 _YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}|2100")
-_DATING = re.compile(
-    r"(?:\b(?:in|since|by|until|till|during|before|after|from|between|to|and|years?|early|late|mid|circa)|[(,/–-])\s*$",
-    re.IGNORECASE,
-)
-_COUNTED = re.compile(
-    r"\s+(?:of\b|(?!(?:was|is|has|does|shows|suggests|finds|reports|gives|its|this|as|across|versus|thus|plus)\b)[a-z-]+s\b)"
-)
 _EQUALS = re.compile(r"[=<>≤≥]\s*$")
 
-_HEDGES: Mapping[Hedge, re.Pattern[str]] = {
-    "above": re.compile(r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|greater than)|[>≥])\s*$", re.I),
-    "below": re.compile(
-        r"(?:\b(?:less than|fewer than|lower than|under|below|at most|up to|nearly|almost|close to)|[<≤])\s*$", re.I
-    ),
-    "about": re.compile(r"(?:\b(?:about|around|roughly|approximately|approx\.|some|circa|ca\.)|[~≈∼])\s*$", re.I),
-}
 _HEDGE_SIGNS = frozenset(".>≥<≤~≈∼")  # besides letters, the final characters of such words
 _JOINED = re.compile(rf"{GAP}*(?:(?:,|[{_MINUS}]|to|and|or|vs\.?|versus){GAP}*)+")
 

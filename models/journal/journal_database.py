@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, Protocol, get_args
+from typing import Final, Protocol, get_args
 
 from ...errors import OtherFormatError
 from ...sqlite import TextConnection, write_ahead
-from ...table_columns import FLAG, MOMENT, SQLITE, TEXT, TypedTable, choice, integer
+from ...table_columns import FLAG, MOMENT, SQLITE, TEXT, TableConnection, TypedTable, choice, integer
 from .records import CallKind
 from .single_flight import CallLocks, KeyLocks
 
 
-class JournalConnection(Protocol):
-    """A connection with the SQL that both engines understand; parameters are written as `?`."""
-
-    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Any:
-        """Execute a statement; returns its cursor."""
-
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
-        """Execute a statement for each row."""
+class JournalConnection(TableConnection, Protocol):
+    """A connection with the SQL that both engines understand."""
 
     def commit(self) -> None:
         """Commit; returns once the transaction is on disk."""
