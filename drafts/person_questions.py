@@ -56,7 +56,7 @@ class QuestionDetail(TypedDict):
     answers: list[str]
 
 
-class Change(TypedDict):
+class SteeringChange(TypedDict):
     """One thing that a person changed; `before` is empty for what was added, `after` for what was dropped."""
 
     what: str
@@ -71,7 +71,7 @@ class SteeringRecord(TypedDict):
     section: str
     by: str
     at: str
-    changes: list[Change]
+    changes: list[SteeringChange]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from langgraph.types import interrupt
 
 from ..drafts.person_questions import (
     AnswerError,
-    Change,
     PersonAnswer,
+    SteeringChange,
     SteeringRecord,
     budget_question,
     expand_asks,
@@ -24,7 +24,7 @@ from ..settings.config import Ask
 if TYPE_CHECKING:
     from .session import Session
 
-Resolved = tuple[dict[str, Any], list[Change]]  # the update of the state, and what changes
+Resolved = tuple[dict[str, Any], list[SteeringChange]]  # the update of the state, and what changes
 
 
 def asks_of(state: Mapping[str, Any], session: Session) -> list[Ask]:

@@ -20,10 +20,10 @@ from ...citations.markers import CitedSentence, marker_ids, normalise_markers, s
 from ...documents import Chunk
 from ...drafts.person_questions import (
     AnswerError,
-    Change,
     PersonAnswer,
     QuestionDetail,
     QuestionField,
+    SteeringChange,
     form_field,
     make_question,
     read_answer,
@@ -174,7 +174,7 @@ async def _ask(
 
 
 async def _resolve_needs(state: RunState, session: Session, answer: PersonAnswer) -> Resolved:
-    needs, kept, changes = needs_of(state), list[Need](), list[Change]()
+    needs, kept, changes = needs_of(state), list[Need](), list[SteeringChange]()
     for need in needs:
         text = _one_line(answer.args.get(need.id, need.text))
         if need.id in answer.args:
@@ -196,7 +196,7 @@ async def _resolve_evidence(state: RunState, session: Session, answer: PersonAns
     given = answer.args
     there = {record["id"]: record for record in visible_evidence(state)}
     keys = {paper.key for paper in await asyncio.to_thread(session.library.papers)}
-    needs, changes = needs_of(state), list[Change]()
+    needs, changes = needs_of(state), list[SteeringChange]()
     pinned = _known_names("pin", given, there, "evidence")
     banned = _known_names("ban", given, {**there, **dict.fromkeys(keys)}, "evidence or paper")
     for name in pinned:
@@ -239,7 +239,7 @@ async def _resolve_sentences(state: RunState, session: Session, answer: PersonAn
     text, ids = state["draft"]["text"], {record["id"] for record in visible_evidence(state)}
     doubtful = {f"S{number}": sentence for number, (sentence, _) in enumerate(doubtful_sentences(state), 1)}
     again = _known_names("search", answer.args, doubtful, "sentence")
-    edits, changes, settled = list[EditRecord](), list[Change](), list[str]()
+    edits, changes, settled = list[EditRecord](), list[SteeringChange](), list[str]()
     for name, sentence in doubtful.items():
         new = normalise_markers(_one_line(answer.args[name])) if name in answer.args else sentence.text
         if name in answer.args:
