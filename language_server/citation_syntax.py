@@ -33,7 +33,7 @@ _OPENINGS: Final = {
     ".typ": (re.compile(rf"#cite\(\s{{0,5}}<(?P<prefix>{_KEY}{{0,100}})\Z"), _AT),
     ".org": (
         re.compile(rf"\[cite(?:/[\w/-]{{1,20}})?:[^\[\]]{{0,400}}?(?P<sign>@?)(?P<prefix>{_KEY}{{0,100}})\Z"),
-        re.compile(rf"\b[a-z]{{0,6}}cite[a-z]{{0,6}}:(?:{_KEY}{{1,100}}[,;]&?){{0,20}}&?(?P<prefix>{_KEY}{{0,100}})\Z"),
+        re.compile(rf"\b[a-z]{{0,6}}cite[a-z]{{0,6}}:(?:{_KEY}{{1,100}}[,;]){{0,20}}(?P<prefix>{_KEY}{{0,100}})\Z"),
     ),
 }
 _REST: Final = re.compile(rf"{_KEY}{{0,100}}")
@@ -100,10 +100,11 @@ def open_citation(text: str, cursor: int, suffix: str) -> OpenCitation | None:
         closing = {"\\": "}", "[": "]", "#": ")"}.get(text[begin], "")
         close = text.find(closing, stop, stop + _AFTER) if closing else -1
         behind = close + 1 if close >= 0 and not re.search(r"\n[ \t]*\n|[\\\[{]", text[stop:close]) else stop
-        others = (item for item in cited_keys(text[begin:behind], suffix) if begin + item.start != start)
+        others = (item for item in cited_keys(text[begin:behind], suffix) if not start <= begin + item.start < stop)
         keys = tuple(item.key for item in others)
-        sign = "@" if "sign" in pattern.groupindex and not found["sign"] and found["prefix"][:1] != "&" else ""
-        return OpenCitation(found["prefix"], start, stop, (begin, behind), keys, sign)
+        sign = "@" if "sign" in pattern.groupindex and not found["sign"] else ""
+        prefix = found["prefix"].removeprefix("&")  # org-ref
+        return OpenCitation(prefix, start + len(found["prefix"]) - len(prefix), stop, (begin, behind), keys, sign)
     return None
 
 

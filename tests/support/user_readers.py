@@ -8,11 +8,14 @@ from typing import Final
 
 from langchain_core.messages import AIMessage, HumanMessage
 
+from citeloom.api import citing
 from citeloom.citations import user_citations, verification
 from citeloom.citations.export import plot_figures as figures, tex_regions
+from citeloom.claims import markup_readers
 from citeloom.documents import blocks, marker_escaping, paper_names
 from citeloom.errors import InputError
 from citeloom.graph import conversation_graph, section_queries as needs_filter
+from citeloom.language_server import citation_syntax
 from citeloom.models import context_size
 from citeloom.roles.chat import chat_reader as reader_output
 from citeloom.roles.protocols import Need
@@ -53,6 +56,20 @@ def _regions(text: str) -> None:
             tex_regions.find_regions(marks, "a.tex")
 
 
+def _in_editor(text: str) -> None:
+    for suffix in (".md", ".tex", ".typ", ".org"):
+        list(citation_syntax.cited_keys(text, suffix))
+        for place in (0, len(text) // 2, len(text)):
+            citation_syntax.open_citation(text, place, suffix)
+            citation_syntax.cited_at(text, place, suffix)
+
+
+def _sentence(text: str) -> None:
+    for suffix in (".md", ".tex", ".typ", ".org"):
+        with suppress(InputError):
+            citing.sentence_at(text, len(text) // 2, len(text) // 2, suffix)
+
+
 USERS: Final[Mapping[str, Reader]] = {
     "figure_lines": lambda text: figures.figure_lines([{"number": 1, "caption": text, "file": "a.figure-1.png"}]),
     "regions of a LaTeX file": _regions,
@@ -63,6 +80,10 @@ USERS: Final[Mapping[str, Reader]] = {
     "own_citations": lambda text: user_citations.find_user_citations(PLAIN, experiment(text), [paper()]),
     "with_literal_markers": lambda text: user_citations.with_literal_markers(text, PLAIN),
     "numbers that are verified": lambda text: verification._agree(text, "0.5", exact=False),
+    "citations in an editor": _in_editor,
+    "sentence_at": _sentence,
+    "read_org": lambda text: markup_readers.read_org("a.org", text),
+    "entry_span": lambda text: citation_syntax.entry_span(text, text[:200]),
     "field blocks": blocks.field_blocks,
     "as_text": marker_escaping.as_text,
     "as_written": marker_escaping.as_written,
