@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +28,7 @@ from ..runs.execution import ignore
 from ..runs.result_record import ResultRecord, public_record
 from .arguments import require_open, require_writable
 from .blocking import blocking
+from .library_search import akeys_within
 from .running import stream_events
 from .stored_conversations import find_conversation, new_thread_id, read_turns, turn_record, write_transcript
 
@@ -78,18 +79,29 @@ class Conversation(nullcontext["Conversation"]):
         known = None if thread_id is None else find_conversation(session.home, thread_id)
         self.thread_id = new_thread_id() if known is None else known.thread_id
 
-    async def aask(self, question: str, *, alone: bool = False, on_event: OnEvent | None = None) -> ResultRecord:
+    async def aask(
+        self,
+        question: str,
+        *,
+        alone: bool = False,
+        papers: Sequence[str] = (),
+        without: Sequence[str] = (),
+        on_event: OnEvent | None = None,
+    ) -> ResultRecord:
         """Ask the next question; returns the JSON of `research --json` plus the question as `asked`.
 
         Args:
             question: may follow up on the previous one ("and in 2020?"); `question` in the result stands alone.
             alone: do not rewrite the question.
+            papers: keys of the only papers to draw on.
+            without: keys of papers to leave out.
             on_event: called with each event.
 
         Asking an interrupted question again resumes it. Raises `InputError`, `PausedError`, or another
         `CiteloomError`.
         """
-        return await self._take(question, "question" if alone else "follow-up", on_event)
+        keys = await akeys_within(self._library, papers, without)
+        return await self._take(question, "question" if alone else "follow-up", on_event, keys)
 
     async def aimprove(self, feedback: str, *, on_event: OnEvent | None = None) -> ResultRecord:
         """Rewrite the last answer by feedback; raises `NothingToImproveError` without one, else as `aask`."""
@@ -116,9 +128,11 @@ class Conversation(nullcontext["Conversation"]):
         turns = read_turns(self._library.home, self.thread_id)
         return write_transcript(Path(path), self.thread_id, turns, home=self._library.home, force=force)[0]
 
-    async def _take(self, asked: str, kind: TurnKind, on_event: OnEvent | None) -> ResultRecord:
+    async def _take(
+        self, asked: str, kind: TurnKind, on_event: OnEvent | None, papers: tuple[str, ...] = ()
+    ) -> ResultRecord:
         require_open(self._library)
         require_writable(self._library)
-        request = TurnRequest(asked, kind)
+        request = TurnRequest(asked, kind, papers=papers)
         turn = await take_turn(self.thread_id, request, self._library, on_event=on_event or ignore)
         return {**public_record(turn.record), "number": turn.number}

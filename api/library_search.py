@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from ..documents import Paper
@@ -207,6 +208,34 @@ def aunknown_words(session: Session, words: Sequence[str]) -> list[str]:
         metadata = f"{paper.key} {paper.title} {paper.venue} {paper.year} {' '.join(paper.authors)}".casefold()
         known.update(_WORD.findall(metadata), [paper.key.casefold()])
     return [word for word in missing if not known.intersection([word.casefold(), *_WORD.findall(word.casefold())])]
+
+
+@threaded
+def akeys_within(
+    session: Session,
+    papers: Sequence[str] = (),
+    without: Sequence[str] = (),
+    from_year: int | None = None,
+    to_year: int | None = None,
+) -> tuple[str, ...]:
+    """Keys of the papers that a question may draw on, empty for the whole library.
+
+    Args:
+        papers: keys of the only papers; empty for all.
+        without: keys of papers to leave out.
+        from_year: first year of publication.
+        to_year: last year of publication.
+
+    Raises `InputError` for an unknown key, and if no paper is left.
+    """
+    scope = Scope.within(session.library, [*papers, *without], (), year_range(from_year, to_year))
+    if scope == Scope():
+        return ()
+    scope = replace(scope, papers=tuple(papers))
+    found = [paper.key for paper in session.library.papers() if paper.key not in without and scope.holds(paper)]
+    if not found:
+        raise InputError("No paper is left to answer from.", help="Choose more papers or other years.")
+    return tuple(found)
 
 
 search = requires_open(blocking(asearch))

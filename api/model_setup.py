@@ -1,13 +1,23 @@
-"""Finds a chat model, tries it, and writes it to the user's settings."""
+"""Finds a chat model, tries it, and writes it to the user's settings.
+
+A key goes to the operating system's keyring where one works, else into the user's own file, which only they can read;
+it is never shown again, and never part of a library.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final, cast
+
+from pydantic import SecretStr
 
 from ..documents.safe_files import replace_file
 from ..errors import InputError
+from ..graph.session import Session
 from ..models.chat_caller import chat_identity, chat_model
 from ..models.http.endpoints import (
     USUAL_PORTS as USUAL_PORTS,
@@ -15,32 +25,128 @@ from ..models.http.endpoints import (
     find_servers as find_servers,
     models_at as models_at,
 )
-from ..settings.config import load_settings
+from ..settings.config import EXTRACTIVE, KEYRING, OPENAI_BASE_URL, RoleName, Settings, load_settings
+from ..settings.key_trust import DEFAULT, FLAG, clean_key, same_endpoint, shown_address, user_configuration
+from .blocking import threaded
+
+MODEL_ROLES: Final[Mapping[str, str]] = {
+    "chat": "All work that has no model of its own below",
+    "agent": "Plans searches",
+    "reader": "Reads papers for evidence",
+    "writer": "Writes sections and answers",
+    "judge": "Judges whether a source supports a sentence",
+    "summarizer": "Summarises papers that have no abstract",
+    "vision": "Describes figures",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """The model of a role at an address, and a new key for it; without a model the role has none of its own."""
+
+    role: str
+    model: str = ""
+    base_url: str = ""
+    key: str = ""
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return f"{self.role}_model", f"{self.role}_base_url", f"{self.role}_api_key"
+
+    def values(self, settings: Settings) -> dict[str, Any]:
+        """What the settings become; the key that is set is kept for the same address only. Raises `InputError`."""
+        if self.role not in MODEL_ROLES:
+            raise InputError(f"There is no role {self.role!r:.40}.", help=f"There are {', '.join(MODEL_ROLES)}.")
+        usual = OPENAI_BASE_URL if self.role == "chat" else settings.chat_base_url
+        model, url = self.model.strip(), (self.base_url.strip() or usual)
+        if not re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w./~%+-]*)?", url, re.ASCII):
+            raise InputError("The address is not one of a server.", help="Give one such as http://localhost:11434/v1.")
+        try:
+            key = clean_key(SecretStr(self.key)) if self.key.strip() else None
+        except ValueError as error:
+            raise InputError(f"The key cannot be used: {error}.", help="Copy it again.") from error
+        before = getattr(settings, self.names[1]) or settings.chat_base_url
+        if key is None and model and same_endpoint(before, url):
+            key = getattr(settings, self.names[2])
+        if self.role == "chat":
+            return dict(zip(self.names, (model or EXTRACTIVE, url, key), strict=True))
+        return dict(zip(self.names, (model or None, url if model else None, key if model else None), strict=True))
+
+
+async def atry_choice(session: Session, choice: ModelChoice) -> None:
+    """Make one small call to a model before it is chosen; raises `InputError` if it fails."""
+    role = "writer" if choice.role == "chat" else choice.role
+    values = {
+        f"{role}{name.removeprefix(choice.role)}": value for name, value in choice.values(session.settings).items()
+    }
+    await _try(session.settings.with_own(values, FLAG), role)
+
+
+@threaded
+def achoose_model(session: Session, choice: ModelChoice) -> str:
+    """Keep the model of a role in the user's settings and use it from now on; returns where its key is kept.
+
+    Raises `InputError` if a nearer source sets one of the values, and if they cannot be written.
+    """
+    settings, file = session.settings, user_configuration()
+    values, key_name = choice.values(settings), f"{choice.role}_api_key"
+    for name in [name for name in values if settings.origin(name) not in (DEFAULT, str(file))]:
+        if values[name] != getattr(settings, name):
+            help_ = "Change or remove it there: it goes before your settings file."
+            raise InputError(f"{name} is set by {settings.origin(name)}.", help=help_)
+        del values[name]
+    key = values[key_name].get_secret_value() if values.get(key_name) is not None else None
+    in_keyring = _keep_in_keyring(key_name, key)
+    write_settings(file, {**values, key_name: KEYRING if in_keyring else key})
+    session.adopt(settings.with_own(values, str(file)))
+    return "" if key is None else "your keyring" if in_keyring else str(file)
+
+
+def _keep_in_keyring(name: str, key: str | None) -> bool:
+    """Keep a key in the operating system's keyring, or remove it there; False where none works."""
+    try:
+        import keyring
+
+        if key is not None:
+            keyring.set_password("citeloom", name, key)
+            return keyring.get_password("citeloom", name) == key
+        if keyring.get_password("citeloom", name) is not None:
+            keyring.delete_password("citeloom", name)
+    except Exception:  # noqa: BLE001 - no backend, or a locked one: the file is private as well
+        return False
+    return False
 
 
 async def atry_model(model: str, url: str) -> None:
     """Make one small call; raises `InputError` if it fails."""
-    settings = load_settings(chat_model=model, chat_base_url=url)
+    await _try(load_settings(chat_model=model, chat_base_url=url), "writer")
+
+
+async def _try(settings: Settings, role: str) -> None:
+    named = cast("RoleName", role)
+    model, url = settings.address_of(named)
     try:
-        await chat_model(settings, "writer").ainvoke("Answer with the word OK.", max_tokens=64)
+        await chat_model(settings, named).ainvoke("Answer with the word OK.", max_tokens=64)
     except InputError:
         raise
     except Exception as error:
-        said = chat_identity(settings, "writer").without_secret(" ".join(str(error).split()))[:300]
+        said = chat_identity(settings, named).without_secret(" ".join(str(error).split()))[:300]
         raise InputError(
-            f"{url}: {model} did not answer ({type(error).__name__}: {said}).",
+            f"{shown_address(url)}: {model} did not answer ({type(error).__name__}: {said}).",
             help="Nothing was written. Check the server, the model's name and the key.",
         ) from error
 
 
-def write_settings(file: Path, values: dict[str, str]) -> None:
-    """Set values in a TOML file, leaving other lines unchanged."""
+def write_settings(file: Path, values: Mapping[str, str | None]) -> None:
+    """Set values in a TOML file, and remove those that are None, leaving other lines unchanged."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         tables = next((place for place, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
         names = "|".join(map(re.escape, values))
         kept = [line for line in lines[:tables] if not re.match(rf"\s*(?:{names})\s*=", line)]
-        given = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
+        given = [
+            f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items() if value is not None
+        ]
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, "\n".join([*kept, *given, *lines[tables:], ""]).encode("utf-8"), private=True)
     except (OSError, ValueError) as error:

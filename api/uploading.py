@@ -27,6 +27,8 @@ from .run_options import IngestOptions
 
 PAPER_SUFFIXES = tuple(ENDINGS)
 UPLOAD_ID = UPLOAD
+# The made-up papers of the README's demo, with their `.bib`.
+SAMPLE_FILES = tuple(sorted((Path(__file__).parents[1] / "examples" / "library").glob("*.*")))
 
 
 async def aingest_upload(

@@ -43,11 +43,10 @@ _FLOATS, _FORMULAS, _SKIPPED, _VERBATIM = (
     frozenset(_COMMANDS["environments"][kind].split()) for kind in ("floats", "formulas", "skipped", "verbatim")
 )
 _DROPPED: Final = {name: int(count) for count, names in _COMMANDS["dropped"].items() for name in names.split()}
-_SPACES: Final = _COMMANDS["signs"].pop("space").split()
 _SIGNS: Final = {
     **{sign: sign for sign in "%&_#${}"},
     **_COMMANDS["signs"],
-    **dict.fromkeys((" ", ",", ";", ":", "!", "\\", "\n", *_SPACES), " "),
+    **dict.fromkeys((" ", ",", ";", ":", "!", "\\", "\n", *_COMMANDS["spaces"].split()), " "),
 }
 _UNITS: Final = _COMMANDS["units"]
 NOTE: Final = "citeloomnote"  # the command of notes that an earlier check put into the margin

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError
+from ..text.words import letters_of
 from .front_matter import YEAR, find_doi
 from .paper_names import NAME_SUFFIX, family_name
 from .safe_files import FileRefusedError, read_regular
@@ -188,13 +189,13 @@ class Bibliography:
     def _known(self) -> dict[tuple[str, str], list[Paper]]:
         known: dict[tuple[str, str], list[Paper]] = {}
         for paper in self.papers.values():
-            for form in ("key", paper.key.lower()), ("doi", paper.doi), ("title", _letters(paper.title)):
+            for form in ("key", paper.key.lower()), ("doi", paper.doi), ("title", letters_of(paper.title)):
                 known.setdefault(form, []).append(paper)
         return known
 
     def match(self, path: Path, *, doi: str = "", title: str = "") -> Paper | None:
         """Match a paper's file to its entry: by key, `file` field, DOI or title, in this order."""
-        wanted = _letters(title)
+        wanted = letters_of(title)
         return (
             self.papers.get(path.stem)
             or self._only("key", path.stem.lower())
@@ -206,21 +207,17 @@ class Bibliography:
     def has_unreadable_entry(self, path: Path, *, doi: str = "", title: str = "") -> bool:
         """Whether a refused entry seems to belong to this file: by its key, file name, DOI or title."""
         names = list(filter(None, (path.name.lower(), doi.lower())))
-        wanted = _letters(title) if len(_letters(title)) >= _TITLE_ENOUGH else ""
+        wanted = letters_of(title) if len(letters_of(title)) >= _TITLE_ENOUGH else ""
         return any(
             ((named := _ENTRY_KEY.search(raw)) and named[1].lower() == path.stem.lower())
             or any(name in raw.lower() for name in names)
-            or (wanted and wanted in _letters(raw))
+            or (wanted and wanted in letters_of(raw))
             for raw in self.unreadable
         )
 
     def _only(self, name: str, value: str) -> Paper | None:
         found = self._known.get((name, value), [])
         return found[0] if len(found) == 1 else None
-
-
-def _letters(title: str) -> str:
-    return "".join(character for character in title.casefold() if character.isalnum())
 
 
 def read_bibliography(path: Path) -> Bibliography:

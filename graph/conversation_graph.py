@@ -69,6 +69,7 @@ class ConversationInput(TypedDict):
         ]
     ]
     interrupts: NotRequired[Interrupts]
+    papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers that this turn looks into.")]]
 
 
 class ConversationOutput(TypedDict):
@@ -95,6 +96,7 @@ class ConversationState(TypedDict, total=False):
     asked: str
     turn_kind: TurnKind
     interrupts: Interrupts
+    papers: list[str]
     question: str
     result: dict[str, Any]
     queries: list[QueryRecord]
@@ -192,10 +194,13 @@ def build_conversation_graph(session_of: SessionProvider = shared_session) -> Bu
         past = _past(state)
         by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest version of each
         latest_first = dict.fromkeys(record["id"] for turn in reversed(past) for record in turn["cited"])
+        papers = state.get("papers") or []
+        recalled = [by_id[name] for name in latest_first if not papers or by_id[name]["key"] in papers]
         given: dict[str, Any] = {
+            "papers": papers,
             "question": state["question"],
             "turns": truncate_history(past, session.settings.conversation_tokens),
-            "recalled": [by_id[identifier] for identifier in list(latest_first)[:RECALLED]],
+            "recalled": recalled[:RECALLED],
             "evidence_ids": state.get("evidence_ids", {}),
             "numbering": state.get("numbering", []),
             **({"interrupts": state["interrupts"]} if state.get("interrupts") else {}),
@@ -266,6 +271,7 @@ async def remember(state: ConversationState, runtime: Runtime[Any], session: Ses
         "evidence_ids": {**state.get("evidence_ids", {}), **ids},
         "numbering": result["numbering"],
         "messages": messages,
+        "papers": [],
     }
 
 

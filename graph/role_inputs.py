@@ -147,7 +147,8 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
         """The reader's score, plus a little for an effect, a group size and a test."""
         return float(record["llm_score"]) + MEASURED_WEIGHT * count_measures(record["summary"])
 
-    shown = {*recalled, *cast(SectionState, state).get("offered", ()), *state.get("pinned", ())}
+    shown = {*recalled, *cast(SectionState, state).get("offered", ())}
+    shown.update(record["id"] for record in records if Evidence.from_dict(record).chosen)
     shown.update(name for query in own_queries(state) if query["origin"] == "table" for name in query["evidence_ids"])
     for need in dict.fromkeys(record["need"] for record in useful):
         serving = sorted((item for item in useful if item["need"] == need), key=worth, reverse=True)

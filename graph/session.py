@@ -137,6 +137,11 @@ class Session:
     def with_all_settings(self, settings: Settings) -> Session:
         return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
 
+    def adopt(self, settings: Settings) -> None:
+        """Use other settings for all that begins from now on; copies, with which runs work, keep theirs."""
+        self.settings, self._roles, self._contexts = settings, {}, []
+        self._budgets = WeakValueDictionary()
+
     @property
     def metadata(self) -> MetadataStore:
         """Metadata about the papers from the services, with retractions and corrections."""

@@ -103,8 +103,8 @@ class PaperOutput(TypedDict):
 class RunState(TypedDict, total=False):
     """The state that every run has, of a section, a paper or a question.
 
-    `interrupts` to `raised` are for people: what they are asked and said, the ids of evidence that they pinned, the ids
-    and keys that they banned, the searches they want, whether they saw the doubtful sentences, those that no model may
+    `interrupts` to `raised` are for people: what they are asked and said, the ids and keys
+    of what they banned, the searches they want, whether they saw the doubtful sentences, those that no model may
     repair any more, and raised limits.
     """
 
@@ -127,7 +127,6 @@ class RunState(TypedDict, total=False):
     tables: list[GivenTable]
     interrupts: Interrupts
     steering: Annotated[list[SteeringRecord], operator.add]
-    pinned: list[str]
     banned: list[str]
     wanted: list[dict[str, Any]]
     reviewed: bool

@@ -33,6 +33,7 @@ class TurnRequest:
     asked: str
     kind: TurnKind = "follow-up"
     number: int | None = None  # its number, if known, so that a finished turn is not repeated
+    papers: tuple[str, ...] = ()  # keys of the only papers to look into
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,13 @@ async def take_turn(
         for turn in turns:
             if (turn.number, turn.asked) == (request.number, asked):
                 return TurnResult(turn.number, stored(turn.record))
-        resumes = _pending(state) == TurnRequest(asked, request.kind)
+        resumes = _pending(state) == TurnRequest(asked, request.kind, papers=request.papers)
         if resumes:
             on_notice(f"Resuming this question at step {', '.join(repr(task.name) for task in state.tasks)}.")
         before = await session.usage(thread_id)
         with session.run(thread_id):
-            given: Any = None if resumes else {"asked": asked, "turn_kind": request.kind}
+            asks = {"asked": asked, "turn_kind": request.kind, "papers": list(request.papers)}
+            given: Any = None if resumes else asks
             async for _, event in graph.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync"):
                 on_event(event)
         values: Any = (await graph.aget_state(config)).values
@@ -103,7 +105,9 @@ async def paused_turn(thread_id: str, home: Home) -> TurnRequest | None:
 
 def _pending(state: Any) -> TurnRequest | None:
     values = state.values
-    return TurnRequest(values["asked"], values["turn_kind"]) if can_resume(state) and values.get("asked") else None
+    if not can_resume(state) or not values.get("asked"):
+        return None
+    return TurnRequest(values["asked"], values["turn_kind"], papers=tuple(values.get("papers") or ()))
 
 
 async def _keep(

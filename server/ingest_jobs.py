@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from ..api.checking import acheck_prose
 from ..api.ingesting import IngestEvent, event_record
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
 from ..api.serving import JobOrder, Session
-from ..api.uploading import UPLOAD_ID, Uploads, aingest_upload, apaper_sources, aremove_orphans
+from ..api.uploading import SAMPLE_FILES, UPLOAD_ID, Uploads, aingest_upload, apaper_sources, aremove_orphans
 from ..api.writing import parse_experiment
 from ..errors import CiteloomError
 from .job import Emit, Job
@@ -52,6 +54,18 @@ class IngestJobs:
                 raise ServerError(404, "There is no such upload.")
             work = partial(self._ingest, order.id, order.request)
         return await self.jobs.start(order, work)
+
+    async def start_sample(self) -> Job:
+        """Ingest the papers of the sample library, as if they were uploaded."""
+        upload_id = f"ingest-{secrets.token_hex(6)}"
+        folder = self.uploads.folder(upload_id)
+        async with self.receive(upload_id, sum(file.stat().st_size for file in SAMPLE_FILES)):
+            await asyncio.to_thread(folder.mkdir, parents=True)
+            for file in SAMPLE_FILES:
+                await asyncio.to_thread(shutil.copy, file, folder)
+            await asyncio.to_thread(self.uploads.publish, upload_id)
+            names = [file.name for file in SAMPLE_FILES]
+            return await self.start(JobOrder(upload_id, "ingest", {"files": names, "refused": [], "replace": False}))
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
         """The job of an earlier upload; None once stopped, or after a server restart."""

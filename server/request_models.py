@@ -18,6 +18,7 @@ from ..api.run_options import (
     TableOptions,
     TableSources,
     TextOptions,
+    YearLimits,
     option,
     part_of,
     required,
@@ -82,10 +83,12 @@ class ResearchBody(QuestionOptions, SteeredBody):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionBody(TextBody):
-    """The next question of a conversation."""
+class QuestionBody(YearLimits, TextBody):
+    """The next question of a conversation, and the papers that it may draw on."""
 
     question: Text
+    papers: tuple[PaperKey, ...] = option("Search only these papers, by their keys.", value=(), max_length=200)
+    without: tuple[PaperKey, ...] = option("Leave these papers out.", value=(), max_length=200)
     alone: bool = option("The question does not refer to earlier ones; do not rewrite it.", value=False)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -126,10 +126,13 @@ class RunJobs:
             order = JobOrder(run.thread_id, "run", {"limits": given, **({"answer": answer} if answer else {})})
             return await self.jobs.start(order, partial(_run, resumed.request, session, answer=answer))
 
-    async def ask(self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits) -> Job:
+    async def ask(
+        self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits, papers: Sequence[str] = ()
+    ) -> Job:
         """Start a conversation's next turn, or join it; raises `QuestionError`, or `ServerError` during another."""
         thread_id = (await self.find_conversation(thread_id)).thread_id
         request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": limits.changes()}
+        request |= {"papers": list(papers)} if papers else {}
         await self.session.require_papers()
         async with self.orders.on(conversation_deleted(thread_id)):
             request["number"] = await asyncio.to_thread(self._next_number, thread_id)
@@ -184,7 +187,8 @@ class RunJobs:
 
     async def _take_turn(self, thread_id: str, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
         session, recorder = self.session.with_settings(**request["limits"]), _recorder(emit)
-        given = TurnRequest(request["asked"], request["kind"], request["number"])
+        papers = tuple(request.get("papers", ()))
+        given = TurnRequest(request["asked"], request["kind"], request["number"], papers)
         turn = await take_turn(thread_id, given, session, on_event=recorder, on_notice=_notices(emit))
         record: dict[str, Any] = {**public_record(turn.record), "number": turn.number}
         recorder.done(record)

@@ -262,6 +262,16 @@ class Settings(BaseModel):
         super().__init__(**found.values)
         self._set, self._own = found.origins, found.own
 
+    def with_own(self, values: Mapping[str, Any], origin: str) -> Settings:
+        """A copy with values that the user has just set; `origin` names where they are kept."""
+        changed = self.model_copy(update=dict(values))
+        changed._set = {name: value for name, value in self._set.items() if name not in values}
+        changed._set |= {name: origin for name, value in values.items() if value is not None}
+        changed._own = self._own | {
+            name: value for name, value in values.items() if name.endswith("_base_url") and value
+        }
+        return changed
+
     @property
     def describes_figures(self) -> bool:
         return self.vision_model not in (None, EXTRACTIVE)
@@ -371,6 +381,24 @@ def load_settings(
 
 
 _PREFIX: Final = "citeloom_"
+KEYRING: Final = "keyring"  # in place of a key, and the name of the program there
+
+
+def _with_keyring(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values of the user's own file, with the keys that the operating system's keyring keeps."""
+    kept = [name for name, value in values.items() if name.endswith("_api_key") and value == KEYRING]
+    if not kept:
+        return values
+    try:
+        import keyring
+
+        found = {name: keyring.get_password("citeloom", name) for name in kept}
+        return {name: value for name, value in {**values, **found}.items() if value is not None}
+    except Exception as error:
+        raise ConfigurationError(
+            f"{user_configuration()}: {kept[0]} is in the keyring, which cannot be read ({type(error).__name__}).",
+            help="Unlock the keyring, or set the key in the environment.",
+        ) from error
 
 
 @dataclass(slots=True)
@@ -401,7 +429,7 @@ def _find_values(given: Mapping[str, Any], given_origins: Mapping[str, str]) -> 
         (_read_variables(os.environ, ENVIRONMENT), ENVIRONMENT),
         (_read_variables(_read_file(Path(DOTENV), _parse_dotenv), DOTENV), DOTENV),
         (_read_file(Path(FOLDER_TOML), _parse_toml), FOLDER_TOML),
-        (_read_file(own_file, _parse_toml), str(own_file)),
+        (_with_keyring(_read_file(own_file, _parse_toml)), str(own_file)),
     )
     for values, origin in sources:
         for name in Settings.model_fields.keys() & values.keys():

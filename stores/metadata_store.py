@@ -6,7 +6,6 @@ its paper is removed and ingested again, and does not affect paused runs. An ans
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Final
 from ..documents import Paper
 from ..documents.publication_status import NOTICE_KINDS, VERSION_KINDS, Notice, PublicationStatus, Version
 from ..table_columns import JSON, NUMBER, TEXT, TypedTable, choice, dump_json, integer
+from ..text.words import letters_of
 from .tables import Register, TableConnection, columns_of, index_key
 
 METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
@@ -70,12 +70,7 @@ METADATA_TABLES: Final = (METADATA_ANSWERS, IDENTITIES, STATEMENTS, NOTICES, VER
 def title_fingerprint(paper: Paper) -> str:
     """Title and first author's family name without case, accents and punctuation, which identify a paper."""
     families = paper.family_names or tuple(author.split()[-1] for author in paper.authors if author.split())
-    return f"{_letters(paper.title)}|{_letters(families[0]) if families else ''}"
-
-
-def _letters(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(character for character in plain if character.isalnum())
+    return f"{letters_of(paper.title)}|{letters_of(families[0]) if families else ''}"
 
 
 class MetadataStore(Register):

@@ -6,7 +6,6 @@ import html
 import json
 import re
 import threading
-import tomllib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -39,6 +38,11 @@ def unescape_html(text: str) -> str:
 def without_accents(text: str) -> str:
     """`text` in compatibility form (NFKD), without its accents."""
     return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
+
+
+def letters_of(text: str) -> str:
+    """The letters and digits of `text` in one case, without ligatures and accents."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text.casefold())))
 
 
 def plain_wording(query: str) -> str:
@@ -74,8 +78,11 @@ def read_words(name: str) -> frozenset[str]:
     return frozenset(Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8").split())
 
 
+@lru_cache(maxsize=16)
 def read_rules(module: str, name: str) -> dict[str, Any]:
     """The rules in the TOML file `name` beside a module; its `parts` say what `<<part>>` in a pattern stands for."""
+    import tomllib  # lazily: some commands read no rules
+
     rules = tomllib.loads(Path(module).with_name(f"{name}.toml").read_text(encoding="utf-8"))
     written = json.dumps(rules)
     for part, pattern in reversed(rules.pop("parts", {}).items()):

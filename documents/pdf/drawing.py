@@ -9,7 +9,6 @@ running text on their other side; a table is what is between its rules.
 from __future__ import annotations
 
 import io
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...plurals import counted
+from ...text.words import letters_of
 from ..figures import FigureKind
 from ..safe_files import FileRefusedError, read_regular
 from ..sandbox import CallLimits, SandboxError, sandboxed
@@ -202,8 +202,8 @@ def _letters(page: Any) -> list[Letter]:
 
 def find_quote_boxes(letters: Sequence[Letter], words: str) -> list[Box]:
     """One box for each line, or part of a line, with words of the quote, whole or in parts."""
-    folded = [(plain, place) for place, (character, _) in enumerate(letters) for plain in _fold(character)]
-    page, quote = "".join(plain for plain, _ in folded), _fold(words)
+    folded = [(plain, place) for place, (character, _) in enumerate(letters) for plain in letters_of(character)]
+    page, quote = "".join(plain for plain, _ in folded), letters_of(words)
     start = page.find(quote) if quote else -1
     parts = [(start, start + len(quote))] if start >= 0 else []
     if quote and not parts and len(page) <= _MAX_COMPARED:
@@ -212,11 +212,6 @@ def find_quote_boxes(letters: Sequence[Letter], words: str) -> list[Box]:
         parts = long if sum(end - start for start, end in long) >= _LEAST_SHARE * len(quote) else []
     places = dict.fromkeys(folded[index][1] for start, end in parts for index in range(start, end))
     return merge_boxes([letters[place][1] for place in places])
-
-
-def _fold(text: str) -> str:
-    """The letters and digits of a text, in one case and without ligatures or accents."""
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text.casefold())))
 
 
 def merge_boxes(letters: Sequence[Box]) -> list[Box]:

@@ -52,7 +52,7 @@ _MOST: Final = 50  # searches or passages of one answer
 def begin_steering(state: RunState, session: Session) -> Update:
     """The first fields of a run that may ask: what it asks, and nothing said yet."""
     asks = asks_of(state, session)
-    nothing: Update = {"pinned": [], "banned": [], "wanted": [], "raised": {}, "steering": Overwrite([])}
+    nothing: Update = {"banned": [], "wanted": [], "raised": {}, "steering": Overwrite([])}
     return {**nothing, **({"interrupts": asks} if asks or state.get("interrupts") else {})}
 
 
@@ -230,9 +230,11 @@ async def _resolve_evidence(state: RunState, session: Session, answer: PersonAns
         changes.append({"what": f"added from {key}", "before": "", "after": quote})
     ids = cast(Any, state).get("evidence_ids", {})
     update = recorded(state, state.get("evidence", []), searches, lambda _: None, ids) if searches else {}
-    pinned += [name for query in update.get("queries", ()) for name in query["evidence_ids"]]
-    lists = {"pinned": [*state.get("pinned", ()), *pinned], "banned": [*state.get("banned", ()), *banned]}
-    return ({**update, **lists, "wanted": wanted} if changes else {"wanted": []}), changes
+    in_full = dict.fromkeys(("vector_score", "llm_score", "combined_score"), 1.0)  # as those that are added by hand
+    update["evidence"] = [*({**there[name], **in_full} for name in pinned), *update.get("evidence", ())]
+    if not changes:
+        return {"wanted": []}, []
+    return {**update, "banned": [*state.get("banned", ()), *banned], "wanted": wanted}, changes
 
 
 async def _resolve_sentences(state: RunState, session: Session, answer: PersonAnswer) -> Resolved:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from ...api import stored_conversations
 from ...api.conversation import paused_turn
+from ...api.library_papers import alist_papers
+from ...api.results import PaperSummary
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf
 from .answer_view import AnswerView, DetailKind, answer_view, detail
 from .html import page
 
 router = APIRouter(include_in_schema=False)
+_CHOICES: Final = 300  # papers offered while one is typed
+_SUGGESTED: Final = 3
 _KINDS: Final[Mapping[str, DetailKind]] = {
     "citations": "citation",
     "findings": "finding",
@@ -26,8 +30,14 @@ _KINDS: Final[Mapping[str, DetailKind]] = {
 
 
 @router.get("/")
-async def new_conversation(request: Request, state: StateOf) -> Response:
-    return await _conversation_page(request, state, "", [], None)
+async def new_conversation(
+    request: Request,
+    state: StateOf,
+    question: Annotated[str, Query(max_length=4000)] = "",
+    paper: Annotated[list[str], Query(max_length=200)] = [],  # noqa: B006
+) -> Response:
+    """An empty conversation, with a question and the papers to ask filled in if the address has them."""
+    return await _conversation_page(request, state, "", [], None, question, paper)
 
 
 @router.get("/conversations")
@@ -68,12 +78,14 @@ async def turn_detail(
 
 
 async def detail_page(request: Request, state: ServerState, view: AnswerView, kinds: str, which: str) -> Response:
-    """A link's details, as a fragment for the side panel or as a full page."""
+    """A link's details, as a fragment for the side panel, as a card beside the link, or as a full page."""
     if kinds not in _KINDS:
         raise ServerError(404, "There is no such page.")
     shown = await asyncio.to_thread(detail, view, _KINDS[kinds], which, state.session.library)
-    alone = "x-part" not in request.headers
-    return page(request, "detail_page.html" if alone else "detail.html", shown)
+    template = {"": "detail_page.html", "card": "citation_card.html"}.get(
+        request.headers.get("x-part", ""), "detail.html"
+    )
+    return page(request, template, shown)
 
 
 async def _entries(state: ServerState) -> list[stored_conversations.ConversationEntry]:
@@ -94,25 +106,50 @@ async def _conversation_page(
     thread_id: str,
     turns: Sequence[stored_conversations.KeptTurn],
     current: dict[str, Any] | None,
+    question: str = "",
+    chosen: Sequence[str] = (),
 ) -> Response:
+    papers = await alist_papers(state.session)
     context = {
+        "question": question,
+        "chosen": list(chosen),
+        "suggested": [] if turns or current else first_questions(papers),
+        "choices": papers[:_CHOICES],
         "conversations": await _entries(state),
         "thread_id": thread_id,
         "turns": [_turn_view(turn, thread_id) for turn in turns],
         "open": current,
-        "papers": len(await asyncio.to_thread(state.session.library.records)),
+        "papers": len(papers),
         "settings": state.session.settings,
         "judged": not state.session.extractive,
     }
     return page(request, "ask.html", context)
 
 
+def first_questions(papers: Sequence[PaperSummary]) -> list[str]:
+    """Questions to begin with: one for each of the latest papers, and one over all of them."""
+    latest = sorted((paper for paper in papers if paper["title"]), key=lambda paper: -(paper["year"] or 0))
+    asked = [f"What does “{paper['title']}” find, and from what data?" for paper in latest[:_SUGGESTED]]
+    return [*asked, "What do the papers disagree about?"] if len(papers) > 1 else asked
+
+
+def next_questions(view: AnswerView) -> list[str]:
+    """Questions to go on with: what speaks against an answer, and what a paper says that was found but not cited."""
+    cited = {citation["key"] for citation in view.record["citations"]}
+    found = [hit for group in view.report.unused for hit in group if hit.record["key"] not in cited]
+    others = [f"What does “{hit.paper['title']}” say about this?" for hit in found if hit.paper["title"]][:1]
+    return ["What speaks against this?", "How was this measured, and on how many?", *others] if cited else others
+
+
 def _turn_view(kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
-    return {"turn": kept, "answer": answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}")}
+    view = answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}")
+    return {"turn": kept, "answer": view, "next": next_questions(view)}
 
 
 async def _open_turn(state: ServerState, thread_id: str) -> dict[str, Any] | None:
     if (job := await state.jobs.active_entry(thread_id)) is not None:
-        return {"asked": job.order.request["asked"], "kind": job.order.request["kind"], "active": True}
+        return {"asked": job.order.request["asked"], "kind": job.order.request["kind"], "active": True, "papers": []}
     paused = await paused_turn(thread_id, state.session.home)
-    return {"asked": paused.asked, "kind": paused.kind, "active": False} if paused else None
+    if paused is None:
+        return None
+    return {"asked": paused.asked, "kind": paused.kind, "active": False, "papers": list(paused.papers)}

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
 
 from ...api.library_papers import PaperOrder, afigure, afigures, afind_citing, apaper, apaper_text, asection_text
 from ...api.library_upkeep import alibrary_counts
@@ -67,6 +68,14 @@ async def library(
         "here": f"{request.url.path}?{request.url.query}",
     }
     return page(request, "library.html", context)
+
+
+@router.post("/library/sample")
+async def add_sample(state: StateOf) -> Response:
+    """Add the sample papers to a library that has none."""
+    if not (await alibrary_counts(state.session))["papers"]:
+        await state.ingests.start_sample()
+    return RedirectResponse("/library", 303)
 
 
 @router.get("/library-check")

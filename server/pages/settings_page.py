@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Form, Request, Response
 
+from ...api import model_setup
 from ...api.library_upkeep import alibrary_counts, settings_in_force
+from ...errors import CiteloomError
 from ...settings.config import Settings
 from ...settings.key_trust import DEFAULT
-from ..server_state import StateOf
+from ..problems import ServerError, to_problem
+from ..server_state import ServerState, StateOf
 from .html import page
 
 router = APIRouter(include_in_schema=False)
@@ -23,20 +28,74 @@ _GROUPS: Final = {
     "Conversations": "conversation_",
     "Library": "home chunk_ pdf_",
 }
+Field = Annotated[str, Form(max_length=2000)]
+_NOT_OWNER: Final = "Serve it on 127.0.0.1 without --name, or with a token that only its owner has."
 _WORDS: Final = {"True": "yes", "False": "no"}
 
 
 @router.get("/settings")
 async def settings(request: Request, state: StateOf) -> Response:
+    return await _settings_page(request, state)
+
+
+@router.post("/settings/models")
+async def choose(
+    request: Request,
+    state: StateOf,
+    role: Field = "chat",
+    model: Field = "",
+    base_url: Field = "",
+    key: Field = "",
+    act: Field = "test",
+) -> Response:
+    """Test the connection to a model, or choose it; only the server's owner may."""
+    choice = model_setup.ModelChoice(role, model, base_url, key)
+    entered = {"role": role, "model": model, "base_url": base_url}
+    try:
+        if not may_change(state):
+            raise ServerError(403, "Only the owner of this server may change its models.", help=_NOT_OWNER)
+        if model.strip():
+            await model_setup.atry_choice(state.session, choice)
+        kept = await model_setup.achoose_model(state.session, choice) if act == "save" else ""
+    except CiteloomError as error:
+        problem = to_problem(error)
+        return await _settings_page(request, state, {**entered, "problem": problem}, int(problem["status"]))
+    key_said = f" Its key is in {kept}." if kept else ""
+    said = f"{model} answers." if act != "save" else f"{model or 'No model of its own'} is set for {role}.{key_said}"
+    return await _settings_page(request, state, {**entered, "said": said})
+
+
+def may_change(state: ServerState) -> bool:
+    """Whether whoever got past the guard owns the server: they have its token, or only this machine reaches it."""
+    return state.tokens.needed or (state.options.loopback and not state.options.names)
+
+
+async def _settings_page(
+    request: Request, state: ServerState, entered: Mapping[str, Any] | None = None, status: int = 200
+) -> Response:
     session = state.session
+    found = await asyncio.to_thread(model_setup.find_servers) if may_change(state) else []
     context = {
+        "models": [
+            {
+                "role": role,
+                "purpose": purpose,
+                "model": getattr(session.settings, f"{role}_model") or "",
+                "base_url": getattr(session.settings, f"{role}_base_url") or "",
+                "has_key": getattr(session.settings, f"{role}_api_key") is not None,
+            }
+            for role, purpose in model_setup.MODEL_ROLES.items()
+        ],
+        "found": found,
+        "entered": entered or {"role": ""},
+        "may_change": may_change(state),
         "groups": grouped(session.settings),
         "home": str(session.home.name),
         "library": await alibrary_counts(session),
         "notice": session.notice,
         "options": state.options,
     }
-    return page(request, "settings.html", context)
+    return page(request, "settings.html", context, status)
 
 
 def grouped(settings: Settings) -> list[tuple[str, list[dict[str, Any]]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Literal
 
@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from ...api import stored_conversations
 from ...api.conversation import TurnKind, paused_turn
+from ...api.library_search import akeys_within
 from ...api.results import ConversationSummary
 from ...api.serving import JobEntry
 from .. import response_models
@@ -59,7 +60,9 @@ async def get_conversation(thread_id: str, state: StateOf) -> response_models.Co
 @router.post("/{thread_id}/turns", responses=response_models.job_answers(404), response_class=Response)
 async def ask(thread_id: str, body: QuestionBody, call: JobCall) -> Response:
     """Ask the next question, or join or resume the turn that already answers it."""
-    return await _turn(thread_id, body.question, "question" if body.alone else "follow-up", body, call)
+    kind: TurnKind = "question" if body.alone else "follow-up"
+    chosen = body.papers, body.without, body.from_year, body.to_year
+    return await _turn(thread_id, body.question, kind, body, call, await akeys_within(call.state.session, *chosen))
 
 
 @router.post("/{thread_id}/improve", responses=response_models.job_answers(404), response_class=Response)
@@ -113,9 +116,11 @@ async def remove_conversation(thread_id: str, state: StateOf) -> None:
     await state.runs.delete_conversation(thread_id)
 
 
-async def _turn(thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, call: JobCall) -> Response:
+async def _turn(
+    thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, call: JobCall, papers: Sequence[str] = ()
+) -> Response:
     def start() -> Awaitable[Job]:
-        return call.state.runs.ask(thread_id, asked, kind, body.limits())
+        return call.state.runs.ask(thread_id, asked, kind, body.limits(), papers)
 
     return await call.answer(asdict(body), start, "conversations")
 

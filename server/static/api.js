@@ -26,8 +26,8 @@ export async function send(method, address, body, headers = {}) {
 }
 
 /** A part of a page, rendered by the server, as a fragment of the document. */
-export async function part(address) {
-  const response = await reached(address, { headers: { Accept: "text/html", "X-Part": "1" } });
+export async function part(address, name = "1") {
+  const response = await reached(address, { headers: { Accept: "text/html", "X-Part": name } });
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
   const fragment = document.createDocumentFragment();
   fragment.append(...parsed.body.childNodes);

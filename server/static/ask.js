@@ -23,18 +23,19 @@ const shownTurns = () => byId("turns").childElementCount;
 
 // Asking
 
-async function ask(asked, kind) {
+async function ask(asked, kind, within = chosen()) {
   byId("welcome")?.remove();
   document.body.classList.remove("fresh");
   live = new LiveTurn(byId("live"), asked, kind);
+  live.within = within;
   busy(true);
   live.root.scrollIntoView({ block: "start" });
   try {
     if (!threadId()) await begin(asked);
-    await send("POST", turnAddress(kind), turnBody(asked, kind), { Prefer: "respond-async" });
+    await send("POST", turnAddress(kind), turnBody(asked, kind, within), { Prefer: "respond-async" });
   } catch (problem) {
     busy(false);
-    live.failed(problem, actionButton("Try again", () => ask(asked, kind)));
+    live.failed(problem, actionButton("Try again", () => ask(asked, kind, within)));
     if (!question.value && kind !== "improve") {
       question.value = asked;
       byId("alone").checked = kind === "question";
@@ -57,8 +58,8 @@ async function begin(asked) {
 }
 
 const turnAddress = (kind) => `${API}/${threadId()}/${kind === "improve" ? "improve" : "turns"}`;
-const turnBody = (asked, kind) => ({
-  ...(kind === "improve" ? { feedback: asked } : { question: asked, alone: kind === "question" }),
+const turnBody = (asked, kind, within) => ({
+  ...(kind === "improve" ? { feedback: asked } : { question: asked, alone: kind === "question", ...within }),
   depth: byId("depth").value,
 });
 
@@ -139,14 +140,17 @@ async function sync() {
 
 function showOpen(open) {
   if (!open) return;
-  if (!live || live.asked !== open.asked) live = new LiveTurn(byId("live"), open.asked, open.kind);
+  if (!live || live.asked !== open.asked) {
+    live = new LiveTurn(byId("live"), open.asked, open.kind);
+    live.within = open.papers.length ? { papers: open.papers } : {};
+  }
   if (open.active) listen();
   else live.stopped("This question was not answered to the end. What was paid for is saved.", resumeButton("Resume"));
 }
 
 function resumeButton(label) {
-  const { asked, kind } = live;
-  return actionButton(label, () => ask(asked, kind));
+  const { asked, kind, within } = live;
+  return actionButton(label, () => ask(asked, kind, within));
 }
 
 function actionButton(label, act) {
@@ -234,6 +238,73 @@ async function copy(turn) {
   }
 }
 
+// The papers to ask
+
+const scope = { only: new Set(byId("scope").dataset.chosen.split(" ").filter(Boolean)), without: new Set() };
+
+/** What a question may draw on, as its request says it. */
+function chosen() {
+  const given = { papers: [...scope.only], without: [...scope.without], from_year: year("from"), to_year: year("to") };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => (Array.isArray(value) ? value.length : value)));
+}
+
+const year = (name) => Number(byId(`scope-${name}`).value.trim()) || null;
+
+function showScope() {
+  const { from_year: from, to_year: to } = chosen();
+  const parts = [scope.only.size && `only ${counted(scope.only.size, "paper")}`, scope.without.size && `all but ${counted(scope.without.size, "paper")}`, (from || to) && `years ${from ?? "…"} to ${to ?? "…"}`];
+  byId("scope-line").textContent = parts.filter(Boolean).join(", ") || "all papers";
+  const chips = ["only", "without"].flatMap((kind) =>
+    [...scope[kind]].map((key) => {
+      const button = element("button", { class: `chip ${kind === "only" ? "active" : "doubt"}`, type: "button", "aria-label": `Remove: ${kind} ${key}` }, `${kind} ${key} ×`);
+      button.addEventListener("click", () => choose(kind, key, false));
+      return element("li", {}, button);
+    }),
+  );
+  byId("scope-chips").replaceChildren(...chips);
+}
+
+function choose(kind, key, yes = true) {
+  for (const name of ["only", "without"]) scope[name].delete(key);
+  if (yes) scope[kind].add(key);
+  showScope();
+}
+
+byId("scope").addEventListener("input", ({ target }) => {
+  const option = target.id === "scope-paper" && [...byId("scope-papers").options].find(({ value }) => value === target.value.trim());
+  if (option) {
+    choose("only", option.value);
+    target.value = "";
+  } else showScope();
+});
+byId("scope-paper").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter") return;
+  event.preventDefault();
+  if (event.target.value.trim()) choose("only", event.target.value.trim());
+  event.target.value = "";
+});
+showScope();
+
+byId("panel").addEventListener("click", ({ target }) => {
+  const button = target.closest("[data-scope]");
+  if (!button) return;
+  const act = button.dataset.scope;
+  choose(act === "only" ? "only" : "without", button.dataset.key);
+  closePanel();
+  if (act === "again" && !stream) ask(button.dataset.question, "question");
+  else {
+    byId("scope").open = true;
+    question.focus();
+  }
+});
+
+document.addEventListener("click", ({ target }) => {
+  const suggested = target.closest("[data-suggest]");
+  if (!suggested) return;
+  question.value = suggested.textContent.trim();
+  question.focus();
+});
+
 // The list of conversations
 
 async function refreshList() {
@@ -273,5 +344,5 @@ document.addEventListener("visibilitychange", () => {
 });
 
 if (conversation.dataset.asked !== undefined) {
-  showOpen({ asked: conversation.dataset.asked, kind: conversation.dataset.kind, active: conversation.dataset.active === "yes" });
+  showOpen({ asked: conversation.dataset.asked, kind: conversation.dataset.kind, active: conversation.dataset.active === "yes", papers: conversation.dataset.papers.split(" ").filter(Boolean) });
 }

@@ -1,5 +1,6 @@
 // What every page shares: requests to the API, short messages, the side panel, times in the reader's own zone.
 
+import "./card.js";
 import { openPanel } from "./panel.js";
 import { localTimes } from "./text.js";
 

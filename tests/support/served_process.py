@@ -35,9 +35,9 @@ class ServedProcess:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
         """Start it and wait until it answers."""
-        arguments = ("--home", self._home, "serve", "--port", str(self.port))
+        arguments = ("--home", self._home, "serve", "--port", str(self.port), *options)
         self._process = start(*arguments, cwd=self._home.parent, settings=self._settings)
         assert self._process.stderr is not None
         said = []

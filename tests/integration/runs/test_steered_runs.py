@@ -134,7 +134,7 @@ async def test_evidence_is_banned_added_by_hand_and_searched_for(session: Opened
     assert f"- {first['id']} (" not in waiting.question["description"]
     state = await state_values(opened.home, waiting.run_id)
     (own,) = [item for item in state["evidence"] if " ".join(item["quote"].split()) == " ".join(words.split())]
-    assert own["key"] == "varga2021calibration" and own["id"] in state["pinned"]
+    assert own["key"] == "varga2021calibration" and own["llm_score"] == 1
     wanted = [query for query in state["queries"] if query["origin"] == "person"]
     assert any(query["scope"] == {"papers": ["tanaka2023position"]} for query in wanted)
     assert "label noise in wearable sensors" in [query["query"] for query in wanted]

@@ -285,3 +285,30 @@ def test_a_draft_shows_lists_and_emphasis_while_it_is_written(page: Page, served
         "<p><strong>Verdict.</strong> It holds.</p><p><em>Nearest:</em></p>"
         "<ul><li>“One” (a)</li><li>“Two &lt;b&gt;” (b)</li></ul><h3>More</h3><p>2 * 3 * 4</p>"
     )
+
+
+def test_a_citation_shows_a_card_and_its_question_is_asked_again_without_its_paper(
+    page: Page, served: ServedProcess
+) -> None:
+    page.goto(served.url)
+    page.locator("[data-suggest]").first.click()
+    expect(page.locator("#question")).to_have_value(re.compile("^What does “.*” find"))
+    ask(page)
+    answered(page)
+    citation = page.locator("#turn-1 a.citation").first
+    citation.hover()
+    card = page.get_by_role("tooltip")
+    expect(card).to_contain_text("Warp tension and the width of linen cloth")
+    expect(card).to_contain_text("page 1")
+    expect(card.locator("blockquote").first).not_to_be_empty()
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+
+    citation.click()
+    page.get_by_role("button", name="Ask again without it").first.click()
+    expect(page.locator("#turn-2 .asked")).to_have_text(QUESTION, timeout=60_000)
+    assert page.locator("#turn-2").get_by_text(PAPER).count() == 0
+    expect(page.locator("#scope-line")).to_have_text("all but 1 paper")
+    page.locator("#scope summary").click()
+    page.get_by_role("button", name=f"Remove: without {PAPER}").click()
+    expect(page.locator("#scope-line")).to_have_text("all papers")
