@@ -65,6 +65,7 @@ _COMMANDS: Final = {
     "tables": "evidence_table:tables_app",
     "conversations": "chat:conversations_app",
     "runs": "runs:runs_app",
+    "memory": "memory_command:memory_app",
     "journal": "usage:journal_app",
 }
 _HELP: Final = """Write paper sections whose every cited sentence opens to the words it rests on.

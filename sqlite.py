@@ -39,6 +39,7 @@ def _strip_parameters(parameters: Any) -> Any:
     return [strip_nul(value) if isinstance(value, str) else value for value in parameters]
 
 
+MEMORY_REMEDY: Final = "Move it away: the memory starts empty ('memory add')."
 _LOCK_TIMEOUT = 30.0  # seconds
 
 

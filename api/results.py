@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
@@ -225,6 +225,40 @@ class PassageWindow(TypedDict):
     key: Key
     title: str
     passages: list[NeighbourPassage]
+
+
+class MemoryLine(TypedDict):
+    """A line of the author's memory."""
+
+    id: str
+    text: str
+    kind: Annotated[
+        Literal["ban", "term", "spelling", "note"],
+        Meaning("ban: the paper is never cited; term, spelling: checked in each draft; note: only told to the writer."),
+    ]
+    shared: Annotated[bool, Meaning("True if it is for all users of the library.")]
+    added_at: float
+
+
+class MemoryProposal(TypedDict):
+    """A line that edits suggest for the memory."""
+
+    id: str
+    text: str
+    edits: Annotated[int, Meaning("How many edited sentences suggest it.")]
+    examples: Annotated[list[list[str]], Meaning("Some of these sentences, before and after.")]
+
+
+class MemoryLines(TypedDict):
+    """Lines of the author's memory."""
+
+    lines: list[MemoryLine]
+
+
+class MemoryProposals(TypedDict):
+    """Lines that edits suggest."""
+
+    proposals: list[MemoryProposal]
 
 
 class CitedSource(TypedDict):

@@ -137,6 +137,10 @@ class DepthOption(SettingOptions):
 class TextOptions(DepthOption, RunLimits):
     """What a request for a text may set."""
 
+    use_memory: Annotated[bool | None, Shown("--memory/--no-memory", "used")] = option(
+        "Respect what 'citeloom memory' holds."
+    )
+
 
 @dataclass(frozen=True, kw_only=True)
 class SteeredOptions(TextOptions):

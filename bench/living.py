@@ -1,14 +1,14 @@
 """Which sentences a changed library makes worth another look: `python -m bench.living [--cache FOLDER]`.
 
 The 57 papers of the shared corpus are halved by year and ingested **without their abstracts**. The sentences of a text
-are the sentences of those abstracts: what a paper's own authors say that it shows, in other words than those of its
-body. On the older half each sentence cites the passage that the cross-encoder puts first among the 20 nearest of
+are every third sentence of those abstracts: what a paper's own authors say that it shows, in other words than those of
+its body. On the older half each sentence cites the passage that the cross-encoder puts first among the 12 nearest of
 the older half, as a text written then would. Then the newer half is added. No chat model is asked.
 
 Labels do not come from the code that is measured:
 
 - *by origin*: the sentence is from the abstract of a newer paper, whose body was not there before;
-- *clear*: of these, those for which the cross-encoder, over the 60 nearest passages of the whole library by each of
+- *clear*: of these, those for which the cross-encoder, over the 20 nearest passages of the whole library by each of
   vectors and words, puts first a passage of a newer paper to which it gives at least twice the odds of the cited one;
 - a sentence of an older paper's abstract that cites its own paper is a *control*: its best evidence is there already.
 
@@ -45,7 +45,7 @@ from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
 
 _ABSTRACT = re.compile(r"(?ms)^#+ *Abstract[^\n]*\n(?P<words>.*?)(?=^#)")
-_FEWEST_WORDS, _NEAREST, _POOL, _CLEAR = 12, 20, 60, float(np.log(2))
+_FEWEST_WORDS, _NEAREST, _POOL, _CLEAR, _EVERY = 12, 12, 20, float(np.log(2)), 3
 _QUESTION = "How can the genomic content of microbial communities be inferred?"
 _MARKUP = re.compile(r"\[@[^\]]*\]|\*+|\[[^\]]*\]\([^)]*\)")
 
@@ -67,7 +67,7 @@ def corpus(shared: Path) -> tuple[dict[str, str], dict[str, int], dict[str, list
         texts[file.stem] = _ABSTRACT.sub("", text, count=1)
         plain = " ".join(_MARKUP.sub(" ", abstract["words"]).split()) if abstract else ""
         found = [plain[start:end] for start, end in sentence_spans(plain)]
-        said[file.stem] = [sentence for sentence in found if len(sentence.split()) >= _FEWEST_WORDS]
+        said[file.stem] = [sentence for sentence in found if len(sentence.split()) >= _FEWEST_WORDS][::_EVERY]
     return texts, years, said
 
 

@@ -11,53 +11,20 @@ from markupsafe import Markup
 
 from ..citations.export.evidence_report import content_hash, packaged_template, report_template
 from ..plurals import counted
-from ..text.words import shorten
+from ..text.words import read_rules, shorten
 from .claim_records import (
     CheckResult,
     ClaimLabel,
     FaultSeverity,
     PlaceRecord,
     RemarkedText,
-    SentenceKind,
     SentenceRecord,
 )
 
-LABELS: Final[Mapping[ClaimLabel, str]] = {
-    "supported": "Supported",
-    "overstated": "Overstated",
-    "contradicted": "Contradicted",
-    "not_found": "Not in the cited paper",
-    "indirect": "Indirect",
-    "not_in_library": "Not in the library",
-    "unread": "Could not be read",
-    "unjudged": "Not judged",
-}
-KINDS: Final[Mapping[SentenceKind, str]] = {
-    "cited": "cited",
-    "needs": "needs a citation",
-    "own": "the text's own",
-    "common": "commonly known",
-    "opinion": "a view",
-    "other": "no claim",
-}
+_WORDINGS: Final = read_rules(__file__, "check_wordings")
+LABELS: Final[Mapping[ClaimLabel, str]] = _WORDINGS["labels"]
 # The labels that need attention: how serious each is, and what it says of a sentence.
-WRONG_LABELS: Final[Mapping[ClaimLabel, tuple[FaultSeverity, str]]] = {
-    "contradicted": ("error", "A source says otherwise than the sentence that cites it."),
-    "not_found": ("warning", "The cited paper does not say what the sentence says."),
-    "overstated": ("warning", "The sources say it more weakly, for fewer cases, or only in part."),
-    "indirect": ("note", "The cited paper says it of another paper's work."),
-    "unread": ("note", "No passage of the cited paper could be read."),
-    "not_in_library": ("note", "The cited paper is not in the library, so the sentence could not be compared."),
-}
-# What the totals call sentences with these faults, beside the labels of their claims.
-_TOTALS: Final[Mapping[str, frozenset[str]]] = {
-    "with a wrong or doubtful detail": frozenset(
-        "number-differs number-not-found unit-differs polarity-differs name-differs year-differs quote-differs".split()
-    ),
-    "with a faulty citation": frozenset("key-without-entry empty-citation ambiguous-citation wrong-key".split()),
-    "copied without a citation": frozenset({"copied-uncited"}),
-    "pointing to nothing": frozenset({"pointer-to-nothing"}),
-}
+WRONG_LABELS: Final[Mapping[ClaimLabel, tuple[FaultSeverity, str]]] = _WORDINGS["wrong_labels"]
 _ORDER: Final[tuple[FaultSeverity, ...]] = ("error", "warning", "note")
 _QUOTED: Final = 240  # characters
 
@@ -147,7 +114,7 @@ def check_report(result: CheckResult) -> str:
         style_hash=content_hash(style),
         script_hash=content_hash(script),
         labels=LABELS,
-        kinds=KINDS,
+        kinds=_WORDINGS["kinds"],
         wrong=[label for label, (severity, _) in WRONG_LABELS.items() if severity in ("error", "warning")],
         figures=list(_figures(result)),
         filters=filters,
@@ -169,8 +136,8 @@ def _figures(result: CheckResult) -> Iterator[tuple[str, int]]:
     if needing:
         yield "without a citation that they need", needing
     faults = [{found["rule"] for found in sentence["faults"]} for sentence in result["sentences"]]
-    for name, rules in _TOTALS.items():
-        if number := sum(bool(rules & found) for found in faults):
+    for name, rules in _WORDINGS["totals"].items():
+        if number := sum(not found.isdisjoint(rules.split()) for found in faults):
             yield name, number
 
 

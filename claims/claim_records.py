@@ -11,6 +11,8 @@ from typing import Any, Final, Literal, NotRequired, Required
 
 from typing_extensions import TypedDict
 
+from ..text.words import read_rules
+
 # `overstated`: it says more than the source, or more generally. `indirect`: the source says it, but of another paper's
 # work. `unread`: no passage of the paper could be read. `unjudged`: no model judged it; its passages are candidates.
 ClaimLabel = Literal[
@@ -99,31 +101,7 @@ class FaultRecord(TypedDict):
 
 
 # The severity of each rule, and what it finds.
-FAULTS: Final[Mapping[str, tuple[FaultSeverity, str]]] = {
-    "key-without-entry": ("error", "A citation names no entry of the reference list."),
-    "empty-citation": ("error", "A citation names no work."),
-    "ambiguous-citation": ("warning", "A citation may name several entries."),
-    "wrong-key": ("warning", "The words are in another paper of the library, not in the cited one."),
-    "retracted": ("error", "The cited paper is retracted."),
-    "entry-differs": ("warning", "An entry differs from the paper, or from what services report about it."),
-    "entry-invented": ("warning", "No metadata service knows a work of this title or DOI."),
-    "entry-unchecked": ("note", "No metadata service could be asked whether the work exists."),
-    "entry-not-cited": ("note", "An entry is cited nowhere in the text."),
-    "entry-twice": ("note", "Two entries are the same work."),
-    "pointer-to-nothing": ("error", "The text points to a figure, table, section or label that it does not have."),
-    "number-not-found": ("warning", "The cited paper does not have this number."),
-    "number-differs": ("warning", "The sentence of the cited paper that says this has another number."),
-    "unit-differs": ("warning", "The cited paper has this value in another unit."),
-    "polarity-differs": ("warning", "The cited paper says the opposite in nearly the same words."),
-    "name-differs": ("warning", "The source has another name, or the citation names other authors."),
-    "year-differs": ("warning", "The sentence of the cited paper that says this has another year."),
-    "quote-differs": ("warning", "The words in quotation marks are not in the cited paper."),
-    "copied-uncited": ("warning", "A sentence without a citation is copied from a paper of the library."),
-    "needs-citation": (
-        "note",
-        "A sentence makes a statement about others' work or about the world, but cites nothing.",
-    ),
-}
+FAULTS: Final[Mapping[str, tuple[FaultSeverity, str]]] = read_rules(__file__, "check_wordings")["faults"]
 
 
 def fault(rule: str, message: str, start: int | None = None, end: int | None = None) -> FaultRecord:

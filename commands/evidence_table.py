@@ -12,9 +12,9 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import AgreementOptions, ContradictionOptions, ModelSettings, Shown, TableOptions, option
-from ..errors import DONE_WITH_REFUSALS, InputError
-from .options import JsonOption, complete_keys, home_session, takes_options
-from .output import Printed, notice, result_json
+from ..errors import DONE, DONE_WITH_REFUSALS, InputError
+from .options import complete_keys, home_session, takes_options
+from .output import Printed, notice
 from .runs import when
 from .searching import place_of, plain_sentence
 from .sections import OverwriteOption
@@ -197,7 +197,7 @@ def agree(
 
 
 @takes_options(options=ContradictionOptions, settings=ModelSettings)
-def contradictions(options: ContradictionOptions, settings: ModelSettings, as_json: JsonOption = False) -> None:
+def contradictions(options: ContradictionOptions, settings: ModelSettings) -> Printed:
     """Find claims on which papers disagree.
 
     The model names claims on which papers have results, and each paper is asked for its stance on them, as by agree.
@@ -217,15 +217,16 @@ def contradictions(options: ContradictionOptions, settings: ModelSettings, as_js
     notice(f"Papers disagree on {len(found)} of {counted(len(record['claims']), 'claim')}{skipped}; {cost}.")
     for line in record["warnings"]:
         notice(f"Warning: {line}")
-    if as_json:
-        result_json(record)
-    for item in () if as_json else found:
-        _show_studies(item["claim"], item["passages"])
     if not record["judged"]:
         notice("No stance was judged: whether the papers contradict each other is not known.")
-        raise typer.Exit(DONE_WITH_REFUSALS)
-    if not found:
+    elif not found:
         notice("No contradiction on the claims that were judged; --claims N judges more.")
+
+    def show_sides(record: dict[str, Any]) -> None:
+        for item in record["contradictions"]:
+            _show_studies(item["claim"], item["passages"])
+
+    return Printed(record, show_sides, DONE if record["judged"] else DONE_WITH_REFUSALS)
 
 
 def _show_studies(claim: str, studies: Sequence[Mapping[str, Any]]) -> None:

@@ -106,9 +106,8 @@ def finish_text(
     def check(text: str) -> list[Finding]:
         # Marking may fix more or less than it names, so only what remains in the text is reported.
         drafted, own = Draft(text, draft.truncated), brief.experiment
-        found = [
-            *check_draft(drafted, sources, kind=brief.kind, experiment=own, known_keys=known_keys, earlier=earlier)
-        ]
+        known: dict[str, Any] = {"experiment": own, "known_keys": known_keys, "preferences": brief.preferences}
+        found = [*check_draft(drafted, sources, kind=brief.kind, earlier=earlier, **known)]
         found += support_findings(text, written.verdicts)
         found += [item for item in absence_findings(text, written.unmet) if not item.span or item.span[0] >= len(lead)]
         return found

@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..errors import InputError
 from ..invalid_values import describe_invalid, field_path
 from ..models.concurrency import iterate_async
+from .typed_streams import EventProjections
 
 _CHECKED_BY_NODES: Final = frozenset({"section", "experiment", "question", "asked"})  # with more specific messages
 _MESSAGES: Final = "messages"
@@ -50,10 +51,10 @@ class CheckedGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
 
 
 class CheckedStateGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
-    """A builder whose compiled graph validates its input."""
+    """A builder whose compiled graph validates its input, and projects our events in LangGraph's v3 stream."""
 
     def compile(self, *args: Any, **options: Any) -> CheckedGraph[StateT, ContextT, InputT, OutputT]:
-        compiled = super().compile(*args, **options)
+        compiled = super().compile(*args, transformers=[EventProjections], **options)
         return CheckedGraph(**{name: value for name, value in vars(compiled).items() if name != "__orig_class__"})
 
 

@@ -35,7 +35,8 @@ async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]
     def make() -> tuple[Brief, list[str]]:
         evidence = [Evidence.from_dict(record) for record in worth_showing(visible_evidence(state), state, session)]
         sources, gone = sources_for(session.library, evidence)
-        sources, retracted = _citable_sources(session, sources)
+        banned = session.preferences.banned
+        sources, retracted = _citable_sources(session, [item for item in sources if item.paper.key not in banned])
         lost = [warning for warning in (*gone, *retracted) if warning not in state.get("warnings", [])]
         return _make_brief(state, sources, session), lost
 
@@ -53,6 +54,7 @@ def _make_brief(state: RunState, sources: Sequence[Source], session: Session) ->
         "searches_left": max(0, settings.max_search_iterations - state.get("searches_used", 0)),
         "depth": settings.depth,
         "needs": tuple(own_coverage(state)),
+        "preferences": session.preferences.told,
         "library": f"{counted(len(papers), 'paper')}{span}, {counted(session.library.chunk_count(), 'passage')}",
     }
     if "question" not in state:

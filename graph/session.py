@@ -7,12 +7,14 @@ shared one (`shared_sessions.py`). What only a run needs is imported by its meth
 from __future__ import annotations
 
 import asyncio
+import getpass
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakValueDictionary
 
+from ..citations.checks.preferences import Preferences, read_preferences
 from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from ..models.journal.budget import Budget
     from ..prompts import PromptLibrary
     from ..roles.run_roles import Roles
+    from ..stores.author_memory import AuthorMemory
     from ..stores.metadata_store import MetadataStore
     from ..tools.found_evidence import EvidenceLimits
 
@@ -68,12 +71,18 @@ class Session:
     _contexts: list[Contexts] = field(default_factory=list)  # at most one, shared with copies of this session
 
     @property
+    def preferences(self) -> Preferences:
+        """What the author wants of every text, in a form that can be checked."""
+        return read_preferences(tuple(self.settings.preferences))
+
+    @property
     def limits(self) -> EvidenceLimits:
         """The limits of a search; without a chat model all chunks found are read, at no cost, and the best kept."""
         from ..tools.found_evidence import EvidenceLimits
 
         names = set(EvidenceLimits.__dataclass_fields__) & set(type(self.settings).model_fields)
-        limits = EvidenceLimits(**{name: getattr(self.settings, name) for name in names})
+        own = {name: getattr(self.settings, name) for name in names}
+        limits = EvidenceLimits(**own, banned=self.preferences.banned)
         if "reader" not in self.extractive:
             return replace(limits, top_k_final=None, per_paper=None)
         most = min(24, limits.top_k_initial)
@@ -136,6 +145,11 @@ class Session:
 
     def with_all_settings(self, settings: Settings) -> Session:
         return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
+
+    async def with_memory(self) -> Session:
+        """This session with the lines of the author's memory among its preferences."""
+        settings = await asyncio.to_thread(with_memory, self.settings, self.home)
+        return self if settings is self.settings else self.with_all_settings(settings)
 
     def adopt(self, settings: Settings) -> None:
         """Use other settings for all that begins from now on; copies, with which runs work, keep theirs."""
@@ -241,6 +255,28 @@ class Session:
         """Store the context sizes that a run has learned, and rebuild its roles accordingly."""
         await self.contexts.keep(run_id)
         self._roles.pop(run_id, None)
+
+
+def with_memory(settings: Settings, home: Home) -> Settings:
+    """The settings with the lines of the user's memory in this home, if it has any and they are used; blocks."""
+    if not settings.use_memory or not home.exists() or not backend_of(home).has_memory():
+        return settings
+    lines = [note.text for note in memory_of(settings, home).notes()]
+    known = list(dict.fromkeys([*settings.preferences, *lines]))
+    return settings if known == settings.preferences else settings.model_copy(update={"preferences": known})
+
+
+def memory_of(settings: Settings, home: Home) -> AuthorMemory:
+    """The memory of the user that the settings name, else of the account."""
+    from ..stores.author_memory import AuthorMemory  # slow import
+
+    user = settings.user
+    if not user:
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):  # an account without a name, as in a container
+            user = ""
+    return AuthorMemory(home, user)
 
 
 # The fields of `Roles` that belong to the model of a role.

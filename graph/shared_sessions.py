@@ -36,7 +36,7 @@ from ..settings.key_trust import CONTEXT
 from ..stores.home import configured_home
 from .input_check import GraphInputError, require_known
 from .prompt_fitting import fitted
-from .session import LATEST_RUNS, Session, open_session
+from .session import LATEST_RUNS, Session, open_session, with_memory
 from .state import Update
 from .steering import ask_budget, asks_of
 
@@ -115,6 +115,7 @@ async def shared_session(runtime: Runtime[Any]) -> Session:
 def _share_session(context: object) -> Session:
     settings = settings_of(context)
     home = configured_home(settings)
+    settings = with_memory(settings, home)
     key = f"{home.root}\n{settings.model_dump_json()}\n{settings.origins()}"
     stores_key = (
         f"{home.root}\n{settings.model_dump_json(include=set(_OF_STORES))}\n{settings.origin('embedding_base_url')}"

@@ -119,6 +119,7 @@ def _is_there(source: Library, target: Library, key: str) -> bool:
     )
 
 
+_MOST_NOTES: Final = 10_000
 _BYTES_PER_COMMIT: Final = 4_000_000
 _LEAST_ROW: Final = 8_000  # minimum bytes counted for a row: at most 500 rows per commit
 Fingerprints = Mapping[tuple[Any, ...], bytes]
@@ -141,6 +142,7 @@ async def copy_home(
         rows = {table.name: await asyncio.to_thread(copied.table, table) for table in HOME_TABLES}
         if await _checkpoint_fingerprints(mine) != checkpoints:
             raise copied.changed()
+        rows["memory"] = await asyncio.to_thread(copied.memory)
     return papers, rows | {"checkpoints": len(checkpoints)}
 
 
@@ -185,6 +187,16 @@ class _HomeCopy:
             self._require_known(table.name, theirs, mine)
             raise self.changed()
         return len(theirs)
+
+    def memory(self) -> int:
+        """Copy the author's memory; returns its number of entries."""
+        if not self._source.has_memory():
+            return 0
+        with self._source.open_memory() as mine, self._target.open_memory() as theirs:
+            found = mine.search((), limit=_MOST_NOTES)
+            for item in found:
+                theirs.put(item.namespace, item.key, item.value, index=False)
+        return len(found)
 
     async def checkpoints(self, mine: Checkpoints, theirs: Checkpoints) -> Fingerprints:
         """Copy the checkpoints and compare them; returns a fingerprint of each."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ _CITING: Final = {
     ".org": (" [cite:@%s]", ";@%s"),
 }
 _PANDOC_CITING: Final = (" [@%s]", "; @%s")
+_EMPTY: Final = re.compile(r"cite[A-Za-z]{0,20}\*?(?:\[[^\[\]]{0,200}\]){0,2}\{\}|\[@\]")
 _OFFERED: Final = 3
 _SHOWN: Final = 80  # characters of a title or a sentence
 
@@ -172,7 +174,7 @@ async def code_actions(
             if len(keys) == 1:
                 edit = lsp.TextEdit(document.range(keys[0].start, keys[0].end), own)
                 add(f"Cite {own}{where} instead: {what}", {document.uri: [edit]}, *rules)
-            edit = _citing(document, keys, last, own)
+            edit = _citing(document, keys, first, last, own)
             add(f"Cite {own}{where}{' as well' if keys else ''}: {what}", {document.uri: [edit]}, *rules)
         for key in keys:
             await _add_entry(session, document, checked, key, workspace, add)
@@ -192,9 +194,12 @@ async def paper_of(session: Session, read: ReadText | None, written: str) -> str
         return ""
 
 
-def _citing(document: ManuscriptDocument, keys: Sequence[CitedKey], last: int, key: str) -> lsp.TextEdit:
-    """The insertion of a key: behind the last one of a sentence, else before its full stop."""
+def _citing(document: ManuscriptDocument, keys: Sequence[CitedKey], first: int, last: int, key: str) -> lsp.TextEdit:
+    """The insertion of a key: into an empty citation, behind the last key of a sentence, or before its full stop."""
     first_form, more_form = _CITING.get(document.suffix, _PANDOC_CITING)
+    if not keys and (empty := _EMPTY.search(document.source, first, last)):
+        place = empty.end() - 1
+        return lsp.TextEdit(document.range(place, place), key)
     if keys:
         place = keys[-1].end
         if document.source[place : place + 1] == "}" and document.suffix != ".tex":

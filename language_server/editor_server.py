@@ -38,6 +38,7 @@ _OFFERED: Final = 5
 _OFFERED_BY_PREFIX: Final = 10
 _FIRST_DELAY: Final = 0.4  # seconds after an edit
 _SECOND_DELAY: Final = 1.6
+_LARGE: Final = 300_000  # characters, beyond which only a check on command searches for each sentence
 _MAX_CALLS: Final = 20  # model requests of one check on command, unless the editor sets `maxCalls`
 _CHEAP: Final[tuple[CheckPart, ...]] = ("references",)
 _TYPED: Final[tuple[CheckPart, ...]] = ("references", "numbers")
@@ -196,6 +197,8 @@ class CitationServer(LanguageServer):
         session, document = await self._session(), self._document(uri)
         if session is None or document is None:
             return
+        if len(document.source) > _LARGE and not max_calls:
+            parts = _CHEAP
         last = self._checked.get(uri)
         checked = await check_document(session, document, parts, max_calls, last)
         if unquote(uri) in self.workspace.text_documents:

@@ -88,7 +88,8 @@ class SectionBrief:
     `queries` are those already answered (default and custom ones), `searches_left` the custom searches that the budget
     still allows, `words` the requested length, `depth` how much is said. `earlier` are the sections of the same paper
     that are already written, in the order of writing; None for a section written separately. `needs` are the planned
-    needs with what was found for each; `library` is a line on the size of the library.
+    needs with what was found for each; `library` is a line on the size of the library,
+    `preferences` what the author wants of every text.
     """
 
     kind: SectionKind
@@ -101,6 +102,7 @@ class SectionBrief:
     earlier: tuple[EarlierSection, ...] | None = None
     needs: tuple[NeedCoverage, ...] = ()
     library: str = ""
+    preferences: tuple[str, ...] = ()
     writable: ClassVar[bool] = True  # a writer is called for it
     word_for_word: ClassVar[bool] = True  # the user's citations may appear only in the user's own sentences
 
@@ -145,6 +147,7 @@ class AnswerBrief:
     answerable: bool = True
     needs: tuple[NeedCoverage, ...] = ()
     library: str = ""
+    preferences: tuple[str, ...] = ()
     recalled: tuple[Source, ...] = ()
     turns: tuple[Turn, ...] = ()
     feedback: str = ""

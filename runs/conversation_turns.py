@@ -59,6 +59,7 @@ async def take_turn(
     retry cannot fix.
     """
     session = session.with_settings(interrupts=[])  # nobody is asked in a conversation
+    session = await session.with_memory()
     asked = plain_question(request.asked)
     if foreign_script(asked, session):
         on_notice(f"Note: {FOREIGN_SCRIPT}")

@@ -84,6 +84,8 @@ async def run_request(
     resumed, `AnswerError` or `AnsweredError` for an answer that is not taken, and other `CiteloomError`s for failures
     that a retry cannot fix.
     """
+    if request.thread_id is None:  # a resumed run has the preferences that it began with
+        session = await session.with_memory()
     await request.require_valid(session, on_notice)
     style_file(session.settings.csl)  # before anything is paid for
     await session.require_papers()

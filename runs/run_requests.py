@@ -39,7 +39,7 @@ TEXT_SETTINGS: Final = (
     "section_words max_output_tokens context_tokens enough_findings cite_retracted"
 ).split()
 # The same, but only where they are set: a run without them is the run that it was before they existed.
-_ADDED_TEXT_SETTINGS: Final = ("pinned",)
+_ADDED_TEXT_SETTINGS: Final = ("pinned", "preferences")
 KEPT_ROLES: Final[tuple[RoleName, ...]] = ("agent", "reader", "writer", "judge")
 # The only settings that the register stores and that are read back.
 KEPT_SETTINGS: Final = frozenset(

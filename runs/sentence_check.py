@@ -37,6 +37,8 @@ from .edited_text import LONGEST_EDIT, EditableSection, EditableText, EditedSect
 # Most important for a reader first.
 _WORST_FIRST: Final = ("contradicted", "unsupported", "off-topic", "partly", "unjudged", "on-topic", "supported")
 
+_INTERNAL: Final = frozenset({"verdicts", "evidence", "marked", "before"})  # how an edit is stored
+
 
 class NotEditedError(NotEditableError):
     """The sentence has no edit to withdraw."""
@@ -121,7 +123,7 @@ def sentence_records(text: EditableText) -> list[TextSentence]:
         sentences_shown = zip(section.citations(), section.shown(), section.places(), strict=True)
         for position, (own, words, (start, end)) in enumerate(sentences_shown, section.first):
             edit = section.edits.get(position)
-            checked = {name: value for name, value in edit.checked.items() if name != "verdicts"} if edit else {}
+            checked = {name: value for name, value in edit.checked.items() if name not in _INTERNAL} if edit else {}
             findings = [
                 {"rule": finding["rule"], "severity": finding["severity"], "message": inert(finding["message"])}
                 for finding in section.record["findings"]
@@ -237,8 +239,10 @@ def _checked(
 def keep_edit(home: Home, run_id: str, position: int, words: str, check: SentenceCheck | None = None) -> EditedSentence:
     """Store an edit beside the original text; blocks. Raises as `load_editable` does."""
     text = load_editable(home, run_id)
-    text.section_at(position)
-    checked = {} if check is None else {**check.record, "verdicts": check.verdicts}
+    earlier = text.section_at(position).edits.get(position)
+    checked: dict[str, Any] = {} if check is None else {**check.record, "verdicts": check.verdicts}
+    if earlier and earlier.checked.get("evidence"):  # what an update added may be cited further
+        checked["evidence"] = earlier.checked["evidence"]
     edit = EditedSentence(position, _plain(words), checked)
     backend_of(home).edited_sentences().keep(text.run.thread_id, edit)
     return edit

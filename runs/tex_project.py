@@ -198,7 +198,8 @@ class TexSection:
         parts = (
             [with_sources(part, record["report"]) for part in record["sections"]] if "sections" in record else [record]
         )
-        made = [stored({**part, "csl": ""}) for part in parts]  # the project has a style of its own
+        # The project has a style of its own; only what has a title has an abstract.
+        made = [stored({**part, "csl": "", "title": "x"}) for part in parts]
         return [cls(run, str(part["section"]), ResultFiles.of(part, home)) for part in made]
 
 

@@ -124,9 +124,8 @@ async def compare_text(
     retracted = {key for key, status in statuses.items() if status.retracted}
     places = list(_cited_sentences(sections))
     cited = {name: evidence[name] for place in places for name in marker_ids(place.marked) if name in evidence}
-    found = {
-        source.evidence.id: source for source in (await asyncio.to_thread(sources_for, library, [*cited.values()]))[0]
-    }
+    kept, _ = await asyncio.to_thread(sources_for, library, [*cited.values()])
+    found = {source.evidence.id: source for source in kept}
     held = await asyncio.to_thread(library.chunks, [source.evidence.chunk_id for source in found.values()])
     chunks = {chunk.id: chunk for chunk in held}
     old = dict.fromkeys((item.key for item in cited.values()), "") if since is None else since
@@ -203,18 +202,19 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
     """What becomes of a sentence; None if a judge found that the new papers say nothing about it."""
     judged, reason = claim.label != "unjudged", item.reason
     if judged and not item.bad:
-        if claim.label not in ("supported", "overstated", "contradicted"):
-            return None
         reason = "opposite evidence" if claim.label == "contradicted" else "better evidence"
-    does = "contradicts" if reason == "opposite evidence" else "supports"
+    opposite = reason == "opposite evidence"
     records = [record for key in {x.chunk.key: 0 for x in claim.passages} for record in claim.records(key)]
-    passage = next((record for record in records if record["does"] in (does, "" if not judged else does)), None)
-    name, kept = (
-        f"E{next(free)}",
-        [found for found in marker_ids(item.marked) if found in keys and found not in item.bad],
-    )
+    if judged:  # what says it in part only is no better
+        does, wanted = ("contradicts", "contradicted") if opposite else ("supports", "supported")
+        records = [record for record in records if record["does"] == does and claim.label == wanted]
+    passage = next(iter(records), None)
+    if passage is None and not item.bad:
+        return None
+    name = f"E{next(free)}"
+    kept = [found for found in marker_ids(item.marked) if found in keys and found not in item.bad]
     marked = item.marked
-    if not item.bad and reason == "opposite evidence" and passage:
+    if opposite and passage:
         action, marked = "contrast", f"{marked} In contrast, “{passage['shown'].strip(' .')}” [{name}]."
     elif not item.bad:
         action, marked = "add", normalise_markers(f"{marked}[{name}]")
@@ -228,28 +228,21 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
         for start, end, ids in marker_groups(marked)
     ]
     named = list(dict.fromkeys(keys[found] for found in item.bad or kept))
-    made = _item(item.section.kind, item.words, named, reason, item.detail, action)
-    proposed = _tidy(as_written(replace_spans(marked, groups)))
-    made |= {"position": item.position, "passage": passage, "judged": judged}
-    return made | {"proposed": proposed, "marked": marked, "evidence_id": name if passage else ""}
+    made = _item(reason, item.detail, item.section.kind, item.words, named, action)
+    made |= {"position": item.position, "passage": passage, "judged": judged, "marked": marked}
+    return made | {"proposed": _tidy(as_written(replace_spans(marked, groups))), "evidence_id": name if passage else ""}
 
 
-def _item(section: str, sentence: str, keys: list[str], reason: Reason, detail: str, action: str) -> UpdateItem:
-    item = {
-        "section": section,
-        "sentence": sentence,
-        "keys": keys,
-        "reason": reason,
-        "detail": detail,
-        "action": action,
-    }
-    empty = {
-        "position": 0,
-        "passage": None,
-        "judged": False,
-        **dict.fromkeys(("proposed", "marked", "evidence_id"), ""),
-    }
-    return cast("UpdateItem", {"number": 0, "run": "", "kind": "", "title": "", **item, **empty})
+_EMPTY: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("number", "position"), 0),
+    **dict.fromkeys(("run", "kind", "title", "proposed", "marked", "evidence_id"), ""),
+    **{"passage": None, "judged": False},
+}
+
+
+def _item(reason: Reason, detail: str, section: str, sentence: str, keys: list[str], action: str) -> UpdateItem:
+    given = {"reason": reason, "detail": detail, "section": section, "sentence": sentence}
+    return cast("UpdateItem", {**_EMPTY, **given, "keys": keys, "action": action})
 
 
 def compare_table(table: Mapping[str, Any], library: Library) -> list[UpdateItem]:
@@ -257,23 +250,19 @@ def compare_table(table: Mapping[str, Any], library: Library) -> list[UpdateItem
     papers = {paper.key: paper for paper in library.papers()}
     statuses = library.metadata.statuses(papers.values())
     action = "read again" if table["table_id"].startswith("table-") else ""
-    items = [_item(key, key, [key], "removed", f"{key} is no longer in the library.", "") for key in table["removed"]]
+    items = [_item("removed", f"{key} is no longer in the library.", key, key, [key], "") for key in table["removed"]]
     for row in table["rows"]:
         key, name = row["key"], f"{row['key']} {row['study']}".strip()
         if row["changed"]:
             text = "\n\n".join(chunk.text for chunk in library.paper_chunks(key)) if key in papers else ""
-            gone = [
-                column for column, cell in row["cells"].items() if any(x["quote"] not in text for x in cell["spans"])
-            ]
-            detail = (
-                f"Its words are gone: {', '.join(gone)}." if gone else "The paper changed; the words are still there."
-            )
-            items.append(_item(key, name, [key], "words gone" if gone else "paper changed", detail, action))
+            lost = {name for name, cell in row["cells"].items() for span in cell["spans"] if span["quote"] not in text}
+            detail = f"Its words are gone: {', '.join(sorted(lost))}." if lost else "Its words are still there."
+            items.append(_item("words gone" if lost else "paper changed", detail, key, name, [key], action))
         elif key in statuses and statuses[key].retracted:
-            items.append(_item(key, name, [key], "retracted", statuses[key].retraction_line(), ""))
+            items.append(_item("retracted", statuses[key].retraction_line(), key, name, [key], ""))
     if table["screened"] and (new := table["papers"] - table["screened"]) > 0:
         detail = f"{counted(new, 'paper')} not screened yet."
-        items.append(_item("", table["question"], [], "new papers", detail, action))
+        items.append(_item("new papers", detail, "", table["question"], [], action))
     return items
 
 

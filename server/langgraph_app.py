@@ -1,4 +1,5 @@
-"""Our HTTP API and MCP inside the LangGraph server, and who may use that server (`http` and `auth` in langgraph.json).
+"""Our HTTP API and MCP inside the LangGraph server, and who may use that server (`http`, `auth` and `store` in
+langgraph.json).
 
 The paths are those of `serve`; its pages are not there, since the LangGraph server has paths of the same names.
 """
@@ -17,9 +18,10 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..api.homes import configured_home
+from ..api.homes import Home, configured_home
+from ..api.remembering import HomeStore, backend_of
 from ..errors import CiteloomError
-from ..settings.config import load_settings
+from ..settings.config import Settings, load_settings
 from .app import create_app
 from .mcp_transports import PATH
 from .problems import ServerError, error_response
@@ -48,6 +50,17 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
     return {"identity": "local"}
 
 
+def store() -> HomeStore:
+    """The store of the configured home, which holds the author's memory; it is opened with the first operation."""
+    return HomeStore(lambda: backend_of(_existing_home(load_settings())))
+
+
+def _existing_home(settings: Settings) -> Home:
+    home = configured_home(settings)
+    home.require_library()
+    return home
+
+
 class _Api:
     """The API as an ASGI application that is created on startup; answers 503 where it cannot be."""
 
@@ -61,8 +74,7 @@ class _Api:
         async with AsyncExitStack() as stack:
             try:
                 settings = await asyncio.to_thread(load_settings)
-                home = await asyncio.to_thread(configured_home, settings)
-                await asyncio.to_thread(home.require_library)
+                home = await asyncio.to_thread(_existing_home, settings)
                 token = await asyncio.to_thread(token_from_environment)
                 # With a token the server may be reached by any address of the machine.
                 options = ServerOptions("127.0.0.1" if token is None else "0.0.0.0", token=token)

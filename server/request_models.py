@@ -170,6 +170,21 @@ class CheckBody(_Body):
     look_up: bool = Field(False, description="Ask metadata services whether entries that the library lacks exist.")
 
 
+class MemoryBody(_Body):
+    """A line of the author's memory."""
+
+    text: str = Field(min_length=1, max_length=300, description="'participants, not subjects', 'never cite KEY' ...")
+    shared: bool = Field(False, description="For all users of the library.")
+
+
+class ProposalBody(_Body):
+    """The answer to a proposal."""
+
+    accept: bool = Field(description="False declines it for good.")
+    text: str = Field("", max_length=300, description="Another wording of the line.")
+    shared: bool = Field(False, description="For all users of the library.")
+
+
 class IdentifierBody(_Body):
     """Papers to add by identifier."""
 

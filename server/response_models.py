@@ -147,7 +147,6 @@ class KeptSentence(CheckedSentence):
 
 _ALWAYS: Final = (400, 401, 403, 413, 421, 422, 429, 500)
 _EVENTS: Final = {"schema": {"type": "string"}, "description": "Server-sent events; see docs/events.md."}
-FILE: Final[Responses] = {200: {"description": "The file.", "content": {"application/octet-stream": {}}}}
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument"
 MEDIA_TYPES: Final = {
     "md": "text/markdown; charset=utf-8",
@@ -174,6 +173,10 @@ def problems(*statuses: int) -> Responses:
     return {
         status: {"description": STATUSES[status][1], "content": content} for status in sorted({*_ALWAYS, *statuses})
     }
+
+
+def file_answers(*statuses: int) -> Responses:
+    return {200: {"description": "The file.", "content": {"application/octet-stream": {}}}, **problems(*statuses)}
 
 
 def job_answers(*statuses: int) -> Responses:

@@ -91,7 +91,7 @@ class RunJobs:
 
     async def start_run(self, request: RunRequest, limits: RunLimits) -> Job:
         """Start a run or join it; a finished one answers at once. Raises `InputError`, or `ServerError` if too busy."""
-        session = self.session.with_settings(**limits.changes())
+        session = await self.session.with_settings(**limits.changes()).with_memory()
         while True:
             run = await begin_run(request, session)
             order = JobOrder(run.thread_id, "run", {"limits": limits.changes()})

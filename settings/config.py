@@ -244,6 +244,14 @@ class Settings(BaseModel):
     pinned: list[str] = Field(
         default_factory=list, max_length=50, description="Keys of papers that each section or answer reads first."
     )
+    preferences: list[Annotated[str, Field(max_length=300)]] = Field(
+        default_factory=list,
+        max_length=1000,
+        description="What the author wants of every text, in lines such as 'participants, not subjects', 'British "
+        "spelling' or 'never cite KEY'; the lines of 'citeloom memory' are added.",
+    )
+    use_memory: bool = Field(True, description="Respect the lines of 'citeloom memory'.")
+    user: str = Field("", max_length=100, description="Whose memory is used; not set: the name of the account.")
     cite_retracted: bool = Field(False, description="Let sections and answers cite retracted papers.")
     citation_key: str = Field(
         "auth.lower + year + veryshorttitle.lower",

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from .home import DatabaseHome, Home
 
 if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+
     from ..models.journal.journal import Journal
     from ..models.journal.journal_database import JournalDatabase
     from ..models.journal.single_flight import CallLocks
@@ -100,6 +102,12 @@ class Backend(Protocol):
         from .run_register import WrittenFiles
 
         return WrittenFiles(self.run_tables())
+
+    def has_memory(self) -> bool:
+        """Whether the author's memory was ever written."""
+
+    def open_memory(self) -> AbstractContextManager[BaseStore]:
+        """Open the store of the author's memory, creating it; blocking. Raises `DamagedFileError`."""
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
         """Open the checkpoints; raises `DamagedFileError`, now or on a later read, if they are unreadable."""

@@ -236,6 +236,13 @@ class EditedSentences(Register):
         """The edited sentences of a run, in the order of the text."""
         return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
 
+    def runs(self) -> list[str]:
+        """The ids of the runs with edits."""
+        if not self._tables.exist():
+            return []
+        with self._tables.transaction() as connection:
+            return [row[0] for row in connection.execute("SELECT DISTINCT thread_id FROM edits ORDER BY thread_id")]
+
     def keep(self, thread_id: str, edit: EditedSentence) -> None:
         """Store an edited sentence in place of an earlier one at its position."""
         checked = dump_json(edit.checked)
@@ -259,7 +266,7 @@ class TextUpdates(Register):
 
     def all(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """The stamp and the record of everything compared."""
-        rows = self._read(UPDATES, "SELECT * FROM updates WHERE name NOT LIKE 'library-%' ORDER BY name")
+        rows = self._read(UPDATES, "SELECT * FROM updates WHERE substr(name, 1, 8) <> 'library-' ORDER BY name")
         return {row["name"]: (row["stamp"], row["record"]) for row in rows}
 
     def keep(self, name: str, stamp: str, record: Mapping[str, Any]) -> None:

@@ -39,7 +39,7 @@ class WindowLimits:
     `tokens` limits all windows together, `window_tokens` is the target size of one window, `hits` limits the found
     chunks in them; `paper_share` (0-1) is the share that one paper may take, 1 for no cap. A paper whose best cosine is
     below the overall best by more than the fraction `paper_margin` of it is left out, 0 for no limit. Each hit of a
-    paper is moved `spread` places back for each earlier hit of that paper.
+    paper is moved `spread` places back for each earlier hit of that paper. Papers whose keys are `banned` are left out.
     """
 
     tokens: int = 16_000
@@ -48,6 +48,7 @@ class WindowLimits:
     paper_share: float = 0.5
     paper_margin: float = 0.0
     spread: int = 0
+    banned: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ async def propose_windows(
         nearness = await asyncio.to_thread(library.cosines, vector, list(needs_of))
         cosines = {name: max(0.0, min(1.0, nearness.get(name, 0.0))) for name in needs_of}
     hits = [FoundChunk(name, cosines[name], tuple(of)) for name, of in needs_of.items()]
+    hits = [hit for hit in hits if hit.key not in limits.banned]
     margin = 0.0 if scope.papers else limits.paper_margin
     hits = order_hits(hits, margin, limits.spread, {key for keys in candidates.values() for key in keys})
     return await asyncio.to_thread(lambda: with_columns(library, _windows(library, hits, limits, frozenset(known))))

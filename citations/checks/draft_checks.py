@@ -23,6 +23,7 @@ from .citation_coverage import balance_findings, other_side_findings, uncited_se
 from .fabricated_citations import NEEDED, FabricatedCitation, find_fabricated
 from .findings import SHOWN, Finding, shown
 from .number_tracing import number_findings
+from .preferences import preference_findings
 from .repetition import copied_findings, repeated_findings
 from .unicode_folding import fold
 
@@ -58,6 +59,7 @@ def check_draft(
     experiment: Experiment,
     known_keys: Collection[str] = (),
     earlier: Mapping[str, str] | None = None,
+    preferences: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
     """The findings of a draft: those about the whole first, then in reading order.
 
@@ -69,6 +71,7 @@ def check_draft(
             contains only the question.
         known_keys: keys of the library besides those of `sources`.
         earlier: the texts of sections of the paper that are already written, by name; None outside a paper.
+        preferences: what the author wants of every text, in lines of the memory.
     """
     text = blank_details(normalise_markers(draft.text))
     whole = list(_whole_draft_findings(text, draft.truncated))
@@ -93,6 +96,7 @@ def check_draft(
         if finding.span is not None and not said_of.meets(*finding.span)
     ]
     placed += copied_findings(text, sources, experiment)
+    placed += preference_findings(text, preferences)
     if earlier is not None:
         placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by nature
     placed += other_side_findings(text, sources)

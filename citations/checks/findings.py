@@ -39,6 +39,7 @@ Rule = Literal[
     "other-side-unsaid",
     "repeated-sentence",
     "orders-in-source",
+    "not-as-preferred",
 ]
 Severity = Literal["error", "warning", "note"]
 
@@ -81,6 +82,7 @@ RULES: Final[Mapping[str, RuleSpec]] = {
     "other-side-unsaid": RuleSpec("note", True, "Where the words do disagree, say both sides with both markers."),
     "repeated-sentence": RuleSpec("warning", True, "Say it in other words, or leave it out where nothing new is said."),
     "orders-in-source": RuleSpec("note"),
+    "not-as-preferred": RuleSpec("warning", remedy="Write it as the author wishes, and change nothing else."),
 }
 SHOWN = 80
 

@@ -23,6 +23,7 @@ from markupsafe import Markup
 
 from ...documents.plain_text import format_quote
 from ...plurals import counted
+from ...text.words import read_rules
 from ..checks.support_findings import DOUBTFUL
 from ..marking import MARKS
 from .report_html import Link, doi_html, non_overlapping, reference_html, section_html, shown_text, zotero_html
@@ -263,27 +264,9 @@ def data_uri(image: bytes, media_type: str = "image/png") -> str:
     return f"data:{media_type};base64,{base64.b64encode(image).decode()}"
 
 
-VERDICTS: Final[Mapping[str, tuple[str, str]]] = {
-    "supported": ("Supported", "The judge found that the passage supports the sentence."),
-    "partly": ("Partly supported", "The judge found that the passage supports part of the sentence."),
-    "unsupported": ("Not supported", "The judge found no support for the sentence in the passage."),
-    "contradicted": ("Contradicted", "The judge found that the passage contradicts the sentence."),
-    "on-topic": (
-        "Support not judged",
-        "Only the topic was compared, and the passage is not clearly about something else.",
-    ),
-    "off-topic": ("Off topic", "The passage seems to be about something else; only the topic was compared."),
-    "unjudged": ("Not judged", "The sentence was not compared with the passage."),
-}
+_WORDINGS: Final = read_rules(__file__, "report_wordings")
+VERDICTS: Final[Mapping[str, tuple[str, str]]] = _WORDINGS["verdicts"]
 _SNAPPED_TO: Final = 'content: ""; position: absolute; width: 1px; height: 1em; scroll-snap-align: start;'
-COSTS: Final[Mapping[str, str]] = {
-    "llm_calls": "Model calls made",
-    "journal_hits": "Answers taken from the journal",
-    "input_tokens": "Tokens sent",
-    "output_tokens": "Tokens received",
-    "embedded_texts": "Texts embedded at an endpoint",
-    "cost": "Cost",
-}
 
 
 def evidence_report(record: Mapping[str, Any], images: ReportImages | None = None) -> str:
@@ -306,7 +289,7 @@ def evidence_report(record: Mapping[str, Any], images: ReportImages | None = Non
         verdicts=VERDICTS,
         doubtful=DOUBTFUL,
         costs=[
-            (COSTS.get(name, name), f"{value:,}" if isinstance(value, int | float) else str(value))
+            (_WORDINGS["costs"].get(name, name), f"{value:,}" if isinstance(value, int | float) else str(value))
             for name, value in record["usage"].items()
             if value is not None
         ],

@@ -119,7 +119,8 @@ def convert(
     with_fields = office and (document.citations or ("zotero" if "zotero://" in bibliography else "text")) == "zotero"
     options = ["--from", _READER, *(("--to", "json") if office else writer)]
     # A section titled Abstract; pandoc reads metadata as paragraphs and lists only if it ends with a line break.
-    found = None if target == "odt" else _ABSTRACT.search(source)  # pandoc's template for it shows none
+    # odt shows none, and tex and html only below a title: there it stays a section.
+    found = _ABSTRACT.search(source) if target == "docx" or (title and target != "odt") else None
     abstract = found["words"].strip() + "\n\n" if found else ""
     source = _ABSTRACT.sub("", source, count=1) if found else source
     if title := " ".join(_UNPRINTED.sub("", title).split()):

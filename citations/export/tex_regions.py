@@ -119,7 +119,7 @@ def section_body(latex: str, project: str, keys: Mapping[str, str], images: Coll
     package, with keys renamed, and with its `images` in a folder.
     """
     body = latex.partition("\\begin{document}")[2].rpartition("\\end{document}")[0].strip()
-    body = re.sub(r"\\bibliography\{[^{}]*\}\Z", "", body).rstrip()
+    body = re.sub(r"\\bibliography\{[^{}]*\}\Z", "", body.removeprefix("\\maketitle")).strip()
     package = next((name for name in ("biblatex", "natbib") if name in loaded_packages(project)), "")
     body = with_keys(body, keys, _COMMANDS["biblatex" if "\\addbibresource" in project else package])
     for image in images:

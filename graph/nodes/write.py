@@ -121,7 +121,8 @@ def _check_findings(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
     earlier: dict[str, str] | None = None
     if brief.earlier is not None:
         earlier = {section.kind: section.text for section in brief.earlier}
-    return check_draft(draft, brief.citable, kind=brief.kind, experiment=brief.experiment, earlier=earlier)
+    known: dict[str, Any] = {"experiment": brief.experiment, "earlier": earlier, "preferences": brief.preferences}
+    return check_draft(draft, brief.citable, kind=brief.kind, **known)
 
 
 def to_repair_or_render(state: RunState) -> Literal["repair", "ask_sentences", "render"]:

@@ -133,7 +133,7 @@ class ChatWriter(_DraftWriter[SectionBrief]):
         plan = self.prompts[f"writer_plan_{brief.kind}"].render()
 
         def task(experiment: str = "", sources: str = "", earlier: str = "") -> str:
-            return self.prompts["writer_task"].render(
+            return self.wishes(brief) + self.prompts["writer_task"].render(
                 kind=brief.kind,
                 depth=self._length(brief),
                 plan=plan,
@@ -184,7 +184,7 @@ class ChatAnswerer(_DraftWriter[AnswerBrief]):
 
     def _task(self, brief: AnswerBrief, *beside: str) -> tuple[str, tuple[str, ...]]:
         def task(turns: str = "", recalled: str = "", sources: str = "") -> str:
-            shown = self.prompts["answer_task"].render(
+            shown = self.wishes(brief) + self.prompts["answer_task"].render(
                 turns=turns,
                 recalled=recalled,
                 sources=sources,

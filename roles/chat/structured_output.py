@@ -23,7 +23,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ...models.chat_caller import ChatCaller
 from ...models.context_size import UNLIMITED, Room
 from ...prompts import PromptLibrary
+from ..protocols import Brief
 from .clean_output import answer_text, was_cut_off
+from .prompt_format import present_lines
 
 Note = Callable[[str], None]
 
@@ -152,6 +154,12 @@ class ChatRole:
     max_tokens: int = field(kw_only=True)
     room: Room = field(default=UNLIMITED, kw_only=True)
     note: Note = field(default=log_note, kw_only=True)
+
+    def wishes(self, brief: Brief) -> str:
+        """What the author wants of every text, to stand before a task; empty if nothing is known."""
+        if not brief.preferences:
+            return ""
+        return f"{self.prompts['preferences'].render(lines=present_lines(brief.preferences, 'preferences'))}\n\n"
 
     async def ask(
         self,

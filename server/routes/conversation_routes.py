@@ -18,13 +18,14 @@ from .. import response_models
 from ..job import Job, active_record
 from ..job_requests import JobCall, event_stream
 from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody
+from ..response_models import event_answers, job_answers, problems
 from ..run_jobs import load_ended_turn
 from ..server_state import StateOf
 
 router = APIRouter(prefix="/conversations", tags=["conversations"])
 
 
-@router.post("", status_code=201, responses=response_models.problems(409))
+@router.post("", status_code=201, responses=problems(409))
 async def create_conversation(response: Response, state: StateOf) -> response_models.ListedConversation:
     """Begin a conversation."""
     entry = await asyncio.to_thread(stored_conversations.begin_conversation, state.session.home)
@@ -32,7 +33,7 @@ async def create_conversation(response: Response, state: StateOf) -> response_mo
     return {**stored_conversations.conversation_summary(entry), "active": None}
 
 
-@router.get("", responses=response_models.problems())
+@router.get("", responses=problems())
 async def get_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> response_models.ConversationList:
     """The conversations, the latest first."""
     entries = await asyncio.to_thread(stored_conversations.list_conversations, state.session.home)
@@ -41,7 +42,7 @@ async def get_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 
     return {"conversations": [_with_job(record, jobs) for record in records], "total": len(entries)}
 
 
-@router.get("/{thread_id}", responses=response_models.problems(404))
+@router.get("/{thread_id}", responses=problems(404))
 async def get_conversation(thread_id: str, state: StateOf) -> response_models.ConversationWithJob:
     """A conversation by its id or a prefix of it, with its finished turns, and the one that is active or paused."""
     home = state.session.home
@@ -57,7 +58,7 @@ async def get_conversation(thread_id: str, state: StateOf) -> response_models.Co
     }
 
 
-@router.post("/{thread_id}/turns", responses=response_models.job_answers(404), response_class=Response)
+@router.post("/{thread_id}/turns", responses=job_answers(404), response_class=Response)
 async def ask(thread_id: str, body: QuestionBody, call: JobCall) -> Response:
     """Ask the next question, or join or resume the turn that already answers it."""
     kind: TurnKind = "question" if body.alone else "follow-up"
@@ -65,13 +66,13 @@ async def ask(thread_id: str, body: QuestionBody, call: JobCall) -> Response:
     return await _turn(thread_id, body.question, kind, body, call, await akeys_within(call.state.session, *chosen))
 
 
-@router.post("/{thread_id}/improve", responses=response_models.job_answers(404), response_class=Response)
+@router.post("/{thread_id}/improve", responses=job_answers(404), response_class=Response)
 async def improve(thread_id: str, body: ImproveBody, call: JobCall) -> Response:
     """Write the last answer again in the light of feedback."""
     return await _turn(thread_id, body.feedback, "improve", body, call)
 
 
-@router.post("/{thread_id}/cancel", responses=response_models.problems(404))
+@router.post("/{thread_id}/cancel", responses=problems(404))
 async def cancel_turn(thread_id: str, state: StateOf) -> response_models.Stopped:
     """Stop the active turn, on whichever server; asking the same question again resumes it."""
     entry = await state.runs.find_conversation(thread_id)
@@ -86,7 +87,7 @@ async def cancel_turn(thread_id: str, state: StateOf) -> response_models.Stopped
             "description": "The conversation as a file.",
             "content": {"text/markdown": {"schema": {"type": "string"}}, "application/json": {"schema": {}}},
         },
-        **response_models.problems(404),
+        **problems(404),
     },
 )
 async def export_conversation(
@@ -103,14 +104,14 @@ async def export_conversation(
     return Response(text.encode("utf-8", "replace"), media_type=response_models.MEDIA_TYPES[format], headers=headers)
 
 
-@router.get("/{thread_id}/events", tags=["events"], responses=response_models.event_answers(), response_class=Response)
+@router.get("/{thread_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
 async def turn_events(thread_id: str, request: Request, state: StateOf) -> Response:
     """The events of the current turn since `Last-Event-ID`, until it ends; else the end of the last turn."""
     job = await state.jobs.find(thread_id) or await load_ended_turn(thread_id, state.session.home)
     return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
 
 
-@router.delete("/{thread_id}", status_code=204, responses=response_models.problems(404, 409))
+@router.delete("/{thread_id}", status_code=204, responses=problems(404, 409))
 async def remove_conversation(thread_id: str, state: StateOf) -> None:
     """Delete the conversation with exactly this id, if it is not active; cached model answers stay."""
     await state.runs.delete_conversation(thread_id)

@@ -21,6 +21,7 @@ from ..job_requests import JobCall, event_stream
 from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..problems import ServerError
 from ..request_models import AnswerBody, Limit, LimitedBody, Offset, SentenceBody
+from ..response_models import event_answers, file_answers, job_answers, problems
 from ..run_jobs import load_ended_run
 from ..server_state import ServerState, StateOf
 
@@ -37,64 +38,57 @@ _REPORT_POLICY: Final = (
 )
 
 
-@router.get("/runs", tags=["runs"], responses=response_models.problems())
+@router.get("/runs", tags=["runs"], responses=problems())
 async def get_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> response_models.RunList:
     """The runs, the latest first."""
-
     home = state.session.home
     records = await asyncio.to_thread(list_runs, home, limit, offset)
     total, jobs = await asyncio.to_thread(count_runs, home), await state.jobs.known()
     return {"runs": [_with_job(record, jobs) for record in records], "total": total}
 
 
-@router.get("/runs/{run_id}", tags=["runs"], responses=response_models.problems(404))
+@router.get("/runs/{run_id}", tags=["runs"], responses=problems(404))
 async def get_run(run_id: str, state: StateOf) -> response_models.RunWithJob:
     """A run by its id or a prefix of it, with its result once it is finished."""
     record = await run_details(run_id, state.session.home)
     return {**record, **_with_job(record, await state.jobs.known())}
 
 
-@router.post(
-    "/runs/{run_id}/resume", tags=["runs"], responses=response_models.job_answers(404), response_class=Response
-)
+@router.post("/runs/{run_id}/resume", tags=["runs"], responses=job_answers(404), response_class=Response)
 async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None) -> Response:
     """Resume a paused or killed run, with other limits if they are given; a finished one answers with its result."""
     limits = RunLimits() if body is None else body.limits()
     return await call.answer(limits.changes(), lambda: call.state.runs.resume_run(run_id, limits))
 
 
-@router.post(
-    "/runs/{run_id}/answer", tags=["runs"], responses=response_models.job_answers(404, 409), response_class=Response
-)
+@router.post("/runs/{run_id}/answer", tags=["runs"], responses=job_answers(404, 409), response_class=Response)
 async def answer_run(run_id: str, call: JobCall, body: AnswerBody) -> Response:
     """Answer what a run asks (`waiting` of the run), and go on with it; an invalid answer leaves it waiting."""
     given = body.model_dump()
     return await call.answer(given, lambda: call.state.runs.answer_run(run_id, given))
 
 
-@router.post("/runs/{run_id}/cancel", tags=["runs"], responses=response_models.problems(404))
+@router.post("/runs/{run_id}/cancel", tags=["runs"], responses=problems(404))
 async def cancel_run(run_id: str, state: StateOf) -> response_models.Stopped:
     """Stop a run, whichever server it runs on; it is paused, and paid answers are kept."""
     run = await state.runs.find_run(run_id)
     return {"id": run.thread_id, "stopped": await state.jobs.stop(run.thread_id)}
 
 
-@router.delete("/runs/{run_id}", tags=["runs"], status_code=204, responses=response_models.problems(404, 409))
+@router.delete("/runs/{run_id}", tags=["runs"], status_code=204, responses=problems(404, 409))
 async def remove_run(run_id: str, state: StateOf) -> None:
     """Delete the run with exactly this id, if it is not active; cached model answers stay."""
     await state.runs.delete_run(run_id)
 
 
-@router.get(
-    "/runs/{run_id}/events", tags=["events"], responses=response_models.event_answers(), response_class=Response
-)
+@router.get("/runs/{run_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
 async def run_events(run_id: str, request: Request, state: StateOf) -> Response:
     """Stream a run's events since `Last-Event-ID` until it ends; only the end of a run that is no longer in memory."""
     job = await state.jobs.find(run_id) or await load_ended_run(run_id, state.session.home)
     return event_stream(await state.jobs.find(job.id) or job, request, state.streams)
 
 
-@router.get("/runs/{run_id}/files", tags=["files"], responses=response_models.problems(404, 409))
+@router.get("/runs/{run_id}/files", tags=["files"], responses=problems(404, 409))
 async def list_files(run_id: str, state: StateOf) -> response_models.FileList:
     """List the files of a finished run, and those of the user's version if sentences were edited."""
     record = _finished(await asyncio.to_thread(find_run, state.session.home, run_id))
@@ -103,10 +97,7 @@ async def list_files(run_id: str, state: StateOf) -> response_models.FileList:
 
 
 @router.get(
-    "/runs/{run_id}/files/{name}",
-    tags=["files"],
-    responses={**response_models.FILE, **response_models.problems(404, 409, 502)},
-    response_class=Response,
+    "/runs/{run_id}/files/{name}", tags=["files"], responses=file_answers(404, 409, 502), response_class=Response
 )
 async def get_file(
     run_id: str,
@@ -140,7 +131,7 @@ async def get_file(
 @router.get(
     "/conversations/{thread_id}/turns/{number}/files/{name}",
     tags=["files"],
-    responses={**response_models.FILE, **response_models.problems(404, 502)},
+    responses=file_answers(404, 502),
     response_class=Response,
 )
 async def get_answer_file(
@@ -174,7 +165,7 @@ async def _file(
     return Response(content, media_type=_media_type(suffix), headers=headers)
 
 
-@router.get("/runs/{run_id}/sentences", tags=["writing"], responses=response_models.problems(404))
+@router.get("/runs/{run_id}/sentences", tags=["writing"], responses=problems(404))
 async def list_sentences(run_id: str, state: StateOf) -> response_models.SentenceList:
     """Every sentence of a finished section or paper, with its findings and the user's edit of it."""
     text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
@@ -182,7 +173,7 @@ async def list_sentences(run_id: str, state: StateOf) -> response_models.Sentenc
     return {"thread_id": text.run.thread_id, "sentences": records}
 
 
-@router.post("/runs/{run_id}/sentences", tags=["writing"], responses=response_models.problems(404, 409, 502, 503))
+@router.post("/runs/{run_id}/sentences", tags=["writing"], responses=problems(404, 409, 502, 503))
 async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf) -> response_models.KeptSentence:
     """Check an edited sentence: its citations, numbers and wording, and with the judge whether its sources support it.
 
@@ -201,12 +192,7 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
     return {**(check.record if check else run_texts.unchecked(body.position)), "kept": body.keep}
 
 
-@router.delete(
-    "/runs/{run_id}/sentences/{position}",
-    tags=["writing"],
-    status_code=204,
-    responses=response_models.problems(404, 409),
-)
+@router.delete("/runs/{run_id}/sentences/{position}", tags=["writing"], status_code=204, responses=problems(404, 409))
 async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -> None:
     """Withdraw an edit, so that the run's own sentence stands again."""
     run, home = await state.runs.find_run(run_id), state.session.home

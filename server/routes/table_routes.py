@@ -9,21 +9,12 @@ from fastapi import APIRouter, Query, Request, Response
 
 from ...api import evidence_tables
 from ...api.results import CellRecord
+from .. import response_models
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..problems import ProblemResponse, ServerError, to_problem
 from ..request_models import AgreementBody, CellBody, TableBody
-from ..response_models import (
-    FILE,
-    MEDIA_TYPES,
-    ListedTable,
-    ListedTables,
-    Stopped,
-    attached,
-    event_answers,
-    job_answers,
-    problems,
-)
+from ..response_models import event_answers, file_answers, job_answers, problems
 from ..run_jobs import load_ended_table
 from ..server_state import StateOf
 
@@ -52,12 +43,12 @@ async def agree(body: AgreementBody, call: JobCall) -> Response:
 
 
 @router.get("", responses=problems())
-async def list_tables(state: StateOf) -> ListedTables:
+async def list_tables(state: StateOf) -> response_models.ListedTables:
     """The tables, the latest first."""
     jobs = await state.jobs.known()
     stored = await evidence_tables.alist_tables(state.session)
     listed = [{**asdict(item), "active": active_record(jobs, item.table_id)} for item in stored]
-    return {"tables": cast("list[ListedTable]", listed)}  # which has the fields of a stored table
+    return {"tables": cast("list[response_models.ListedTable]", listed)}  # which has the fields of a stored table
 
 
 @router.get("/{table_id}/events", tags=["events"], responses=event_answers(), response_class=Response)
@@ -68,7 +59,7 @@ async def table_events(table_id: str, request: Request, state: StateOf) -> Respo
 
 
 @router.post("/{table_id}/cancel", responses=problems(404))
-async def cancel_table(table_id: str, state: StateOf) -> Stopped:
+async def cancel_table(table_id: str, state: StateOf) -> response_models.Stopped:
     """Stop the job that makes the table, on whichever server; what was read is kept."""
     return {"id": table_id, "stopped": await state.jobs.stop(table_id)}
 
@@ -98,12 +89,12 @@ async def edit_cell(table_id: str, body: CellBody, state: StateOf) -> Response |
         return ProblemResponse({**to_problem(error), "cell": dict(stored)})
 
 
-@router.get("/{table_id}/files/{format}", responses={**FILE, **problems(404, 502)}, response_class=Response)
+@router.get("/{table_id}/files/{format}", responses=file_answers(404, 502), response_class=Response)
 async def get_table_file(table_id: str, format: evidence_tables.TableFormat, state: StateOf) -> Response:
     """A table as a file: Markdown, CSV, Excel (with a sheet of the words), LaTeX, Word, HTML with the words, or SVG."""
     async with state.renderers:  # pandoc needs a process
         name, content = await evidence_tables.arender_table(state.session, table_id, format)
-    return Response(content, media_type=MEDIA_TYPES[format], headers=attached(name))
+    return Response(content, media_type=response_models.MEDIA_TYPES[format], headers=response_models.attached(name))
 
 
 @router.delete("/{table_id}", status_code=204, responses=problems(404, 409))

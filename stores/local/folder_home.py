@@ -34,6 +34,7 @@ class FolderHome(Home):
     journal = PathBelow("journal.sqlite")  # every completed model call
     checkpoints = PathBelow("checkpoints.sqlite")  # the checkpoints of the graphs
     runs = PathBelow("runs.sqlite")  # the registers of runs, conversations and written files
+    memory = PathBelow("memory.sqlite")  # what the author wants of every text
     server = PathBelow("server.sqlite")  # the server's unfinished jobs, keys and sessions
 
     @property

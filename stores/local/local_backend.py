@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import AbstractAsyncContextManager
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock
 
 from ...errors import ConfigurationError
+from ...sqlite import MEMORY_REMEDY, naming_damage, require_plain_schema, write_ahead
 from ..backends import Backend, Listener, ServerRegistry
 from ..uploads import UPLOAD, Uploads
 from .file_tables import FileTables, run_tables
@@ -16,6 +19,8 @@ from .folder_home import FolderHome
 from .lock import FolderLock, try_acquire
 
 if TYPE_CHECKING:  # each command loads only what it needs
+    from langgraph.store.base import BaseStore
+
     from ...models.journal.journal import Journal
     from ...models.journal.journal_database import JournalFile
     from ..store_protocols import LibraryStores
@@ -76,6 +81,24 @@ class LocalBackend(Backend):
         server.release()
         root = (self._home.copy_of or self._home.root) / self._home.papers.name
         return Uploads(root, UPLOAD, 0 if alone else _HOUR, RegisteredJobs(self.server_tables()).unfinished)
+
+    def has_memory(self) -> bool:
+        return self._home.memory.is_file()
+
+    @contextmanager
+    def open_memory(self) -> Iterator[BaseStore]:
+        from langgraph.store.sqlite import SqliteStore
+
+        file = self._home.memory
+        with (
+            naming_damage(file, MEMORY_REMEDY),
+            closing(sqlite3.connect(file, timeout=30, isolation_level=None)) as connection,
+        ):
+            write_ahead(connection)
+            require_plain_schema(connection, file, MEMORY_REMEDY)
+            store = SqliteStore(connection)
+            store.setup()
+            yield store
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[PlainSaver]:
         from .checkpoints import open_checkpoints

@@ -20,7 +20,7 @@ from .folder_home import FolderHome
 
 _FOLDERS: Final = ("chroma", "fulltext")
 _LIBRARY_FILES: Final = ("catalog.sqlite", "metadata.sqlite")
-_FILES: Final = (*_LIBRARY_FILES, "runs.sqlite", "checkpoints.sqlite", "journal.sqlite")
+_FILES: Final = (*_LIBRARY_FILES, "memory.sqlite", "runs.sqlite", "checkpoints.sqlite", "journal.sqlite")
 _LOGS: Final = ("", "-wal", "-journal")  # files that SQLite may create next to a database
 _TRIES: Final = 3  # another process may be writing during the copy
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from psycopg.rows import dict_row
 
 from ...errors import ConfigurationError
 from ...models.journal.journal import Journal
@@ -18,7 +20,7 @@ from ..store_protocols import LibraryStores
 from ..uploads import UPLOAD, SharedUploads
 from .advisory_locks import DatabaseLock
 from .bm25 import PostgresWords
-from .database import CONNECTIONS, Database, DatabaseRecords, DatabaseTables, SeenRevision
+from .database import CONNECTIONS, Database, DatabaseRecords, DatabaseTables, SeenRevision, has_table
 from .database_state import database_state
 from .migrations import prepare
 from .postgres_catalog import PostgresCatalog
@@ -27,6 +29,8 @@ from .postgres_vectors import PostgresNearest, PostgresVectors
 from .server_registry import DatabaseServerRegistry
 
 if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+
     from .postgres_checkpoints import PlainPostgresSaver
 
 
@@ -100,6 +104,22 @@ class PostgresBackend(Backend):
 
     def uploads(self) -> SharedUploads:
         return SharedUploads(Database(self._url), self._home.papers, UPLOAD)
+
+    def has_memory(self) -> bool:
+        with Database(self._url).transaction() as connection:
+            return bool(has_table(connection, "store"))
+
+    @contextmanager
+    def open_memory(self) -> Iterator[BaseStore]:
+        from langgraph.store.postgres import PostgresStore
+
+        database = Database(self._url)
+        with database.named_errors(), closing(database.connect(autocommit=True)) as connection:
+            rows_as_dicts: Any = connection
+            rows_as_dicts.row_factory = dict_row
+            store = PostgresStore(rows_as_dicts)
+            store.setup()
+            yield store
 
     def open_checkpoints(self) -> AbstractAsyncContextManager[PlainPostgresSaver]:
         from .postgres_checkpoints import open_database_checkpoints

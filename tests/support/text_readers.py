@@ -34,6 +34,7 @@ from citeloom.citations.checks import (
     number_parsing,
     number_parsing as number_words,
     number_tracing,
+    preferences,
     repetition as copied_text,
     repetition as repeated_sentences,
     support_findings,
@@ -88,6 +89,7 @@ from citeloom.roles.extractive import (
     statement_needs as needs,
 )
 from citeloom.roles.protocols import Draft, EarlierSection
+from citeloom.runs import edit_proposals
 from citeloom.settings import key_trust
 from citeloom.text import question_subject, sentences, words
 from citeloom.tools import paper_mentions, question_routing, scope
@@ -216,6 +218,13 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     ),
     "copied_runs": lambda text: copied_text.copied_runs(text, SOURCES, PLAIN),
     "copied_runs, of itself": lambda text: copied_text.copied_runs(text, (source(text),), PLAIN),
+    "read_preferences": lambda text: preferences.read_preferences((text,)),
+    "preference_findings": lambda text: preferences.preference_findings(
+        text, ("participants, not subjects", "British spelling")
+    ),
+    "preference_findings, American": lambda text: preferences.preference_findings(text, ("American spelling",)),
+    "spelling_of": lambda text: preferences.spelling_of(text, text),
+    "suggested_lines": lambda text: list(edit_proposals.suggested_lines(PLAIN, text[:4000])),
     "uncited_sentences": lambda text: citation_coverage.uncited_sentences(text, PLAIN),
     "unsupported_findings": citation_coverage.unsupported_findings,
     "balance_findings": lambda text: citation_coverage.balance_findings(text, SOURCES),

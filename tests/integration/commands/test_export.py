@@ -101,6 +101,7 @@ def test_an_ending_of_the_run_is_no_broken_draft(citeloom: Citeloom, home: Path,
     for kind in ("introduction", "methods", "results", "discussion", "conclusion", "abstract"):
         done = citeloom("export", tmp_path / f"{kind}.md", "--format", "html", "--home", home)
         assert done.code == 0 and "breaks off" not in done.err, done.err
+    assert "recognise everyday activities" in (tmp_path / "abstract.html").read_text("utf-8")
 
 
 def test_a_text_from_which_citations_were_taken_is_not_called_one_sided(

@@ -269,6 +269,17 @@ async def test_a_fork_with_another_paper_pinned_pays_only_for_what_follows(
     assert kind == "error" and "nobody1999" in data["message"]
 
 
+async def test_the_servers_store_is_the_memory_of_the_library(server: Server, client: LangGraphClient) -> None:
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        line = (await http.post("/api/v1/memory", json={"text": "British spelling", "shared": True})).json()
+        found = (await client.store.search_items(["memory", "everyone"]))["items"]
+        assert [(item["key"], item["value"]["text"]) for item in found] == [(line["id"], "British spelling")]
+        await client.store.put_item(["notes"], "a", {"any": "thing"})
+        assert (await client.store.get_item(["notes"], "a"))["value"] == {"any": "thing"}
+        assert (await http.delete(f"/api/v1/memory/{line['id']}")).status_code == 204
+        assert not (await client.store.search_items(["memory", "everyone"]))["items"]
+
+
 async def test_our_api_is_served_beside_the_graphs_and_strangers_are_refused(server: Server) -> None:
     async with httpx.AsyncClient(base_url=server.url) as http:
         found = await http.get("/api/v1/search", params={"q": "temperature scaling", "limit": 1})

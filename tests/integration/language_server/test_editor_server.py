@@ -120,6 +120,11 @@ async def test_reads_checks_and_mends_a_text(home: Path, folder: Path) -> None:
         (edit,) = actions[f"Cite {SEEDS} instead of obrien2019sead"].edit.changes[editor.uri]  # type: ignore[union-attr, index]
         assert edit.new_text == SEEDS and edit.range == missing.range
 
+        actions = await editor.actions(editor.at("\\citep"))
+        action = next(action for title, action in actions.items() if title.startswith(f"Cite {SEEDS}"))
+        ((_, (filled,)),) = action.edit.changes.items()  # type: ignore[union-attr]
+        assert filled.new_text == SEEDS
+
         found = await editor.client.text_document_definition_async(
             lsp.DefinitionParams(editor.document, editor.at(SEEDS))
         )

@@ -1,0 +1,107 @@
+"""The memory of a person or a project: lines that every text should respect, in a store of LangGraph in the home.
+
+A line belongs to one user of the library or is shared by all. What was proposed and declined is kept, so that it is not
+proposed again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from langgraph.store.base import BaseStore, Item, Op
+
+from ..errors import InputError
+from .backends import Backend, backend_of
+from .home import Home
+
+ROOT: Final = "memory"  # of all namespaces
+_MOST: Final = 1000  # entries of a namespace
+
+
+class UnknownNoteError(InputError):
+    """The memory has no line with the requested id."""
+
+    default_help = "See '{citeloom} memory list' for the ids."
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNote:
+    """A line of memory; `shared` by all users of the library, or one user's own."""
+
+    id: str
+    text: str
+    shared: bool
+    added_at: float
+
+
+class HomeStore(BaseStore):
+    """The store of a home, in SQLite or PostgreSQL, opened for each batch of operations; `backend` may block."""
+
+    def __init__(self, backend: Callable[[], Backend]) -> None:
+        self._backend = backend
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        with self._backend().open_memory() as store:
+            return list(store.batch(ops))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+        return await asyncio.to_thread(self.batch, list(ops))
+
+
+class AuthorMemory:
+    """The memory that a user of a home has; blocking, and without a file until the first line."""
+
+    def __init__(self, home: Home, user: str) -> None:
+        self._backend = backend_of(home)
+        self._store = HomeStore(lambda: self._backend)
+        label = user.replace(".", "_").strip() or "user"
+        self._own, self._shared = (ROOT, "users", label), (ROOT, "everyone")
+        self._declined = (ROOT, "declined", label)
+
+    def notes(self) -> list[MemoryNote]:
+        """The user's own lines, then the shared ones, each in the order in which they were added."""
+        return [
+            MemoryNote(item.key, text, namespace == self._shared, item.created_at.timestamp())
+            for namespace in (self._own, self._shared)
+            for item in sorted(self._items(namespace), key=lambda item: (item.created_at, item.key))
+            if isinstance(text := item.value.get("text"), str)
+        ]
+
+    def put(self, text: str, *, shared: bool = False, note_id: str | None = None) -> MemoryNote:
+        """Add a line, or replace the one with this id; one that is there already stays. Raises `UnknownNoteError`."""
+        before = next((note for note in self.notes() if note.text == text), None) if note_id is None else None
+        if before is not None:
+            return before
+        known = None if note_id is None else self.get(note_id)
+        name, of_all = (secrets.token_hex(4), shared) if known is None else (known.id, known.shared)
+        self._store.put(self._shared if of_all else self._own, name, {"text": text}, index=False)
+        return self.get(name)
+
+    def get(self, note_id: str) -> MemoryNote:
+        """The line with this id or unique prefix; raises `UnknownNoteError`."""
+        found = [note for note in self.notes() if note_id and note.id.startswith(note_id)]
+        if len(found) != 1:
+            raise UnknownNoteError(f"There is no line {note_id[:40]!r} in the memory.")
+        return found[0]
+
+    def delete(self, note_id: str) -> MemoryNote:
+        """Forget a line; raises `UnknownNoteError`."""
+        note = self.get(note_id)
+        self._store.delete(self._shared if note.shared else self._own, note.id)
+        return note
+
+    def declined(self) -> set[str]:
+        """The proposals that the user declined."""
+        return {item.key for item in self._items(self._declined)}
+
+    def decline(self, proposal: str) -> None:
+        self._store.put(self._declined, proposal, {}, index=False)
+
+    def _items(self, namespace: tuple[str, ...]) -> list[Item]:
+        if not self._backend.has_memory():
+            return []
+        return [item for item in self._store.search(namespace, limit=_MOST) if item.namespace == namespace]

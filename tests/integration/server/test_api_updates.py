@@ -1,0 +1,34 @@
+"""What a changed library concerns, over HTTP and on the page Runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.served_app import Served, served_app
+
+QUESTION = {"question": "How does temperature scaling change the calibration for new wearers?"}
+
+
+@pytest.fixture
+def served(home: Path) -> Iterator[Served]:
+    with served_app(home, {}) as server:
+        yield server
+
+
+def test_a_removed_paper_is_named_and_the_answer_asked_again(served: Served) -> None:
+    answer = served.api.post("/research", json=QUESTION).json()
+    key = answer["citations"][0]["key"]
+    assert served.api.post("/updates").json()["items"] == []
+    assert served.api.delete(f"/papers/{key}").status_code in (200, 204)
+    found = served.api.post("/updates").json()
+    assert found["items"] and all(item["reason"] == "removed" and item["keys"] == [key] for item in found["items"])
+    shown = served.api.get(str(served.api.base_url.join("/runs"))).text
+    assert f"{key} is no longer in the library." in shown and "may need another look" in shown
+    assert served.api.post("/updates", params={"accept": 99}).status_code == 422
+    numbers = [item["number"] for item in found["items"]]
+    done = served.api.post("/updates", params={"accept": numbers}).json()
+    assert done["items"] == [] and len(done["accepted"]) == len(numbers)
+    assert "may need another look" not in served.api.get(str(served.api.base_url.join("/runs"))).text
