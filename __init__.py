@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .api.citing import asuggest_citations, suggest_citations
     from .api.conversation import Conversation
     from .api.evidence_tables import amake_table, asave_table, make_table, save_table
-    from .api.files import aexport, averify, export, verify
+    from .api.files import aexport, aimport_text, averify, export, import_text, verify
     from .api.homes import aopen_library, open_library
     from .api.ingesting import adescribe_figures, aingest, describe_figures, ingest
     from .api.library_papers import afigures, figures
@@ -36,7 +36,7 @@ _NAMES = {
     "api.citing": "asuggest_citations suggest_citations",
     "api.conversation": "Conversation",
     "api.evidence_tables": "amake_table asave_table make_table save_table",
-    "api.files": "aexport averify export verify",
+    "api.files": "aexport aimport_text averify export import_text verify",
     "api.homes": "aopen_library open_library",
     "api.ingesting": "adescribe_figures aingest describe_figures ingest",
     "api.library_papers": "afigures figures",
@@ -71,6 +71,7 @@ __all__ = [
     "aexport",
     "afigures",
     "agree",
+    "aimport_text",
     "aingest",
     "amake_table",
     "answer_run",
@@ -98,6 +99,7 @@ __all__ = [
     "enrich",
     "export",
     "figures",
+    "import_text",
     "ingest",
     "langchain_tools",
     "load_experiment",

@@ -45,6 +45,7 @@ _COMMANDS: Final = {
     "contradictions": "evidence_table:contradictions",
     **dict.fromkeys((*SECTION_KINDS, "paper"), "sections:section_command"),
     "export": "exported_files:export",
+    "import": "exported_files:import_document",
     "sync-tex": "exported_files:sync_tex",
     "verify": "exported_files:verify_file",
     "check": "text_checks:check",

@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ..citations.export.pandoc_formats import FORMATS, Format
+from ..citations.export.section_files import section_title
 from ..citations.verification import LibraryReader, is_result, verify as verify_record
+from ..documents.edited_documents import EditedDocument, read_edited
 from ..documents.exported_text import SUFFIXES, read_exported
+from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..experiment import parse_experiment
 from ..graph.session import Session
+from ..plurals import counted
 from ..runs.edited_text import (
+    editable_text,
     edited_by_hand,
     edited_record,
     export_record,
     read_markdown_file,
     section_of_paper,
 )
+from ..runs.imported_text import import_sections
 from ..runs.output_files import stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
 from ..stores.backends import backend_of
-from ..stores.run_register import RunRecord, UnknownRunError
-from .arguments import ArgumentError, parse_formats, requires_open, word_options
+from ..stores.run_register import EditedSentence, RunRecord, UnknownRunError
+from .arguments import ArgumentError, parse_formats, require_choice, require_writable, requires_open, word_options
 from .blocking import blocking
-from .results import ExportedFiles
-from .run_options import CitationFields
+from .results import ExportedFiles, ImportedText
+from .run_options import CitationFields, Tracked
 
 
 class ExportOptions(TypedDict, total=False):
@@ -113,7 +121,88 @@ async def averify(session: Session, file: Path | str) -> dict[str, Any]:
     return await in_thread(_verify, session, Path(file))
 
 
+class TrackedChangesError(InputError):
+    """A document has tracked changes, and it was not said what to do with them."""
+
+    default_help = "Give --tracked accept or --tracked reject (tracked in Python)."
+
+
+@requires_open
+async def aimport_text(
+    session: Session, file: Path | str, *, run: str | None = None, tracked: Tracked = "ask"
+) -> ImportedText:
+    """Take back a text that was exported and edited: it is the user's version of the run from now on.
+
+    The next export and paper, and the page, have it; the run's own text stays. No model is called.
+
+    Args:
+        session: the open library that the text was written from.
+        file: a `.docx`, `.odt`, `.tex` or `.md`.
+        run: the id of its run; if omitted, the one that the document names.
+        tracked: whether tracked changes are accepted or rejected; `ask` raises `TrackedChangesError` if there are any.
+
+    Raises `InputError` for a file that cannot be read or belongs to no run.
+    """
+    require_writable(session)
+    require_choice("tracked", tracked, Tracked)
+    path = Path(file)
+    try:
+        document = await in_thread(read_edited, path, reject=tracked == "reject")
+    except FileRefusedError as error:
+        raise InputError(f"{path}: {error}.", help="Give the .docx, .odt, .tex or .md that you edited.") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    if document.changes and tracked == "ask":
+        raise TrackedChangesError(f"{path}: has {counted(document.changes, 'tracked change')}.")
+    return await in_thread(_import, session, path, document, run)
+
+
+def _import(session: Session, path: Path, document: EditedDocument, run_id: str | None) -> ImportedText:
+    thread_id, _, kind = document.mark.partition(" ")
+    if not (run_id or thread_id):
+        raise InputError(
+            f"{path}: does not name the run that it is of.", help="Name it with --run ID (see 'runs list')."
+        )
+    backend = backend_of(session.home)
+    run = backend.runs().get(run_id or thread_id)
+    text = editable_text(run, [])
+    places = {section.kind: place for place, section in enumerate(text.sections, 1)}
+    if kind in places and len(places) > 1:  # a section of a paper
+        text = replace(text, sections=tuple(section for section in text.sections if section.kind == kind))
+    sections, before = import_sections(text, document)
+    if not sections:
+        titles = ", ".join(section_title(section.kind) for section in text.sections)
+        raise InputError(f"{path}: has none of the paper's headings.", help=f"Keep them: {titles}.")
+    for item in sections:
+        if (by_hand := item.section.by_hand) is not None:
+            edit = EditedSentence(-places[item.section.kind], by_hand.text, {"typed": sorted(by_hand.typed)})
+            backend.edited_sentences().keep(run.thread_id, edit)
+    found = [sentence for item in sections for sentence in item.sentences]
+    unknown = list(dict.fromkeys(shown for item in sections for shown in item.unknown))
+    title = run.title.split()
+    outside = before if before and before.lstrip("# ").split() != title else ""
+    warnings = [
+        *document.notices,
+        *(
+            [f"Cited in the document and not evidence of the run, kept as text: {'; '.join(unknown)}."]
+            if unknown
+            else []
+        ),
+        *([f"Stands before the first section and was not taken over: {outside[:300]}"] if outside else []),
+    ]
+    return {
+        "file": str(path),
+        "run": run.thread_id,
+        "counts": dict(Counter(sentence["state"] for sentence in found)),
+        "sentences": found,
+        "comments": document.comments,
+        "tracked_changes": document.changes,
+        "warnings": warnings,
+    }
+
+
 export = requires_open(blocking(aexport))
+import_text = requires_open(blocking(aimport_text))
 verify = requires_open(blocking(averify))
 
 

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic read
 
 from ..documents.figures import FigureKind
 from ..drafts.person_questions import QuestionDetail as QuestionDetail, QuestionField as QuestionField
+from ..runs.imported_text import ImportedSentence
 from ..runs.result_record import UsageRecord
 from ..tools.paper_records import FigureOfPassage
 
@@ -577,3 +578,18 @@ class SuggestedCitations(TypedDict):
     """Papers to cite, best first."""
 
     papers: list[SuggestedCitation]
+
+
+class ImportedText(TypedDict):
+    """What became of each sentence of a text that was edited elsewhere."""
+
+    file: str
+    run: str
+    counts: Annotated[dict[str, int], Meaning("Sentences by state.")]
+    sentences: Annotated[
+        list[ImportedSentence],
+        Meaning("Kept, edited, moved, split, merged, new or gone, with the words before."),
+    ]
+    comments: Annotated[list[dict[str, str]], Meaning("Author and text of the comments in the document.")]
+    tracked_changes: Annotated[int, Meaning("Tracked changes that were accepted or rejected.")]
+    warnings: list[str]

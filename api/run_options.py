@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 RunKind = SectionKind | Literal["paper"]
 CitationFields = Literal["zotero", "text"]
+Tracked = Literal["ask", "accept", "reject"]
 Options = TypeVar("Options")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..api.messages import counted
-from ..api.run_options import Shown, StyleSettings, WordOptions, option
+from ..api.run_options import Shown, StyleSettings, Tracked, WordOptions, option
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
 from .options import complete_runs, home_session, takes_options
 from .output import Printed, notice
@@ -55,6 +56,44 @@ def export(
     for warning in exported["warnings"]:
         notice(f"Note: {warning}")
     return Printed(exported, lambda record: record["files"].values())
+
+
+def import_document(
+    file: Annotated[Path, "The .docx, .odt, .tex or .md, exported by Citeloom and edited since."],
+    run: Annotated[
+        str | None, typer.Option(help="Its run, if the file does not name it.", autocompletion=complete_runs)
+    ] = None,
+    tracked: Annotated[Tracked, typer.Option(help="Tracked changes: accept, reject or ask.")] = "ask",
+) -> Printed:
+    """Take back a text that was edited in Word, LibreOffice, LaTeX or Markdown.
+
+    Says of each sentence whether it was kept, edited, moved, split, merged, is new or gone; every word is kept, and
+    citations are found again by their fields or keys. Export, paper and the page have your text from then on. What it
+    cites and says is checked by check. No model is called.
+
+    Example: citeloom import paper/discussion.docx --tracked accept
+    """
+    from ..api.files import TrackedChangesError, import_text
+
+    with home_session() as session:
+        try:
+            imported = import_text(session, file, run=run, tracked=tracked)
+        except TrackedChangesError as error:
+            if not sys.stdin.isatty():
+                raise
+            accepted = typer.confirm(f"{error.message} Accept them?")
+            imported = import_text(session, file, run=run, tracked="accept" if accepted else "reject")
+    for warning in imported["warnings"]:
+        notice(f"Warning: {warning}")
+    for comment in imported["comments"]:
+        notice(one_line(f"Comment of {comment['author']}: {comment['text']}"))
+    counts = ", ".join(f"{count} {state}" for state, count in imported["counts"].items())
+    notice(f"{counted(sum(imported['counts'].values()), 'sentence')}: {counts}. Run {imported['run']} has your text.")
+    notice(f"Check what it cites: citeloom check {file}")
+    return Printed(
+        imported,
+        lambda record: [f"{one['state']:>7}  {one_line(one['text'] or one['was'])}" for one in record["sentences"]],
+    )
 
 
 def verify_file(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -128,6 +128,12 @@ class EditableSection:
             done = old.end
         return EditedSection("".join([*pieces, text[done:]]), spans, frozenset(typed))
 
+    def with_text(self, text: str, typed: Collection[str]) -> EditedSection:
+        """The section as edited by hand, from its whole text with markers; sentences of the run are not edits."""
+        before = {sentence.text for sentence in self.sentences}
+        spans = {place: (item.start, item.end) for place, item in enumerate(sentences(text)) if item.text not in before}
+        return EditedSection(text, spans, frozenset(typed))
+
     @cached_property
     def rendered(self) -> Rendered:
         """The stored text in its citation style, without marks for failed checks."""
@@ -160,8 +166,16 @@ class EditableText:
 
     @property
     def edits(self) -> list[EditedSentence]:
-        """All edits in text order."""
-        return [edit for section in self.sections for _, edit in sorted(section.edits.items())]
+        """All edits in text order, of an imported section the whole."""
+        return [
+            edit
+            for section in self.sections
+            for edit in (
+                [EditedSentence(section.first, section.by_hand.text)]
+                if section.by_hand
+                else [edit for _, edit in sorted(section.edits.items())]
+            )
+        ]
 
     def section_at(self, position: int) -> EditableSection:
         """The section with the sentence at a position; raises `NotEditableError`."""
@@ -191,12 +205,16 @@ def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[Edi
     whole: Any = run.result
     sections: list[EditableSection] = []
     first = 0
-    for record in whole.get("sections") or [whole]:
+    imported = {edit.position: edit for edit in edits if edit.position < 0}
+    for place, record in enumerate(whole.get("sections") or [whole], 1):
         count = len(sentences(record["with_markers"]))
         own = {edit.position: edit for edit in edits if first <= edit.position < first + count}
         added = [item for edit in own.values() for item in edit.checked.get("evidence", ())]
         evidence = tuple(Evidence.from_dict(item) for item in (*record["evidence"], *added))
-        sections.append(EditableSection(record.get("section", "research"), record, evidence, first, own))
+        section = EditableSection(record.get("section", "research"), record, evidence, first, own)
+        if brought := imported.get(-place):
+            section = replace(section, by_hand=section.with_text(brought.text, brought.checked.get("typed", ())))
+        sections.append(section)
         first += count
     return tuple(sections)
 
@@ -357,18 +375,21 @@ async def with_edited_sections(
 ) -> tuple[StoredRecord, dict[str, Path]]:
     """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
-    if not files:
+    backend = backend_of(session.home)
+    edits = await in_thread(backend.edited_sentences().of, record["thread_id"])
+    imported = [edit for edit in edits if edit.position < 0]
+    if not files and not imported:
         return record, files
-    run = await in_thread(backend_of(session.home).runs().get, record["thread_id"])
-    text = editable_text(replace(run, result=dict(record)), [])
+    run = await in_thread(backend.runs().get, record["thread_id"])
+    text = editable_text(replace(run, result=dict(record)), imported)
     bodies = {kind: await in_thread(read_markdown_file, path) for kind, path in files.items()}
     sections = [
         _by_hand(section, _body(bodies[section.kind], section.record)) if section.kind in bodies else section
         for section in text.sections
     ]
     edited = await edited_record(replace(text, sections=tuple(sections)), session)
-    names = ", ".join(path.name for path in files.values())
-    said = f"{names} {'was' if len(files) == 1 else 'were'} edited by hand: the paper has your text."
+    names = ", ".join([*(path.name for path in files.values()), *(["the text that you imported"] if imported else [])])
+    said = f"{names} {'was' if len(files) + len(imported) == 1 else 'were'} edited by hand: the paper has your text."
     return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files
 
 
@@ -439,9 +460,7 @@ def _by_hand(section: EditableSection, body: str) -> EditableSection:
             pieces += [line[done : sentence.start], marked]
             done = sentence.end
         lines.append("".join([*pieces, line[done:]]))
-    text, before = "\n".join(lines), {sentence.text for sentence in section.sentences}
-    spans = {place: (item.start, item.end) for place, item in enumerate(sentences(text)) if item.text not in before}
-    return replace(section, by_hand=EditedSection(text, spans, frozenset(typed)))
+    return replace(section, by_hand=section.with_text("\n".join(lines), typed))
 
 
 def _place_among(places: Sequence[int | None], number: int) -> int:

@@ -124,10 +124,11 @@ RUNS: Final = TypedTable(
 class EditedSentence:
     """The user's words in place of the sentence at `position`; empty words remove it.
 
-    `checked` is the result of checking these words, empty if they were not checked.
+    `checked` is the result of checking these words, empty if they were not checked. At -1 stands the whole first
+    section of the text as it was imported, with markers, at -2 the second, and so on.
     """
 
-    position: Annotated[int, integer()]
+    position: Annotated[int, integer(-100)]
     text: Annotated[str, TEXT]
     checked: Annotated[dict[str, Any], OBJECT] = field(default_factory=dict)
     updated_at: Annotated[float, MOMENT] = 0.0

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 from xml.sax.saxutils import escape, quoteattr
 
+from ...documents.edited_documents import AUTHOR, MARK as MARK
 from ...documents.office_files import open_office, read_part
 from ...documents.paper_names import zotero_address
 from ...documents.safe_files import FileRefusedError
@@ -23,7 +24,6 @@ from ...errors import InputError
 
 CitationFields = Literal["zotero", "text"]
 Node = dict[str, Any]
-MARK: Final = "citeloom-run"  # the property of a document that names its run, and the section if it has only one
 _SCHEMA: Final = "https://github.com/citation-style-language/schema/raw/master/csl-citation.json"
 _LOCATOR: Final = re.compile(r"\s*,?\s*(?:(?P<page>pp?\.)\s*(?P<pages>\d[\d\s,\u2013-]*)|(?P<suffix>.*))", re.DOTALL)
 _STYLE_ID: Final = re.compile(r"<id>\s*([^<\s]{1,300})\s*</id>")
@@ -187,9 +187,9 @@ class WordFields:
 
     def _comment(self, place: CitedEvidence, number: int) -> tuple[list[Node], list[Node]]:
         if self.target == "odt":
-            said = f"<dc:creator>Citeloom</dc:creator><text:p>{escape(place.remark)}</text:p>"
+            said = f"<dc:creator>{AUTHOR}</dc:creator><text:p>{escape(place.remark)}</text:p>"
             return [_raw("odt", f"<office:annotation>{said}</office:annotation>")], []
-        named = [["id", str(number)], ["author", "Citeloom"]]
+        named = [["id", str(number)], ["author", AUTHOR]]
         start = {"t": "Span", "c": [["", ["comment-start"], named], [{"t": "Str", "c": place.remark}]]}
         return [start], [{"t": "Span", "c": [["", ["comment-end"], named[:1]], []]}]
 

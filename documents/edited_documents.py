@@ -1,0 +1,322 @@
+"""Reads a document that was exported and edited: its text as markdown, its citation fields, comments and changes.
+
+Citation fields become placeholders in the text. The XML is read and simplified in a process with limits, and only then
+given to pandoc.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from .exported_text import without_comments_and_references
+from .office_files import open_office, read_part
+from .pandoc import PandocError, pandoc
+from .safe_files import FileRefusedError, read_regular
+from .sandbox import CallLimits, SandboxError, sandboxed
+
+MARK: Final = "citeloom-run"  # the property of a document that names its run, and the section if it has only one
+HELD: Final = re.compile("\ue300(\\d+)\ue301")  # a citation field in the text
+SUFFIXES: Final = (".docx", ".odt", ".tex", ".md")
+AUTHOR: Final = "Citeloom"  # of the comments that an export adds
+_LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
+_MOST_TEXT: Final = 4_000_000
+_SECONDS: Final = 60.0
+_MEGABYTES: Final = 1500
+_TO: Final = (
+    "markdown_strict-raw_html+citations+pipe_tables+tex_math_dollars+all_symbols_escapable+backtick_code_blocks"
+)
+_TEMPLATE: Final = "$if(abstract)$\n# Abstract\n\n$abstract$\n\n$endif$\n$body$\n"
+_PARTS: Final = {".docx": "word/document.xml", ".odt": "content.xml"}
+_MARKED: Final = re.compile(rf"{MARK}: ([\w-]{{1,80}}(?: [a-z_]{{1,40}})?)")
+_W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_DC: Final = "{http://purl.org/dc/elements/1.1/}"
+_XML: Final = "{http://www.w3.org/XML/1998/namespace}"
+_CITATION: Final = re.compile(r"ZOTERO_ITEM|CSL_CITATION")
+_LIST: Final = re.compile(r"ZOTERO_BIBL|CSL_BIBLIOGRAPHY")
+_LIST_HEADING: Final = re.compile(r"(?m)^#{1,3} References[ \t]*$")
+_ESCAPED: Final = re.compile(r"\\([\[\]@<>&\"'()~^!{}])")
+_WORDS: Final = re.compile(r"[^\W_]+(?:[.,'\u2019][^\W_]+)*")
+
+
+@dataclass
+class EditedDocument:
+    """What a document says: `fields` are its citations as CSL, `comments` have an author and a text, `changes` counts
+    tracked changes, `mark` names its run."""
+
+    text: str
+    mark: str = ""
+    fields: list[dict[str, Any]] = field(default_factory=list)
+    comments: list[dict[str, str]] = field(default_factory=list)
+    changes: int = 0
+    notices: list[str] = field(default_factory=list)
+
+
+class _Slot:
+    """A place of text in XML: the text of an element, or that behind it."""
+
+    def __init__(self, element: Element, name: str) -> None:
+        self.element, self.name = element, name
+
+    @property
+    def text(self) -> str:
+        return getattr(self.element, self.name) or ""
+
+    @text.setter
+    def text(self, value: str) -> None:
+        setattr(self.element, self.name, value)
+        if self.name == "text":
+            self.element.set(f"{_XML}space", "preserve")
+
+
+@dataclass
+class _OpenField:
+    code: str = ""
+    shows: bool = False
+    texts: list[_Slot] = field(default_factory=list)
+
+
+def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
+    """Read a `.docx`, `.odt`, `.tex` or `.md`, with tracked changes accepted or rejected; blocks.
+
+    Raises `FileRefusedError` with the reason in one line, and OSError.
+    """
+    kind = path.suffix.lower()
+    if kind not in SUFFIXES:
+        raise FileRefusedError(f"is not one of {', '.join(SUFFIXES)}")
+    try:
+        if kind not in _PARTS:
+            source = read_regular(path, _MOST_TEXT).decode("utf-8-sig", "replace").replace("\r\n", "\n")
+            found = _MARKED.findall(source)
+            text = source if kind == ".md" else _as_markdown(source.encode(), ".tex")
+            text = _ESCAPED.sub(r"\1", without_comments_and_references(text))
+            return EditedDocument(text, found[-1] if found else "")
+        read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
+        listed = bool(read.pop("listed"))
+        document = EditedDocument(_as_markdown(read.pop("content"), kind), **read)
+    except (SandboxError, PandocError) as error:
+        raise FileRefusedError(f"cannot be read ({' '.join(str(error).split())[:160]})") from None
+    if len(document.text) > _MOST_TEXT:
+        raise FileRefusedError(f"has more than {_MOST_TEXT // 1_000_000} MB of text")
+    if listed:  # its list was a field, behind which a person may have written
+        document.text = _LIST_HEADING.sub("", document.text)
+    else:
+        document.text = without_comments_and_references(document.text)
+    document.text = _ESCAPED.sub(r"\1", document.text.replace("&nbsp;", " "))
+    return document
+
+
+def _as_markdown(content: bytes, kind: str) -> str:
+    reader = {".docx": "docx", ".odt": "odt", ".tex": "latex"}[kind]
+    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+        source, template = Path(folder) / f"text{kind}", Path(folder) / "template.md"
+        source.write_bytes(content)
+        template.write_text(_TEMPLATE, "utf-8")
+        options = ["--from", reader, "--to", _TO, "--wrap=none", "--markdown-headings=atx", f"--template={template}"]
+        return pandoc([*options, "--", str(source)], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8", "replace")
+
+
+def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
+    """The document with placeholders for its citations and without tracked changes, and what was found in it."""
+    with open_office(Path(name), kind) as archive:
+        part = _PARTS[kind]
+        source = read_part(archive, part)
+        for prefix, address in re.findall(rb'xmlns:([A-Za-z][\w.-]*)="([^"]*)"', source[:20_000]):
+            if not re.fullmatch(rb"ns\d+", prefix):
+                ElementTree.register_namespace(prefix.decode(), address.decode())
+        root = _parsed(source)
+        found = EditedDocument("")
+        if kind == ".docx":
+            _simplify_word(root, archive, found, reject)
+        else:
+            _simplify_writer(root, found, reject)
+        properties = read_part(archive, "docProps/custom.xml" if kind == ".docx" else "meta.xml").decode(
+            "utf-8", "replace"
+        )
+        marked = re.search(rf'name="{MARK}"[^<>]*>(?:<vt:lpwstr>)?([\w -]{{1,130}})<', properties)
+        media = sum(bool(re.search(r"(?:^|/)(?:media|Pictures)/", entry)) for entry in archive.namelist())
+        if media:
+            found.notices.append(f"{media} images of the document are not taken over.")
+        content = BytesIO()
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
+            for entry in archive.namelist():
+                if entry == part:
+                    made.writestr(entry, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+                elif entry.endswith((".xml", ".rels", "mimetype")):
+                    made.writestr(entry, read_part(archive, entry))
+    values = {name: value for name, value in vars(found).items() if name not in ("text", "mark")}
+    return {
+        **values,
+        "listed": _LIST.search(source.decode("utf-8", "replace")) is not None,
+        "mark": marked[1].strip() if marked else "",
+        "content": content.getvalue(),
+    }
+
+
+def _parsed(xml: bytes) -> Element:
+    try:
+        return ElementTree.fromstring(xml)
+    except ElementTree.ParseError as error:
+        raise FileRefusedError(f"contains broken XML ({error})") from None
+
+
+def _simplify_word(root: Element, archive: zipfile.ZipFile, found: EditedDocument, reject: bool) -> None:
+    gone, kept = (("ins", "moveTo"), ("del", "moveFrom")) if reject else (("del", "moveFrom"), ("ins", "moveTo"))
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in {_W + name for name in (*gone, *kept)} and parent.tag not in (_W + "rPr", _W + "trPr"):
+                found.changes += 1
+                place = list(parent).index(child)
+                parent.remove(child)
+                if child.tag in {_W + name for name in kept}:
+                    parent[place:place] = list(child)
+    if reject:  # deleted text stands again
+        for one in root.iter():
+            one.tag = {_W + "delText": _W + "t", _W + "delInstrText": _W + "instrText"}.get(one.tag, one.tag)
+    for parent in list(root.iter()):  # a paragraph whose end was deleted continues in the next
+        for one, following in zip(list(parent), list(parent)[1:], strict=False):
+            ended = one.find(f"{_W}pPr/{_W}rPr/{_W}{gone[0]}") if one.tag == following.tag == _W + "p" else None
+            if ended is not None:
+                found.changes += 1
+                style = following.find(_W + "pPr")
+                following[int(style is not None) : int(style is not None)] = [c for c in one if c.tag != _W + "pPr"]
+                parent.remove(one)
+    opened: list[_OpenField] = []
+    for run in [one for one in root.iter() if one.tag in (_W + "r", _W + "fldSimple")]:
+        if run.tag == _W + "fldSimple":
+            if _CITATION.search(code := run.get(_W + "instr", "")):
+                _hold(code, [_Slot(text, "text") for text in run.iter(_W + "t")], found)
+            continue
+        for item in run:
+            if item.tag == _W + "fldChar":
+                state = item.get(_W + "fldCharType")
+                if state == "begin":
+                    opened.append(_OpenField())
+                elif opened and state == "separate":
+                    opened[-1].shows = True
+                elif opened and state == "end":
+                    closed = opened.pop()
+                    if _CITATION.search(closed.code):
+                        _hold(
+                            closed.code, closed.texts or [_Slot(ElementTree.SubElement(run, _W + "t"), "text")], found
+                        )
+                    elif _LIST.search(closed.code):
+                        for text in closed.texts:
+                            text.text = ""
+            elif item.tag == _W + "instrText" and opened:
+                opened[-1].code += item.text or ""
+            elif item.tag == _W + "t":
+                for outer in opened:
+                    outer.texts += [_Slot(item, "text")] if outer.shows else []
+    comments = read_part(archive, "word/comments.xml")
+    for comment in _parsed(comments).iter(_W + "comment") if comments else ():
+        said = " ".join("".join(one.text or "" for one in comment.iter(_W + "t")).split())
+        _comment(comment.get(_W + "author", ""), said, found)
+
+
+def _comment(author: str, said: str, found: EditedDocument) -> None:
+    if said and author != AUTHOR:
+        found.comments.append({"author": author, "text": said})
+
+
+def _hold(code: str, texts: list[_Slot], found: EditedDocument) -> None:
+    """Put a placeholder for a citation in place of what it shows, and behind it words that a person added to that."""
+    try:
+        citation = json.JSONDecoder().raw_decode(code[code.index("{") :])[0]
+        items = [item for item in citation.get("citationItems", ()) if isinstance(item, dict)]
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return  # its text stays
+    shown = "".join(text.text for text in texts)
+    properties = citation.get("properties")
+    before = str(properties.get("plainCitation") or shown) if isinstance(properties, dict) else shown
+    known = Counter(_WORDS.findall(before))
+    added = []
+    for word in _WORDS.findall(shown):
+        known[word] -= 1
+        if known[word] < 0:
+            added.append(word)
+    number = len(found.fields)
+    found.fields.append({"id": str(citation.get("citationID", "")), "items": items, "shown": shown})
+    for text in texts:
+        text.text = ""
+    if texts:
+        lead = " " if shown[:1].isspace() else ""
+        texts[0].text = f"{lead}\ue300{number}\ue301{f' ({chr(32).join(added)})' if added else ''}"
+
+
+def _events(element: Element) -> Iterator[tuple[Element | None, _Slot | None]]:
+    """The elements and the places of text below an element, in order."""
+    yield element, None
+    yield None, _Slot(element, "text")
+    for child in element:
+        yield from _events(child)
+        yield None, _Slot(child, "tail")
+
+
+def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None:
+    deleted: dict[str, str] = {}
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag == _TEXT + "tracked-changes":
+                for region in child:
+                    found.changes += 1
+                    name = region.get(_TEXT + "id", "") or region.get("{http://www.w3.org/XML/1998/namespace}id", "")
+                    removal = region.find(_TEXT + "deletion")
+                    paragraphs = (
+                        [] if removal is None else [one for one in removal if one.tag in (_TEXT + "p", _TEXT + "h")]
+                    )
+                    deleted[name] = " ".join("".join(one.itertext()) for one in paragraphs)
+            elif child.tag == _OFFICE + "annotation":
+                remark = " ".join(" ".join("".join(one.itertext()) for one in child.iter(_TEXT + "p")).split())
+                _comment(child.findtext(_DC + "creator", ""), remark, found)
+            elif child.tag == _TEXT + "section" and _LIST.search(child.get(_TEXT + "name", "")):
+                child[:] = []
+                continue
+            else:
+                continue
+            _drop(parent, child)
+    inside: dict[str, list[_Slot]] = {}
+    inserted: set[str] = set()
+    for element, slot in _events(root):
+        if slot is not None:
+            if inserted and reject:
+                slot.text = ""
+            if slot.text:
+                for texts in inside.values():
+                    texts.append(slot)
+            continue
+        assert element is not None
+        name, change = element.get(_TEXT + "name", ""), element.get(_TEXT + "change-id", "")
+        if element.tag == _TEXT + "change" and reject:
+            element.tail = deleted.get(change, "") + (element.tail or "")
+        elif element.tag == _TEXT + "change-start":
+            inserted.add(change)
+        elif element.tag == _TEXT + "change-end":
+            inserted.discard(change)
+        elif element.tag == _TEXT + "reference-mark-start" and _CITATION.search(name):
+            inside[name] = []
+            element.tag = _TEXT + "soft-page-break"  # pandoc would show the name
+        elif element.tag == _TEXT + "reference-mark-end" and name in inside:
+            _hold(name, inside.pop(name) or [_Slot(element, "tail")], found)
+
+
+def _drop(parent: Element, child: Element) -> None:
+    """Remove an element, but not the text behind it."""
+    place = list(parent).index(child)
+    if place:
+        parent[place - 1].tail = (parent[place - 1].tail or "") + (child.tail or "")
+    else:
+        parent.text = (parent.text or "") + (child.tail or "")
+    parent.remove(child)

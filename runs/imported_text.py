@@ -1,0 +1,267 @@
+"""Takes back a text that was exported and edited elsewhere: what became of each sentence, and the section with markers.
+
+A sentence is kept (its words and citations are the run's), edited, moved, split, merged, new or gone. Every word of the
+imported text is in the section that is made of it; citations are found by their field, else by key, number, or the
+authors and year that name one cited paper.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from typing_extensions import TypedDict
+
+from ..citations.citation_styles import show_group
+from ..citations.cited_works import WorkIndex, find_author_year_works
+from ..citations.export.section_files import section_title
+from ..citations.markers import MARKER, marker_ids, sentences
+from ..documents import Paper
+from ..documents.edited_documents import HELD, EditedDocument
+from ..documents.plain_text import plain_text
+from ..text.sentences import replace_spans
+from .edited_text import EditableSection, EditableText
+
+_ALIKE: Final = 0.6  # share of words in common
+_WORD: Final = re.compile(r"[^\W_]+")
+_BRACKET: Final = re.compile(r"\(([^()]{4,300})\)")
+_SIGNS: Final = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " ", "\u2011": "-"}
+)
+_FIELD_ID: Final = re.compile(r"(?:E[1-9]\d{0,5}-)+\d+")
+
+
+class ImportedSentence(TypedDict):
+    """A sentence: its state, the text now (empty if it is gone) and in the run, and the keys that it cites."""
+
+    state: str
+    section: str
+    text: str
+    was: str
+    keys: list[str]
+
+
+@dataclass
+class ImportedSection:
+    """A section as it came back; `unknown` are citations that no evidence of the run stands for."""
+
+    section: EditableSection
+    sentences: list[ImportedSentence] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+
+def import_sections(text: EditableText, document: EditedDocument) -> tuple[list[ImportedSection], str]:
+    """The sections of a run as a document has them, and what stands before the first of them.
+
+    A document without any heading of a section is that of the only section, or of none.
+    """
+    titles = {section_title(section.kind): section for section in text.sections}
+    pieces = re.split(rf"(?m)^(?:#+ )?\**({'|'.join(map(re.escape, titles))})\**[ \t]*$", document.text)
+    bodies: dict[str, str] = {}
+    for title, body in zip(pieces[1::2], pieces[2::2], strict=True):
+        bodies[title] = f"{bodies[title]}\n\n{body}" if title in bodies else body
+    if len(titles) == 1:
+        title = next(iter(titles))
+        return [_import_section(titles[title], "\n\n".join(pieces[::2]), document.fields)], ""
+    made = [_import_section(titles[title], bodies.get(title, ""), document.fields) for title in titles]
+    return (made, pieces[0].strip()) if bodies else ([], pieces[0].strip())
+
+
+@dataclass(frozen=True, slots=True)
+class _Incoming:
+    """A sentence of the document at `start:end` of a line, as text and as comparable words."""
+
+    line: int
+    start: int
+    end: int
+    text: str
+    bare: str
+    words: Counter[str]
+
+
+def _import_section(section: EditableSection, body: str, fields: Sequence[Mapping[str, Any]]) -> ImportedSection:
+    made = ImportedSection(section)
+    lines = body.strip().splitlines()
+    incoming = [
+        _Incoming(number, found.start, found.end, found.text, *_comparable(found.text, section))
+        for number, line in enumerate(lines)
+        for found in sentences(line)
+    ]
+    stored = [_comparable(item.text, section) for item in section.sentences]
+    matches = _match(incoming, stored)
+    in_order = _in_order([olds[0] for olds in matches if olds])
+    moved = {old for olds in matches for old in olds[:1] if old not in in_order}
+    times = Counter(olds[0] for olds in matches if len(olds) == 1)
+    edits: dict[int, list[tuple[int, int, str]]] = {}
+    typed: list[str] = []
+    for item, olds in zip(incoming, matches, strict=True):
+        old = olds[0] if olds else -1
+        marked, own = _with_markers(item, section, old, fields, made)
+        kept = bool(olds) and item.bare == stored[old][0] and _same_citations(item, marked, section, old)
+        if kept:
+            marked, own = section.sentences[old].text, []
+        typed += own
+        edits.setdefault(item.line, []).append((item.start, item.end, marked))
+        state = "moved" if old in moved else "kept" if kept else "edited"
+        state = "new" if not olds else "merged" if len(olds) > 1 else "split" if times[old] > 1 else state
+        was = " ".join(section.shown()[place] for place in olds)
+        keys = {evidence.key for evidence in section.evidence if evidence.id in marker_ids(marked)}
+        now = HELD.sub(lambda found: _shown(found, fields), item.text)
+        made.sentences.append(
+            {"state": state, "section": section.kind, "text": " ".join(now.split()), "was": was, "keys": sorted(keys)}
+        )
+    used = {old for olds in matches for old in olds}
+    for place, words in enumerate(section.shown()):
+        if place not in used:
+            made.sentences.append({"state": "gone", "section": section.kind, "text": "", "was": words, "keys": []})
+    text = "\n".join(
+        replace_spans(line, edits.get(number, []), lambda words: _release(words, fields, made))
+        for number, line in enumerate(lines)
+    )
+    made.section = replace(section, by_hand=section.with_text(text, typed))
+    return made
+
+
+def _comparable(text: str, section: EditableSection) -> tuple[str, Counter[str]]:
+    """A sentence without citations, markup and signs that word processors replace; and its words."""
+    bare = HELD.sub("", MARKER.sub("", text)).translate(_SIGNS)
+    bare = _BRACKET.sub(lambda found: "" if _cites(found[1], section) else found[0], bare)
+    bare = re.sub(r"\[@?[^\[\]]{1,300}\]", "", bare)
+    plain = re.sub(r"\s+([.,;:!?])", r"\1", " ".join(plain_text(bare).replace("\\", "").split()))
+    plain = re.sub(r":?-{3,}:?", "---", plain)  # the rule of a table
+    plain = re.sub(r" ?\| ?", "|", plain)
+    return plain, Counter(_WORD.findall(plain.casefold()))
+
+
+def _cites(inside: str, section: EditableSection) -> bool:
+    return any(evidence.key in inside for evidence in section.evidence)
+
+
+def _match(incoming: Sequence[_Incoming], stored: Sequence[tuple[str, Counter[str]]]) -> list[list[int]]:
+    """The stored sentences that each incoming one is, or is made of."""
+    exact: dict[str, list[int]] = {}
+    for place, (bare, _) in enumerate(stored):
+        exact.setdefault(bare, []).append(place)
+    matches: list[list[int]] = [[exact[item.bare].pop(0)] if exact.get(item.bare) else [] for item in incoming]
+    left = sorted(place for places in exact.values() for place in places)
+    for number, item in enumerate(incoming):
+        if matches[number] or not item.words:
+            continue
+        shared = {place: sum((item.words & stored[place][1]).values()) for place in left if stored[place][1]}
+        within = [place for place, count in shared.items() if count >= _ALIKE * stored[place][1].total()]
+        contains = [place for place, count in shared.items() if count >= _ALIKE * item.words.total()]
+        if len(within) > 1 and sum(shared[place] for place in within) <= item.words.total() + 2:
+            matches[number] = within
+        elif within or contains:
+            matches[number] = [max([*within, *contains], key=lambda place: shared[place])]
+    return matches
+
+
+def _in_order(places: Sequence[int]) -> set[int]:
+    """The longest series of places that ascends: what is not in it was moved."""
+    tails: list[int] = []
+    before: list[int] = [-1] * len(places)
+    ends: list[int] = []
+    for number, place in enumerate(places):
+        at = bisect_left(tails, place)
+        tails[at : at + 1], ends[at : at + 1] = [place], [number]
+        before[number] = ends[at - 1] if at else -1
+    number = ends[-1] if ends else -1
+    kept: set[int] = set()
+    while number >= 0:
+        kept.add(places[number])
+        number = before[number]
+    return kept
+
+
+def _same_citations(item: _Incoming, marked: str, section: EditableSection, old: int) -> bool:
+    """Whether an unchanged sentence cites what it did; one whose citation a later sentence shows has none."""
+    wanted, now = set(section.sentences[old].ids), set(marker_ids(marked))
+    if not now:
+        return not wanted or section.rendered.sentences[old].covered
+    emphasis = item.text.count("*") == section.sentences[old].text.count("*")
+    return emphasis and (bool(now & wanted) or not wanted)
+
+
+def _with_markers(
+    item: _Incoming, section: EditableSection, old: int, fields: Sequence[Mapping[str, Any]], made: ImportedSection
+) -> tuple[str, list[str]]:
+    """The sentence with markers for its citations, and itself if the user placed one in it."""
+    held: dict[str, str] = {}
+
+    def hold(number: str) -> str:
+        ids = _evidence_of(fields[int(number)], section) if int(number) < len(fields) else []
+        if not ids:
+            return _release(f"\ue300{number}\ue301", fields, made)
+        held[number] = "".join(f"[{identifier}]" for identifier in ids)
+        return f"\ue300{number}\ue301"
+
+    words = HELD.sub(lambda found: hold(found[1]), item.text)
+    words = _BRACKET.sub(lambda found: _by_names(found, section), words)
+    marked, typed = section.marked(words, old, sure=False)
+    return HELD.sub(lambda found: held.get(found[1], ""), marked), typed or ([item.text] if held else [])
+
+
+def _evidence_of(cited: Mapping[str, Any], section: EditableSection) -> list[str]:
+    """The evidence that a field names by its id, else that of its papers; none if a paper has none."""
+    known = {evidence.id: evidence for evidence in section.evidence}
+    keys = [_key_of(item, section) for item in cited["items"]]
+    ids = cited["id"].split("-")[:-1] if _FIELD_ID.fullmatch(cited["id"]) else []
+    named = [identifier for identifier in ids if identifier in known and known[identifier].key in keys]
+    for key, item in zip(keys, cited["items"], strict=True):
+        if not any(known[identifier].key == key for identifier in named):
+            own = [evidence for evidence in section.evidence if evidence.key == key]
+            pages = [
+                evidence for evidence in own if str(evidence.page) in re.findall(r"\d+", str(item.get("locator", "")))
+            ]
+            if not own:
+                return []
+            named.append((pages or own)[0].id)
+    return named
+
+
+def _key_of(item: Mapping[str, Any], section: EditableSection) -> str:
+    """The key of a cited item: ours, else that of the reference with its DOI or title."""
+    data = item["itemData"] if isinstance(item.get("itemData"), dict) else {}
+    keys = {evidence.key for evidence in section.evidence}
+    for name in (item.get("id"), data.get("citation-key"), data.get("id")):
+        if str(name) in keys:
+            return str(name)
+    doi, title = str(data.get("DOI", "")).casefold(), _WORD.findall(str(data.get("title", "")).casefold())
+    for reference in section.record["references"]:
+        if (doi and reference["doi"].casefold() == doi) or _WORD.findall(reference["title"].casefold()) == title:
+            return reference["key"]
+    return ""
+
+
+def _by_names(found: re.Match[str], section: EditableSection) -> str:
+    """A bracket with authors and year as the citation of the cited papers that it clearly names; else as it is."""
+    works = find_author_year_works(found[0])
+    papers = [
+        Paper(item["key"], item["title"], tuple(item["authors"]), item["year"]) for item in section.record["references"]
+    ]
+    keys = [WorkIndex(papers).key_of(work) for work in works]
+    ids = [next((item.id for item in section.evidence if item.key == key), "") for key in keys]
+    if not ids or not all(ids):
+        return found[0]
+    numbers = {key: number for number, key in enumerate(section.record["numbering"], 1)}
+    return show_group(ids, {item.id: item for item in section.evidence}, section.record["cite_style"], numbers)
+
+
+def _release(words: str, fields: Sequence[Mapping[str, Any]], made: ImportedSection) -> str:
+    """The words with what their fields showed, for citations that are not of the run."""
+
+    def release(found: re.Match[str]) -> str:
+        text = _shown(found, fields)
+        made.unknown += [text.strip()] if text.strip() else []
+        return text
+
+    return HELD.sub(release, words)
+
+
+def _shown(found: re.Match[str], fields: Sequence[Mapping[str, Any]]) -> str:
+    return str(fields[int(found[1])]["shown"]) if int(found[1]) < len(fields) else ""

@@ -1,0 +1,165 @@
+"""import: what was edited in Word, LibreOffice, LaTeX or Markdown is the user's text, and nothing of it is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom import export, import_text, open_library
+from citeloom.api.run_texts import load_editable
+from citeloom.citations.markers import marker_ids
+from citeloom.errors import InputError
+from tests.integration.commands.conftest import Citeloom
+from tests.support.document_edits import EditedFile
+
+_LONG = int(os.environ.get("CITELOOM_RANDOM_EDITS", "0"))  # 200 in the long test
+
+
+@pytest.fixture
+def paper(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> tuple[Path, str]:
+    """A home with a paper, written to files for Zotero in `out`; and the id of its run."""
+    done = citeloom("paper", exp, "--home", home, "--out", tmp_path / "out", "--json")
+    run = str(done.json["thread_id"])
+    live = ("--citations", "zotero", "--evidence-comments", "--out", tmp_path / "out")
+    assert citeloom("export", run, "--format", "docx,odt,tex", "--home", home, *live).code == 0
+    return home, run
+
+
+def _texts(home: Path, run: str) -> tuple[str, set[str]]:
+    """The user's version of all sections with markers, and the evidence that it cites."""
+    with open_library(home) as library:
+        sections = load_editable(library.home, run).sections
+        text = "\n\n".join(section.edited(section.edits).text for section in sections)
+    return text, set(marker_ids(text))
+
+
+@pytest.mark.parametrize("kind", ["docx", "odt", "md", "tex"])
+def test_an_unchanged_file_is_recognised_sentence_by_sentence(
+    paper: tuple[Path, str], citeloom: Citeloom, tmp_path: Path, kind: str
+) -> None:
+    home, run = paper
+    before = _texts(home, run)[1]
+    done = citeloom("import", tmp_path / "out" / f"paper.{kind}", "--home", home, "--json")
+    assert done.code == 0, done.err
+    counts, total = done.json["counts"], len(done.json["sentences"])
+    assert done.json["run"] == run and counts["kept"] >= (0.95 if kind in ("md", "tex") else 0.99) * total, counts
+    assert _texts(home, run)[1] == before
+
+
+@pytest.mark.parametrize("kind", ["docx", "odt"])
+def test_every_word_and_citation_of_an_edited_document_comes_back(
+    paper: tuple[Path, str], tmp_path: Path, kind: str
+) -> None:
+    home, run = paper
+    edits = Counter[str]()
+    with open_library(home) as library:
+        for seed in range(_LONG // 10 or 3):
+            file = EditedFile(tmp_path / "out" / f"paper.{kind}", seed)
+            file.edit(10)
+            edits += file.done
+            changed = tmp_path / f"changed{seed}.{kind}"
+            file.save(changed)
+            imported = import_text(library, changed, tracked="accept")
+            evidence, words = file.evidence(), file.words()
+            text, cited = _texts_of(library, run)
+            lost = words - Counter(re.findall(r"[^\W_]+", text.casefold()))
+            assert not {word: n for word, n in lost.items() if word not in _FRAME}, (seed, lost, file.done)
+            assert evidence <= cited, (seed, evidence - cited)
+            assert sum(imported["counts"].values()) == len(imported["sentences"])
+    assert sum(edits.values()) >= (_LONG or 20) * 0.6 and len(edits) >= 5, edits
+
+
+# Titles of sections are the run's own.
+_FRAME = {"abstract", "introduction", "methods", "results", "discussion", "conclusion", "references"}
+
+
+def _texts_of(library: Any, run: str) -> tuple[str, set[str]]:
+    sections = load_editable(library.home, run).sections
+    text = "\n\n".join(section.edited(section.edits).text for section in sections)
+    return text, set(marker_ids(text))
+
+
+def test_what_was_changed_is_named_and_the_next_export_and_paper_have_it(
+    paper: tuple[Path, str], citeloom: Citeloom, exp: Path, tmp_path: Path
+) -> None:
+    home, run = paper
+    source = (tmp_path / "out" / "paper.docx").read_bytes()
+    file = tmp_path / "mine.docx"
+    file.write_bytes(source)
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    old = "Five pooled seeds with one temperature more than halved the calibration error of small activity classifiers"
+    document = parts["word/document.xml"].decode()
+    assert old in document
+    added = '<w:r><w:t xml:space="preserve"> Tracked words.</w:t></w:r>'
+    tracked = f'</w:t></w:r><w:ins w:id="1" w:author="Ann">{added}</w:ins><w:r><w:t>'
+    document = document.replace(old, f"My wholly new opening words. Five pooled seeds did it{tracked}")
+    parts["word/document.xml"] = document.encode()
+    comment = '<w:comment w:id="900" w:author="Ann"><w:p><w:r><w:t>Really?</w:t></w:r></w:p></w:comment></w:comments>'
+    parts["word/comments.xml"] = parts["word/comments.xml"].replace(b"</w:comments>", comment.encode())
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    asked = citeloom("import", file, "--home", home)
+    assert asked.code == 2 and "--tracked accept" in asked.err and "2 tracked changes" in asked.err
+    done = citeloom("import", file, "--home", home, "--tracked", "accept", "--json")
+    states = {item["text"]: item["state"] for item in done.json["sentences"]}
+    assert states["My wholly new opening words."] == "new"
+    assert {"author": "Ann", "text": "Really?"} in done.json["comments"] and len(done.json["comments"]) == 1
+    assert citeloom("export", run, "--format", "html", "--home", home, "--out", tmp_path / "next").code == 0
+    said = (tmp_path / "next" / "paper.html").read_text("utf-8")
+    assert "My wholly new opening words" in said and "Tracked words" in said and old not in said
+    again = citeloom("paper", exp, "--home", home, "--out", tmp_path / "again")
+    assert again.code == 0 and "My wholly new opening words" in (tmp_path / "again" / "paper.md").read_text("utf-8")
+    rejected = citeloom("import", file, "--home", home, "--tracked", "reject", "--json")
+    assert not any("Tracked words" in item["text"] for item in rejected.json["sentences"])
+
+
+def test_a_file_that_cannot_be_taken_back_is_refused_in_a_line(paper: tuple[Path, str], tmp_path: Path) -> None:
+    home, run = paper
+    good = tmp_path / "out" / "paper.docx"
+    bad = {
+        name: tmp_path / name
+        for name in ("broken.docx", "locked.docx", "macro.docx", "none.docx", "x.pdf", "strange.md")
+    }
+    bad["broken.docx"].write_bytes(good.read_bytes()[:2000])
+    bad["locked.docx"].write_bytes(b"\xd0\xcf\x11\xe0" + b"\0" * 600)
+    shutil.copy(good, bad["macro.docx"])
+    with zipfile.ZipFile(bad["macro.docx"], "a") as archive:
+        archive.writestr("word/vbaProject.bin", b"x")
+    bad["x.pdf"].write_bytes(b"%PDF-1.4")
+    bad["strange.md"].write_text("# Mine\n\nA text of a stranger.\n")
+    bomb = tmp_path / "bomb.docx"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b" " * 61_000_000)
+    with open_library(home) as library:
+        for path in (*bad.values(), bomb):
+            with pytest.raises(InputError) as refused:
+                import_text(library, path)
+            assert path.name in refused.value.message and "\n" not in refused.value.message and refused.value.help
+        assert not load_editable(library.home, run).edits
+
+
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="needs LibreOffice")
+@pytest.mark.parametrize("kind", ["docx", "odt"])
+def test_libreoffice_opens_and_saves_it_and_the_fields_survive(
+    paper: tuple[Path, str], tmp_path: Path, kind: str
+) -> None:
+    home, run = paper
+    profile = f"-env:UserInstallation=file://{tmp_path}/office"
+    command = ["soffice", profile, "--headless", "--convert-to", kind, "--outdir", tmp_path / "saved"]
+    subprocess.run([*command, tmp_path / "out" / f"paper.{kind}"], check=True, capture_output=True, timeout=120)
+    with open_library(home) as library:
+        before = _texts_of(library, run)[1]
+        imported = import_text(library, tmp_path / "saved" / f"paper.{kind}")
+        assert _texts_of(library, run)[1] == before
+        assert imported["counts"]["kept"] >= 0.95 * len(imported["sentences"]), imported["counts"]
+        assert export(library, run, "docx", out=tmp_path / "back")["files"]
