@@ -14,7 +14,7 @@ from ...api import run_texts
 from ...api.result_views import section_title
 from ...api.serving import JobEntry, Session
 from ...api.spending import Spending, usage_by_day, usage_total
-from ...api.stored_runs import RunHead, RunRecord, find_run, run_heads, run_summary
+from ...api.stored_runs import RunHead, RunRecord, find_run, run_details, run_heads, run_summary
 from ...api.text_updating import pending_updates
 from ...errors import InputError
 from ..problems import ServerError
@@ -31,13 +31,14 @@ _DAYS: Final = 31  # listed
 Shown = Literal["all", "working", "stopped", "finished"]
 _SHOWN: Final[dict[Shown, frozenset[str]]] = {
     "working": frozenset({"waiting", "working", "running"}),
-    "stopped": frozenset({"paused", "failed", "killed"}),
+    "stopped": frozenset({"asking", "paused", "failed", "killed"}),
     "finished": frozenset({"finished"}),
 }
 _STATES: Final[Mapping[str, tuple[str, str]]] = {
     "waiting": ("Waiting", "active"),
     "working": ("Working", "active"),
     "running": ("Working elsewhere", "active"),
+    "asking": ("Waiting for you", "doubt"),
     "paused": ("Paused", "doubt"),
     "failed": ("Failed", "doubt"),
     "killed": ("Interrupted", "doubt"),
@@ -50,7 +51,7 @@ _REASONS: Final[Mapping[str, str]] = {
 _FLAG: Final = re.compile(r" \(--(max-calls|max-tokens|max-cost)\)")
 _LEAST: Final = 0.01  # for any limit
 _NO_TEXT: Final[Mapping[str, Any]] = {
-    "answer": None,
+    **{"answer": None, "asked": None, "about": ""},
     **dict.fromkeys(("files", "figures", "sentences", "edited_files"), ()),
     **dict.fromkeys(("not_editable", "own_version"), ""),
 }
@@ -132,6 +133,9 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
     record = await asyncio.to_thread(find_run, session.home, run_id)
     spent, jobs = await session.journal.spending([record.thread_id]), await state.jobs.known()
     context = {**_NO_TEXT, "run": await asyncio.to_thread(view_run, record, session, jobs, spent)}
+    if record.status == "asking":
+        asked = (await run_details(record.thread_id, session.home))["waiting"]
+        context |= {"asked": asked, "about": markdown(asked["about"]) if asked else ""}
     if record.status == "finished" and record.result is not None:
         known = run_texts.stored(record.result)
         context |= await asyncio.to_thread(_load_text, record.thread_id, known, session)
