@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from .api.library_papers import afigures, figures
     from .api.library_search import asearch, search
     from .api.paper_lookup import aadd, add, aenrich, enrich
-    from .api.running import aresearch, astream_research, research
+    from .api.running import aanswer_run, answer_run, aresearch, astream_research, research
     from .api.tex_sync import async_tex, sync_tex
     from .api.text_updating import aupdate_texts, update_texts
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
     from .api.zotero_sync import async_zotero, sync_zotero
-    from .errors import CiteloomError
+    from .errors import CiteloomError, WaitingError
     from .experiment import load_experiment
     from .graph.graphs import build_paper_graph, build_research_graph, build_section_graph
     from .settings.config import Settings
@@ -42,12 +42,12 @@ _NAMES = {
     "api.library_papers": "afigures figures",
     "api.library_search": "asearch search",
     "api.paper_lookup": "aadd add aenrich enrich",
-    "api.running": "aresearch astream_research research",
+    "api.running": "aanswer_run answer_run aresearch astream_research research",
     "api.tex_sync": "async_tex sync_tex",
     "api.text_updating": "aupdate_texts update_texts",
     "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
     "api.zotero_sync": "async_zotero sync_zotero",
-    "errors": "CiteloomError",
+    "errors": "CiteloomError WaitingError",
     "experiment": "load_experiment",
     "graph.graphs": "build_paper_graph build_research_graph build_section_graph",
     "settings.config": "Settings",
@@ -58,8 +58,10 @@ __all__ = [
     "CiteloomError",
     "Conversation",
     "Settings",
+    "WaitingError",
     "aadd",
     "aagree",
+    "aanswer_run",
     "acheck_claims",
     "acheck_text",
     "acontradictions",
@@ -72,6 +74,7 @@ __all__ = [
     "aimport_text",
     "aingest",
     "amake_table",
+    "answer_run",
     "aopen_library",
     "aresearch",
     "asave_table",

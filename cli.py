@@ -24,7 +24,7 @@ try:
     from citeloom.commands.failure_hints import disk_full, multi_value_hint, resume_command, use_argv_name
     from citeloom.commands.options import HomeOption, as_command, home_in_use, remember_home
     from citeloom.commands.output import notice, notice_command, result
-    from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError
+    from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, WaitingError
 except ModuleNotFoundError as missing:
     sys.stderr.write(
         f"Citeloom is not installed here ({missing.name} is missing): run 'make install', then use "
@@ -148,7 +148,9 @@ def _run() -> int:
     except CiteloomError as error:
         if full := disk_full(error, home_in_use()):
             return _waiting_for_space(full)
-        if error.exit_code == PAUSED:
+        if isinstance(error, WaitingError):
+            notice(str(error))
+        elif error.exit_code == PAUSED:
             notice_command(f"Paused: {error} To resume:", resume_command(sys.argv, error))
         else:
             unhelped = error.exit_code == WRONG_INPUT and not error.help and given_command()

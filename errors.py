@@ -7,8 +7,8 @@ subclasses are defined next to the code that raises them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
 
 from .program import filled
 
@@ -80,6 +80,24 @@ class PausedError(CiteloomError):
 
     exit_code = PAUSED
     default_help = "Completed calls are saved; run the same command to resume."
+
+
+class WaitingError(PausedError):
+    """A run asks a person something, and goes on once it is answered; everything is saved.
+
+    Args:
+        run_id: the id of the run.
+        question: what it asks, with the fields of a form under `citeloom`.
+    """
+
+    def __init__(self, run_id: str, question: Mapping[str, Any]) -> None:
+        detail = question["citeloom"]
+        super().__init__(
+            f"Run {run_id} waits for you ({detail['ask']}: {detail['summary']}).",
+            help=f"To answer it: {{citeloom}} runs answer {run_id} (--accept takes it as it is).",
+        )
+        self.run_id = run_id
+        self.question = question
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from ..citations.export.section_files import bibliography
 from ..documents import Paper
 from ..documents.figures import PaperFigure
 from ..documents.notes import NOTE_ENDING, make_note
@@ -33,6 +35,7 @@ from .blocking import blocking, threaded
 if TYPE_CHECKING:
     from .results import FigureWithImage, PaperDetails, PaperSummary, TextRecord
 
+ExportForm = Literal["bib", "ris", "csl.json"]
 PaperOrder = Literal["key", "title", "authors", "year", "venue", "chunks"]
 _OF_THE_SEARCH: Final = frozenset({"vector", "described_chunk", "table_chunks"})
 _PDF_HEAD: Final = 1024  # search `%PDF` in this many bytes
@@ -83,6 +86,8 @@ async def aselect_papers(
     descending: bool = False,
     from_year: int | None = None,
     to_year: int | None = None,
+    venue: str = "",
+    status: str = "",
 ) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
@@ -92,6 +97,8 @@ async def aselect_papers(
         descending: reverse the order.
         from_year: first year of publication.
         to_year: last year of publication.
+        venue: the journal's or book's whole name.
+        status: such as "retracted"; "noted" for any.
     """
     folded = [word.casefold() for word in words]
 
@@ -113,7 +120,9 @@ async def aselect_papers(
     papers = [
         paper
         for paper in await alist_papers(session)
-        if not limited or (paper["year"] is not None and first <= paper["year"] <= last)
+        if (not limited or (paper["year"] is not None and first <= paper["year"] <= last))
+        and venue in ("", paper["venue"])
+        and (not status or status == paper["status"] or (status == "noted" and paper["status"]))
     ]
     found = [paper for paper in papers if has_words(paper)]
     in_text = bool(folded) and not found
@@ -121,6 +130,51 @@ async def aselect_papers(
         keys = await asyncio.to_thread(keys_with_words, session.library, folded)
         found = [paper for paper in papers if paper["key"] in keys]
     return sorted(found, key=rank, reverse=descending), in_text
+
+
+@threaded
+def aexport_papers(session: Session, keys: Sequence[str], form: ExportForm) -> str:
+    """Return papers as BibTeX, RIS or CSL-JSON, for a reference manager; raises `UnknownPaperError`."""
+    papers = [session.library.paper(key) for key in keys]
+    if form == "bib":
+        return bibliography(papers)
+    if form == "ris":
+        return "\n".join(map(_ris_entry, papers))
+    return json.dumps([_csl_entry(paper) for paper in papers], ensure_ascii=False, indent=1) + "\n"
+
+
+def _csl_entry(paper: Paper) -> dict[str, Any]:
+    names = [(family, author.removesuffix(family).strip(" ,")) for author, family in _families(paper)]
+    entry = {
+        "id": paper.key,
+        "type": "article-journal" if paper.venue else "document",
+        "title": paper.title,
+        "author": [{"family": family, "given": given} if given else {"literal": family} for family, given in names],
+        "issued": {"date-parts": [[paper.year]]} if paper.year else None,
+        "container-title": paper.venue,
+        "DOI": paper.doi,
+        "URL": paper.url,
+        "abstract": paper.abstract,
+    }
+    return {name: value for name, value in entry.items() if value}
+
+
+def _ris_entry(paper: Paper) -> str:
+    names = [
+        ", ".join(filter(None, (family, author.removesuffix(family).strip(" ,"))))
+        for author, family in _families(paper)
+    ]
+    rows = [("TY", "JOUR" if paper.venue else "GEN"), *(("AU", name) for name in names), ("PY", paper.year)]
+    rows += [("TI", paper.title), ("JO", paper.venue), ("DO", paper.doi), ("UR", paper.url)]
+    rows += [("AB", paper.abstract), ("ID", paper.key)]
+    lines = [f"{tag}  - {' '.join(str(value).split())}" for tag, value in rows if value]
+    return "\n".join([*lines, "ER  - ", ""])
+
+
+def _families(paper: Paper) -> list[tuple[str, str]]:
+    from ..documents.paper_names import family_name  # loads YAML, which lists do not need
+
+    return [(author, family_name(author)) for author in paper.authors]
 
 
 @threaded

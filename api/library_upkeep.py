@@ -35,7 +35,7 @@ def settings_in_force(settings: Settings) -> dict[str, tuple[str, str]]:
             value = "set" if value else "not set"
         elif name.endswith("_base_url") and value is not None:
             value = shown_address(value)
-        shown[name] = ("not set" if value in (None, "", {}) else str(value), settings.origin(name))
+        shown[name] = ("not set" if value in (None, "", {}, []) else str(value), settings.origin(name))
     return shown
 
 

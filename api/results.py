@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 from ..documents.figures import FigureKind
+from ..drafts.person_questions import QuestionDetail as QuestionDetail, QuestionField as QuestionField
 from ..runs.imported_text import ImportedSentence
 from ..runs.result_record import UsageRecord
 from ..tools.paper_records import FigureOfPassage
@@ -393,10 +394,17 @@ class RunQuery(TypedDict):
     evidence_ids: list[str]
 
 
+class WaitingQuestion(QuestionDetail):
+    """What a run asks a person, and the fields that an answer can change."""
+
+    question: Annotated[str, Meaning("Id of the question; an answer that names it is for no other.")]
+
+
 class RunDetails(RunSummary):
-    """A run with its searches, and its result once it is finished."""
+    """A run with its searches, the question that it waits with, and its result once it is finished."""
 
     queries: list[RunQuery]
+    waiting: WaitingQuestion | None
     result: dict[str, Any] | None
 
 

@@ -21,6 +21,7 @@ from ..section_kinds import (
     Depth as Depth,
     SectionKind as SectionKind,
 )
+from ..settings.config import Ask as Ask
 
 if TYPE_CHECKING:
     from ..citations.export.word_fields import DocumentOptions
@@ -100,7 +101,8 @@ class SettingOptions:
 
     def changes(self) -> dict[str, Any]:
         """The settings that were given, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        given = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        return {name: value for name, value in given.items() if value not in (None, [])}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +140,15 @@ class TextOptions(DepthOption, RunLimits):
 
     use_memory: Annotated[bool | None, Shown("--memory/--no-memory", "used")] = option(
         "Respect what 'citeloom memory' holds."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteeredOptions(TextOptions):
+    """What a request for a run may set, and what that run asks a person."""
+
+    interrupts: Annotated[tuple[Ask, ...], Shown("--ask", "nothing")] = option(
+        "What it asks you before it goes on: needs, evidence, sentences, budget, or all", value=(), max_length=5
     )
 
 
@@ -191,7 +202,7 @@ class WordOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSettings(ChatSettings, StyleSettings, TextOptions):
+class AnswerSettings(ChatSettings, StyleSettings, SteeredOptions):
     """How an answer is written."""
 
     cite_retracted: Annotated[bool | None, Shown(default="not cited")] = option(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ..citations.export.pandoc_formats import FORMATS as FORMATS, PLAIN_DOCUMENT, Format
 from ..citations.export.word_fields import DocumentOptions
 from ..documents.sandbox import in_thread
+from ..drafts.person_questions import AnswerError as AnswerError
 from ..errors import InputError
 from ..graph.run_events import (
     Event as Event,
@@ -21,13 +24,23 @@ from ..graph.run_events import (
     ProgressEvent as ProgressEvent,
 )
 from ..graph.session import Session
-from ..runs.execution import begin_run as register_run, ignore, run_request as run_request
+from ..runs.execution import (
+    AnsweredError as AnsweredError,
+    begin_run as register_run,
+    ignore,
+    run_request as run_request,
+    run_state,
+    valid_answer,
+)
 from ..runs.result_record import ResultRecord as ResultRecord, public_record
 from ..runs.run_requests import (
     OnNotice,
     ResearchRequest as ResearchRequest,
     RunRequest as RunRequest,
     SectionRequest as SectionRequest,
+    request_to_resume,
+    require_same_run,
+    text_settings_of,
 )
 from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord as RunRecord
@@ -35,7 +48,7 @@ from ..text.question_subject import find_subject as find_subject
 from ..tools.scope import plain_question as plain_question
 from .arguments import one_or_more, parse_formats, require_choice, require_writable, requires_open, word_options
 from .blocking import blocking
-from .run_options import CitationFields, Depth, TextOptions
+from .run_options import Ask, CitationFields, Depth, SteeredOptions
 
 
 async def begin_run(request: RunRequest, session: Session) -> RunRecord:
@@ -56,6 +69,8 @@ class RunOptions(TypedDict, total=False):
         force: replace files edited or not written by Citeloom; otherwise the new ones are numbered.
         strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
         depth: how much the text says; from the settings if omitted.
+        interrupts: what the run asks you (needs, evidence, sentences, budget, or all): it raises `WaitingError`, and
+            goes on with `answer_run`; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         citations: `zotero` or `text`, how docx and odt cite; fields of Zotero if a cited paper came from there.
         evidence_comments: put the words behind each citation into docx and odt as comments.
@@ -68,6 +83,7 @@ class RunOptions(TypedDict, total=False):
     force: bool
     strict: bool | None
     depth: Depth | None
+    interrupts: Sequence[Ask] | Ask
     page_images: bool
     citations: CitationFields | None
     evidence_comments: bool
@@ -75,12 +91,19 @@ class RunOptions(TypedDict, total=False):
 
 
 async def run(
-    request: RunRequest, session: Session, on_event: OnEvent | None, **options: Unpack[RunOptions]
+    request: RunRequest,
+    session: Session,
+    on_event: OnEvent | None,
+    answer: object = None,
+    **options: Unpack[RunOptions],
 ) -> ResultRecord:
     """Run a request and write its files; returns public JSON. Raises `ArgumentError`, and as `run_and_save`."""
     if unknown := sorted(options.keys() - RunOptions.__annotations__.keys()):
         raise TypeError(f"unexpected option {unknown[0]!r}; there are {', '.join(RunOptions.__annotations__)}")
-    given = TextOptions(strict=options.get("strict"), depth=options.get("depth"))
+    asks: tuple[Ask, ...] = one_or_more(options.get("interrupts", ()))
+    for ask in asks:
+        require_choice("interrupt", ask, Ask)
+    given = SteeredOptions(strict=options.get("strict"), depth=options.get("depth"), interrupts=asks)
     if given.depth is not None:
         require_choice("depth", given.depth, Depth)
     out = options.get("out")
@@ -91,7 +114,7 @@ async def run(
         output = Output(Path(out), wanted, options.get("force", False), options.get("page_images", False), document)
     if changes := given.changes():
         session = session.with_settings(**changes)
-    return (await run_and_save(request, session, output, on_event=on_event or ignore)).record
+    return (await run_and_save(request, session, output, on_event=on_event or ignore, answer=answer)).record
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +143,15 @@ async def run_and_save(
     *,
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
+    answer: object = None,
 ) -> SavedRun:
     """Run or resume a request, or return its finished result; writes files to `output`.
 
-    Raises as `run_request` and `save_section` do.
+    `answer` is for the question that the run waits with (`api/answering.py`). Raises as `run_request` and
+    `save_section` do.
     """
     if output is None:
-        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
+        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice, answer=answer)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
     from ..citations.export.evidence_report import ReportImages  # not needed for an answer without files
     from ..citations.export.section_files import prepare_folder
@@ -137,7 +162,7 @@ async def run_and_save(
     made = [path for path in (output.folder, *output.folder.parents) if not path.exists()]  # innermost first
     await asyncio.to_thread(prepare_folder, output.folder)  # before anything is paid for
     try:
-        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice)
+        finished = await run_request(request, session, on_event=on_event, on_notice=on_notice, answer=answer)
     except InputError:
         for path in made:
             with suppress(OSError):  # somebody else put something there
@@ -228,6 +253,60 @@ def astream_research(
     Closing the stream early pauses the run; the same call resumes it.
     """
     return stream_events(lambda emit: aresearch(session, question, **options, on_event=emit))
+
+
+def signed_answer(answer: object, by: str | None = None) -> dict[str, Any]:
+    """An answer with who gave it (by default the user of this machine), and when.
+
+    `answer` is "accept", the fields to change, or a `HumanResponse`.
+    """
+    if isinstance(answer, list) and len(answer) == 1:
+        answer = answer[0]
+    given = dict(answer) if isinstance(answer, Mapping) else {"type": answer}
+    if by is None:
+        with suppress(OSError, KeyError, ImportError):  # this user may have no name
+            by = getpass.getuser()
+    return {**given, "by": by, "at": datetime.now(UTC).isoformat("T", "seconds")}
+
+
+@requires_open
+async def aanswer_run(
+    session: Session,
+    run_id: str,
+    answer: object = "accept",
+    *,
+    by: str | None = None,
+    on_event: OnEvent | None = None,
+    **options: Unpack[RunOptions],
+) -> ResultRecord:
+    """Answer the question that a run waits with, and go on with it; returns the JSON of the finished run.
+
+    Args:
+        run_id: the run, by its id or the beginning of it.
+        answer: "accept", the fields to change ({"N2": "a better need", "add": ["another"]}), "ignore" where that is
+            possible, or an answer as agent-chat-ui gives it. With `question`, it is for that question only.
+        by: who answers; by default the user of this machine.
+        on_event: called with each event (`docs/events.md`) except `done`, the return value.
+        options: as in `RunOptions`: `out`, `formats` ...
+
+    Raises `WaitingError` if the run asks something else next, `AnswerError` for an answer of the wrong form, with which
+    it still waits, `AnsweredError` if it was answered meanwhile, and what `research` raises.
+    """
+    require_writable(session)
+    record = await asyncio.to_thread(backend_of(session.home).runs().get, run_id)
+    own = session.with_all_settings(text_settings_of(record, session.settings, session.home))
+    request = request_to_resume(record)
+    await asyncio.to_thread(require_same_run, record, request, own)
+    return await run(request, own, on_event, answer=signed_answer(answer, by), **options)
+
+
+async def require_valid_answer(session: Session, run_id: str, answer: object) -> None:
+    """Raise `AnswerError` or `AnsweredError` for an answer that a run would not take, without going on with it."""
+    record = await asyncio.to_thread(backend_of(session.home).runs().get, run_id)
+    await valid_answer(answer, await run_state(session.home, run_id), record, session)
+
+
+answer_run = requires_open(blocking(aanswer_run))
 
 
 async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:

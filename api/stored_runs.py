@@ -15,7 +15,7 @@ from ..stores.run_register import RunHead as RunHead, RunRecord as RunRecord, Un
 if TYPE_CHECKING:
     from ..graph.session import Session
     from ..runs.run_requests import RunRequest
-    from .results import RunDetails, RunQuery, RunSummary
+    from .results import RunDetails, RunQuery, RunSummary, WaitingQuestion
 
 
 def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
@@ -28,20 +28,22 @@ def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
 async def run_details(run_id: str, home: Home) -> RunDetails:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
     from ..drafts.written_draft import searches_of
-    from ..runs.execution import state_values  # imports LangGraph, not needed for lists
+    from ..runs.execution import run_state  # imports LangGraph, not needed for lists
     from ..runs.output_files import public_record
     from ..runs.result_record import stored
 
     register = await asyncio.to_thread(backend_of(home).runs)
     run = await asyncio.to_thread(register.get, run_id)
     summary = await asyncio.to_thread(run_summary, run, home)
-    values = await state_values(home, run.thread_id)
+    state = await run_state(home, run.thread_id)
     queries: list[RunQuery] = [
         {"query": record["query"], "origin": record["origin"], "evidence_ids": record["evidence_ids"]}
-        for record in searches_of(values.get("queries", []))
+        for record in searches_of(state.values.get("queries", []))
     ]
     result = None if run.result is None else dict(public_record(stored(run.result)))
-    return {**summary, "queries": queries, "result": result}
+    asked = state.interrupts[0] if state.interrupts and run.status == "asking" else None
+    waiting = cast("WaitingQuestion", {**asked.value["citeloom"], "question": asked.id}) if asked else None
+    return {**summary, "queries": queries, "waiting": waiting, "result": result}
 
 
 def run_heads(home: Home, limit: int | None = None, offset: int = 0) -> list[RunHead]:

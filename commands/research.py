@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from ..api.blocking import run_async
 from ..api.run_options import AnswerSettings, QuestionOptions
 from ..errors import InputError
+from .answering import steered
 from .options import JsonOption, home_session, takes_options
 from .output import notice, result_json
 from .run_display import AnswerStreamView, answer_progress
@@ -51,7 +52,8 @@ def research(
         home_session(early="answer", **settings.changes()) as session,
         answer_progress(session.spent_now, draft=not as_json) as view,
     ):
-        record = run_async(answer_one(limits.request(question), output, session, view))
+        request = limits.request(question)
+        record = steered(lambda answer: run_async(answer_one(request, output, session, view, answer)))
     if as_json:
         result_json(record)
     else:
@@ -62,14 +64,19 @@ def research(
 
 
 async def answer_one(
-    request: ResearchRequest, output: Output | None, session: Session, view: AnswerStreamView
+    request: ResearchRequest, output: Output | None, session: Session, view: AnswerStreamView, answer: object = None
 ) -> ResultRecord:
-    """Answer a question, writing files if a folder is given; reports on stderr, streams to `view`."""
+    """Answer a question, writing files if a folder is given; reports on stderr, streams to `view`.
+
+    `answer` is for what the run asked.
+    """
     from ..api.running import run_and_save
 
-    if session.answer_notice:
+    if session.answer_notice and answer is None:
         notice(session.answer_notice)
-    finished = await run_and_save(request, session, output, on_event=view, on_notice=notice)
-    view.end()
+    try:
+        finished = await run_and_save(request, session, output, on_event=view, on_notice=notice, answer=answer)
+    finally:
+        view.end()
     report_run(finished)
     return finished.record

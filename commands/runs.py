@@ -1,4 +1,4 @@
-"""runs: list, show, resume and delete runs."""
+"""runs: list, show, answer, resume and delete runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from ..api.blocking import run_async
-from ..api.messages import counted, shorten
+from ..api.messages import command, counted, shorten
 from ..api.run_options import RunLimits
+from ..errors import InputError
+from .answering import read_json, steered
 from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import Printed, notice, result, result_json
 from .research import answer_one
@@ -21,8 +23,9 @@ from .terminal_text import Columns, one_line
 
 if TYPE_CHECKING:
     from ..api.results import RunDetails
+    from ..api.running import Output
 
-runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, resume and delete runs.")
+runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, answer, resume and delete runs.")
 
 _FIRST_IDS: Final = 5
 _MAX_QUERY: Final = 160  # characters
@@ -37,7 +40,7 @@ def list_all() -> Printed:
     records = list_runs(readable_records(resolve()[1]))
     columns: Columns = {
         "run": "thread_id",
-        "status": "status",
+        "status": lambda record: "waiting for you" if record["status"] == "asking" else record["status"],
         "last": lambda record: when(record["updated_at"]),
         "subject": "title",
         "detail": "detail",
@@ -47,7 +50,7 @@ def list_all() -> Printed:
 
 @runs_app.command("show")
 def show_run(run_id: IdArgument) -> Printed:
-    """Show one run: status, searches, and its text if finished."""
+    """Show one run: status, what it asks you, searches, and its text if finished."""
     from ..api.stored_runs import run_details
 
     return Printed(run_async(run_details(run_id, readable_records(resolve()[1]))), _show_run)
@@ -59,6 +62,9 @@ def _show_run(record: RunDetails) -> None:
     of = "research" if record["section"] == "research" else f"{record['section']} of"
     started, updated = when(record["started_at"]), when(record["updated_at"])
     result(f"{of}: {one_line(record['title'])}\nstarted {started}, updated {updated}\n")
+    if asked := record["waiting"]:
+        result(f"It waits for you ({asked['ask']}: {asked['summary']}):\n{asked['about']}\n")
+        result(f"To answer it: {command('runs answer ' + record['thread_id'])}\n")
     for query in record["queries"]:
         ids = query["evidence_ids"]
         named = f"{', '.join(ids[:_FIRST_IDS])}{', ...' if len(ids) > _FIRST_IDS else ''}"
@@ -75,20 +81,46 @@ def resume_run(
     run_id: IdArgument, files: RunFiles, limits: RunLimits, out: OutOption = Path(), as_json: JsonOption = False
 ) -> None:
     """Resume a paused or killed run."""
+    _go_on(run_id, files.output(out), limits, as_json=as_json)
+
+
+@runs_app.command("answer")
+@takes_options(files=RunFiles, limits=RunLimits)
+def answer_run(
+    run_id: IdArgument,
+    files: RunFiles,
+    limits: RunLimits,
+    out: OutOption = Path(),
+    accept: Annotated[bool, typer.Option("--accept", help="Take what it asks about as it is.")] = False,
+    given: Annotated[Path | None, typer.Option("--json", help="The answer as a JSON file; - reads stdin.")] = None,
+) -> None:
+    """Answer what a run asks you, and go on with it.
+
+    In a terminal it shows a form. A JSON answer names the fields to change, such as {"N2": "a better need"} or
+    {"ban": ["E3"], "search": "dropout"}; `runs show ID --json` shows the question with its fields.
+    """
+    if accept and given is not None:
+        raise InputError("--accept and --json are two answers.", help="Give one.")
+    _go_on(run_id, files.output(out), limits, "accept" if accept else given and read_json(given))
+
+
+def _go_on(run_id: str, output: Output, limits: RunLimits, answer: object = None, *, as_json: bool = False) -> None:
+    """Go on with a run, with an answer to what it asks, and print its text."""
     from ..api.running import ResearchRequest
     from ..api.stored_runs import ResumableRun
 
-    output, (current, found) = files.output(out), resolve(**limits.changes())
+    current, found = resolve(**limits.changes())
     found.require_library()
     found.prepare()
     run = ResumableRun.load(run_id, found, current, limits.changes())
+    request = run.request
     with command_session(run.settings, found, create=False) as session:
         run_async(run.require_unchanged(session))
-        if isinstance(run.request, ResearchRequest):
+        if isinstance(request, ResearchRequest):
             with answer_progress(session.spent_now, draft=False) as view:
-                record = run_async(answer_one(run.request, output, session, view))
+                record = steered(lambda said: run_async(answer_one(request, output, session, view, said)), answer)
         else:
-            record = run_async(write_one(run.request, output, session))
+            record = steered(lambda said: run_async(write_one(request, output, session, said)), answer)
     result_json(record) if as_json else result(f"\n{record['text']}")
     end_incomplete(record)
 

@@ -22,6 +22,7 @@ from ..api.run_options import (
     option,
     part_of,
 )
+from .answering import steered
 from .failure_hints import require_single_value
 from .options import FILE_FORMATS, JsonOption, home_session, takes_options
 from .output import notice, result, result_json
@@ -121,7 +122,8 @@ def section_command(kind: RunKind) -> Callable[..., None]:
             others = ", ".join(name for name in output.formats if name in ("docx", "odt", "html", "pdf"))
             if session.settings.cite_style == "numeric" and others and not session.settings.csl:
                 notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
-            record = run_async(write_one(run_async(with_tables(request, session, tables)), output, session))
+            whole = run_async(with_tables(request, session, tables))
+            record = steered(lambda answer: run_async(write_one(whole, output, session, answer)))
         if as_json:
             result_json(record)
         else:
@@ -154,13 +156,13 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     raise InputError("No experiment was given.", help=f"Give its file: {command(f'{kind} exp.json')}.")
 
 
-async def write_one(request: SectionRequest, output: Output, session: Session) -> ResultRecord:
-    """Write a section or paper to files; reports on stderr."""
+async def write_one(request: SectionRequest, output: Output, session: Session, answer: object = None) -> ResultRecord:
+    """Write a section or paper to files, or go on with an `answer` to what it asked; reports on stderr."""
     from ..api.running import run_and_save
 
-    if session.notice:
+    if session.notice and answer is None:
         notice(session.notice)
     with section_progress(session.spent_now) as show:
-        finished = await run_and_save(request, session, output, on_event=show, on_notice=notice)
+        finished = await run_and_save(request, session, output, on_event=show, on_notice=notice, answer=answer)
     report_run(finished)
     return finished.record

@@ -1,4 +1,5 @@
-"""Draw the pictures of the docs from the code: the section graph (docs/python.md) and the rooms (docs/architecture.md).
+"""Draw the pictures of the docs from the code: the section graph (docs/python.md), its nodes and those of
+the other graphs (docs/langgraph.md), and the rooms (docs/architecture.md).
 
 python docs/draw_graph.py            print them
 python docs/draw_graph.py --write    put each between its markers
@@ -7,13 +8,17 @@ python docs/draw_graph.py --write    put each between its markers
 from __future__ import annotations
 
 import argparse
+import inspect
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from citeloom.graph import graphs
 from citeloom.graph.graphs import section_graph
+from citeloom.graph.state import ResearchState, SectionState
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -64,15 +69,59 @@ def _reached(edges: dict[str, set[str]], start: str) -> set[str]:
     return reached
 
 
+def describe_nodes() -> str:
+    """A table of the nodes of all graphs: what each does, reads and writes, and which roles it may pay for.
+
+    Taken from the source of the node and of the functions of its module that it calls: the fields of the state, and the
+    roles of the run.
+    """
+    steps = {
+        step.__name__: step for shape in (graphs._SECTION, graphs._PAPER, graphs._RESEARCH) for step in shape.steps
+    }
+    lines = ["| node | what it does | reads | writes | may pay for |", "|---|---|---|---|---|"]
+    for name, step in steps.items():
+        calls = _with_helpers(step)
+        read = {item for call in calls for item in _STATE.findall(call)}
+        written = {key for call in calls[:1] for key in _KEY.findall(call) if key in _FIELDS}
+        roles = {role for call in calls for role in _ROLE.findall(call)} - {"writer_for"}
+        roles |= {"writer"} if any("writer_for" in call for call in calls) else set()
+        does = (inspect.getdoc(step) or "").split("\n\n")[0].replace("\n", " ")
+        cells = [", ".join(f"`{item}`" for item in sorted(kind)) or "-" for kind in (read, written, roles)]
+        lines.append(f"| `{name}` | {does} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+_STATE: Final = re.compile(r"""(?:state|given|asked|section)(?:\[|\.get\()["'](\w+)["']""")
+_KEY: Final = re.compile(r"""["'](\w+)["']\s*[:\]]""")
+_ROLE: Final = re.compile(r"roles(?:\(runtime\)\))?\.(\w+)")
+_FIELDS: Final = {*SectionState.__annotations__, *ResearchState.__annotations__}
+
+
+def _with_helpers(step: Callable[..., object]) -> list[str]:
+    """The source of a function, and of those of its module that it calls."""
+    module, found, waiting = sys.modules[step.__module__], dict[str, str](), [step.__name__]
+    while waiting:
+        name = waiting.pop(0)
+        call = getattr(module, name, None)
+        if name in found or not inspect.isfunction(call) or call.__module__ != module.__name__:
+            continue
+        found[name] = inspect.getsource(call)
+        waiting += re.findall(r"\b(\w+)\(", found[name])
+    return list(found.values())
+
+
 PICTURES: Final[dict[str, tuple[Path, Callable[[], str]]]] = {
     "section graph": (ROOT / "docs" / "python.md", draw_section_graph),
+    "nodes": (ROOT / "docs" / "langgraph.md", describe_nodes),
     "rooms": (ROOT / "docs" / "architecture.md", draw_rooms),
 }
 
 
 def picture(name: str) -> str:
-    """A picture as a fenced Mermaid block."""
+    """A picture as a fenced Mermaid block, or a table as it is."""
     lines = PICTURES[name][1]().strip().splitlines()
+    if lines[0].startswith("|"):
+        return "\n".join(lines)
     return "\n".join(["```mermaid", *(line.replace("\t", "    ").rstrip() for line in lines), "```"])
 
 

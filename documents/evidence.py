@@ -68,6 +68,11 @@ class Evidence:
         return cls(key=chunk.key, section=chunk.section, **asdict(EvidenceSpan.of(chunk, start, end)), **fields)
 
     @property
+    def chosen(self) -> bool:
+        """Whether a person chose it by hand, which gives it all scores in full."""
+        return self.vector_score == self.llm_score == self.combined_score == 1
+
+    @property
     def spans(self) -> tuple[EvidenceSpan, ...]:
         """All spans that support the finding, in the order of the paper."""
         first = EvidenceSpan(self.chunk_id, self.start, self.end, self.quote, self.page, self.chunk_hash)

@@ -19,16 +19,16 @@ from ..roles.protocols import Brief, Draft, QuestionKind, QuoteSpan, Source, Ver
 from ..stores.library import Library
 from .finding_windows import near_chunks, source_of, with_columns
 
-QueryOrigin = Literal["default", "need", "custom", "table"]
+QueryOrigin = Literal["default", "need", "custom", "table", "person"]
 
 
 class QueryRecord(TypedDict):
     """An answered search and its evidence, best first; `section` is the section that made it.
 
     `origin` is `default` for the experiment's fields, from which the needs are planned, `need` for the first search of
-    a need, `custom` for a search of the agent, and `table` for the cells of an evidence table; `needs` are
-    the ids of the needs it was made for. `proposed`, `shown` and `unreadable` count passages (see
-    `tools.found_evidence.SearchResult`).
+    a need, `custom` for a search of the agent, `table` for the cells of an evidence table, and `person` for what a
+    person asked for; `needs` are the ids of the needs it was made for. `proposed`, `shown` and `unreadable` count
+    passages (see `tools.found_evidence.SearchResult`).
     """
 
     section: NotRequired[SectionKind]

@@ -35,7 +35,7 @@ from .input_check import GraphInputError, require_given
 from .nodes.route_question import condense_follow_up
 from .session import Session
 from .shared_sessions import SessionProvider, shared_session
-from .state import TurnRecord, Update, evidence_key
+from .state import Interrupts, TurnRecord, Update, evidence_key
 
 RECALLED: Final = 15  # chunks that earlier answers cited
 # Share of an exceeded budget that is kept after dropping turns, so that the prompt's prefix is stable for some turns.
@@ -68,6 +68,7 @@ class ConversationInput(TypedDict):
             TurnKind, Field(description="A question that stands alone, one that may lean on the last, or feedback.")
         ]
     ]
+    interrupts: NotRequired[Interrupts]
     papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers that this turn looks into.")]]
 
 
@@ -94,6 +95,7 @@ class ConversationState(TypedDict, total=False):
     numbering: list[str]
     asked: str
     turn_kind: TurnKind
+    interrupts: Interrupts
     papers: list[str]
     question: str
     result: dict[str, Any]
@@ -201,6 +203,7 @@ def build_conversation_graph(session_of: SessionProvider = shared_session) -> Bu
             "recalled": recalled[:RECALLED],
             "evidence_ids": state.get("evidence_ids", {}),
             "numbering": state.get("numbering", []),
+            **({"interrupts": state["interrupts"]} if state.get("interrupts") else {}),
         }
         improved = last_answered(past)
         if state.get("turn_kind") == "improve" and improved is not None:

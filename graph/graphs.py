@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from .input_check import CheckedStateGraph
-from .nodes import agent, finish, route_question, search, tabulate, write
+from .nodes import agent, ask, finish, route_question, search, tabulate, write
 from .shared_sessions import SectionContext, SessionProvider, bound, shared_session
 from .state import (
     PaperInput,
@@ -35,20 +35,31 @@ _FROM_AGENT_TO_CHECK: Final[Edges] = {
     "agent": "guard",
     "guard": agent.after_guard,
     "tools": search.to_agent_or_generate,
+    "ask_evidence": ask.to_search_or_generate,
+    "search_further": "ask_evidence",
     "generate": "check",
+    "search_for_sentences": "check",
     "repair": "check",
 }
 _SECTION_STEPS: Final[Edges] = {
     "default_queries": "plan_needs",
-    "plan_needs": "gather",
+    "plan_needs": ask.to_ask_or_gather,
+    "ask_needs": "gather",
     "gather": search.to_agent_or_generate,
     **_FROM_AGENT_TO_CHECK,
 }
-_SECTION_NODES: Final = (
-    *(search.default_queries, search.plan_needs, search.gather),
-    *(agent.agent, agent.guard, agent.tools),
-    *(write.generate, write.check, write.repair),
+_FROM_AGENT_NODES: Final = (
+    *(agent.agent, agent.guard, agent.tools, ask.ask_evidence, ask.search_further),
+    *(write.generate, write.check, ask.ask_sentences, ask.search_for_sentences, write.repair),
 )
+_SECTION_NODES: Final = (
+    *(search.default_queries, search.plan_needs, ask.ask_needs, search.gather),
+    *_FROM_AGENT_NODES,
+)
+
+_SAME_NAMES: Final[dict[Hashable, str]] = {
+    name: name for name in ("repair", "ask_sentences", "search_for_sentences", "check")
+}
 
 Builder = StateGraph[Any, Any, Any, Any]
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -89,7 +100,13 @@ _SECTION: Final = GraphShape(
     "section",
     (SectionState, SectionInput, SectionOutput),
     (*_SECTION_NODES, finish.render),
-    {START: "default_queries", **_SECTION_STEPS, "check": write.to_repair_or_render, "render": END},
+    {
+        START: "default_queries",
+        **_SECTION_STEPS,
+        "check": write.to_repair_or_render,
+        "ask_sentences": ask.after_sentences,
+        "render": END,
+    },
 )
 _PAPER: Final = GraphShape(
     "paper",
@@ -99,7 +116,8 @@ _PAPER: Final = GraphShape(
         START: "begin",
         "begin": "default_queries",
         **_SECTION_STEPS,
-        "check": (write.to_repair_or_render, {"repair": "repair", "render": "store_section"}),
+        "check": (write.to_repair_or_render, {**_SAME_NAMES, "render": "store_section"}),
+        "ask_sentences": (ask.after_sentences, {**_SAME_NAMES, "render": "store_section"}),
         "store_section": finish.to_next_or_assemble,
         "assemble": END,
     },
@@ -108,18 +126,20 @@ _RESEARCH: Final = GraphShape(
     "research",
     (ResearchState, ResearchInput, ResearchOutput),
     (
-        *(route_question.route, search.plan_needs, tabulate.tabulate, route_question.read),
-        *(agent.agent, agent.guard, agent.tools),
-        *(write.generate, write.check, write.repair, finish.render),
+        *(route_question.route, search.plan_needs, tabulate.tabulate, ask.ask_needs, route_question.read),
+        *_FROM_AGENT_NODES,
+        finish.render,
     ),
     {
         START: "route",
         "route": route_question.to_needs_or_render,
         "plan_needs": route_question.to_table_or_read,
         "tabulate": tabulate.to_generate_or_read,
+        "ask_needs": "read",
         "read": search.to_agent_or_generate,
         **_FROM_AGENT_TO_CHECK,
         "check": write.to_repair_or_render,
+        "ask_sentences": ask.after_sentences,
         "render": END,
     },
 )

@@ -20,7 +20,7 @@ from ..tools.found_evidence import MEASURED_WEIGHT, STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope
 from .session import Session
-from .state import ResearchState, RunState, SectionState, own_coverage, own_queries
+from .state import ResearchState, RunState, SectionState, own_coverage, own_queries, unbanned
 
 SECTION_LENGTH: Final[Mapping[Depth, int]] = {"brief": 250, "standard": 500, "thorough": 900}  # words
 _FEW: Final = 2  # findings of a need that are shown even when they are weak
@@ -99,7 +99,7 @@ def is_answerable(state: RunState, session: Session) -> bool:
     least, useful = session.settings.answer_threshold, session.settings.score_threshold
     good = {
         record["key"]
-        for record in state.get("evidence", [])
+        for record in unbanned(state)
         if record["id"] in ids and record["llm_score"] >= (useful if record["key"] in named else least)
     }
     if not good or session.settings.cite_retracted:
@@ -123,7 +123,7 @@ def limits_of(state: RunState, library: Library) -> Scope:
 
 def visible_evidence(state: RunState) -> list[dict[str, Any]]:
     """The evidence of the run; in a paper, what the section's own searches found and what earlier sections offer."""
-    evidence = state.get("evidence", [])
+    evidence = unbanned(state)
     if "written" not in state:
         return evidence
     offered = cast(SectionState, state).get("offered", ())
@@ -135,8 +135,8 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
     """The evidence that planner and writer see: for each need its best strong findings, up to the configured number.
 
     Weak findings are shown only for a need with few strong ones, and near misses only if there are no others.
-    Cells of tables, and evidence that a conversation recalls or earlier sections of a paper offer, are always kept.
-    Without a chat model as reader all evidence is shown.
+    Cells of tables, what a person pinned, and evidence that a conversation recalls or earlier sections of a paper
+    offer, are always kept. Without a chat model as reader all evidence is shown.
     """
     if "reader" in session.extractive:
         return list(records)
@@ -150,6 +150,7 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
         return float(record["llm_score"]) + MEASURED_WEIGHT * count_measures(record["summary"])
 
     shown = {*recalled, *cast(SectionState, state).get("offered", ())}
+    shown.update(record["id"] for record in records if Evidence.from_dict(record).chosen)
     shown.update(name for query in own_queries(state) if query["origin"] == "table" for name in query["evidence_ids"])
     for need in dict.fromkeys(record["need"] for record in useful):
         serving = sorted((item for item in useful if item["need"] == need), key=worth, reverse=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Optional, Self
 from weakref import WeakValueDictionary
@@ -28,7 +28,9 @@ from pydantic import (
     model_validator,
 )
 
+from ..drafts.person_questions import SteeringRecord
 from ..invalid_values import describe_invalid, field_path
+from ..models.journal.budget import BudgetReachedError
 from ..settings.config import Settings, load_settings
 from ..settings.key_trust import CONTEXT
 from ..stores.home import configured_home
@@ -36,6 +38,7 @@ from .input_check import GraphInputError, require_known
 from .prompt_fitting import fitted
 from .session import LATEST_RUNS, Session, open_session, with_memory
 from .state import Update
+from .steering import ask_budget, asks_of
 
 _ACRONYMS: Final = frozenset({"csl", "llm", "ocr"})
 
@@ -134,6 +137,31 @@ def _share_session(context: object) -> Session:
         return _sessions[key]
 
 
+async def within_budget(
+    state: Mapping[str, Any], session: Session, run_id: str, work: Callable[[], Awaitable[Update]]
+) -> Update:
+    """Do the work of a node; if the run asks, a person may raise a budget that it reaches, instead of its pausing.
+
+    The node runs again from its beginning, with its answered calls from the journal. Earlier answers come again in the
+    same order, so the limits begin as they were before this node.
+    """
+    if "budget" not in asks_of(state, session):
+        return await work()
+    budget, raised, records = session.budget(run_id), dict(state.get("raised") or {}), list[SteeringRecord]()
+    while True:
+        budget.set_limits(session.settings, raised)
+        try:
+            update = await work()
+        except BudgetReachedError as error:
+            limit, record = await ask_budget(error)
+            raised |= limit
+            records.append(record)
+            continue
+        if not records:
+            return update
+        return {**update, "raised": raised, "steering": [*update.get("steering", ()), *records]}
+
+
 SessionProvider = Callable[[Runtime[Any]], Awaitable[Session]]
 
 
@@ -142,7 +170,10 @@ def bound(node: Callable[..., Awaitable[Update]], session_of: SessionProvider) -
 
     async def run(state: Any, runtime: Runtime[Any]) -> Update:
         session = await session_of(runtime)
-        return await fitted(session, session.run_id(runtime), lambda: node(state, runtime, session))
+        run_id = session.run_id(runtime)
+        return await within_budget(
+            state, session, run_id, lambda: fitted(session, run_id, lambda: node(state, runtime, session))
+        )
 
     run.__name__ = node.__name__
     run.__doc__ = node.__doc__

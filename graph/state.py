@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
@@ -17,6 +17,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..citations.checks.findings import FindingRecord
+from ..drafts.person_questions import SteeringRecord
 from ..drafts.sentence_edits import Attempt
 from ..drafts.verdicts import VerdictRecord
 from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_query
@@ -25,6 +26,7 @@ from ..experiment import SectionKind, parse_experiment
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
 from ..roles.protocols import Need, NeedCoverage, Purpose
 from ..section_kinds import SECTIONS
+from ..settings.config import Ask
 from ..stores.library import Library
 from ..tools.found_evidence import FindingWords, FoundEvidence, SearchResult, coverage, find_same
 from .run_events import EvidenceEvent
@@ -37,6 +39,12 @@ class NeedRecord(TypedDict):
     text: str
     queries: list[str]
     asks: str
+
+
+# What a run asks a person; without it, what the settings say.
+Interrupts = Annotated[
+    list[Ask], Field(description="What to ask a person: needs, evidence, sentences, budget, or all.")
+]
 
 
 class WrittenSection(TypedDict):
@@ -66,6 +74,7 @@ class SectionInput(TypedDict):
     section: Annotated[SectionKind, Field(description="The section to write.")]
     experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
     tables: NotRequired[Annotated[list[GivenTable], Field(description="Evidence tables that it may cite.")]]
+    interrupts: NotRequired[Interrupts]
 
 
 class SectionOutput(TypedDict):
@@ -81,6 +90,7 @@ class PaperInput(TypedDict):
 
     experiment: Annotated[dict[str, Any], Field(description="The contents of exp.json.")]
     tables: NotRequired[Annotated[list[GivenTable], Field(description="Evidence tables that sections may cite.")]]
+    interrupts: NotRequired[Interrupts]
 
 
 class PaperOutput(TypedDict):
@@ -91,7 +101,12 @@ class PaperOutput(TypedDict):
 
 
 class RunState(TypedDict, total=False):
-    """The state that every run has, of a section, a paper or a question."""
+    """The state that every run has, of a section, a paper or a question.
+
+    `interrupts` to `raised` are for people: what they are asked and said, the ids and keys
+    of what they banned, the searches they want, whether they saw the doubtful sentences, those that no model may
+    repair any more, and raised limits.
+    """
 
     messages: Annotated[list[AnyMessage], add_messages]
     needs: list[NeedRecord]
@@ -110,6 +125,13 @@ class RunState(TypedDict, total=False):
     verdicts: Annotated[list[VerdictRecord], operator.add]
     warnings: Annotated[list[str], operator.add]
     tables: list[GivenTable]
+    interrupts: Interrupts
+    steering: Annotated[list[SteeringRecord], operator.add]
+    banned: list[str]
+    wanted: list[dict[str, Any]]
+    reviewed: bool
+    settled: list[str]
+    raised: dict[str, float]
     text: str
     result: dict[str, Any]
 
@@ -150,6 +172,7 @@ class ResearchInput(TypedDict):
     evidence_ids: NotRequired[Annotated[dict[str, str], Field(description="Ids of chunks that served as evidence.")]]
     numbering: NotRequired[Annotated[list[str], Field(description="The keys that were cited; the first has number 1.")]]
     feedback: NotRequired[Annotated[str, Field(description="The user's, when the last answer is to be revised.")]]
+    interrupts: NotRequired[Interrupts]
 
 
 class ResearchOutput(TypedDict):
@@ -275,11 +298,22 @@ def table_needs(state: RunState) -> list[Need]:
     ]
 
 
+def unbanned(state: RunState) -> list[dict[str, Any]]:
+    """The evidence that no person left out, by its id or its paper."""
+    banned = state.get("banned", ())
+    return [record for record in state.get("evidence", []) if not {record["id"], record["key"]}.intersection(banned)]
+
+
+def before_writing(state: RunState) -> Literal["ask_evidence", "generate"]:
+    """The step before a draft: a question to a person about its evidence, if they are asked, otherwise none."""
+    return "ask_evidence" if "evidence" in state.get("interrupts", ()) else "generate"
+
+
 def own_coverage(state: RunState) -> list[NeedCoverage]:
     """The coverage of each need of the current question or section."""
     queries = own_queries(state)
     ids = {identifier for record in queries for identifier in record["evidence_ids"]}
-    evidence = [record for record in state.get("evidence", []) if record["id"] in ids]
+    evidence = [record for record in unbanned(state) if record["id"] in ids]
     return coverage([*needs_of(state), *table_needs(state)], evidence, queries)
 
 
@@ -377,6 +411,8 @@ def nothing_done() -> dict[str, Any]:
         "repairing": False,
         "findings": [],
         "verdicts": Overwrite([]),
+        "reviewed": False,
+        "settled": [],
         "text": "",
         "result": {},
     }

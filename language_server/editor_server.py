@@ -133,9 +133,11 @@ class CitationServer(LanguageServer):
     async def _open_library(self) -> Session | None:
         try:
             session = await asyncio.to_thread(self._stack.enter_context, self._open_session())
+            await session.require_papers()
             await asuggest_citations(session, "The first search loads the model.")
         except CiteloomError as error:
             self._say(str(error), lsp.MessageType.Error)
+            await asyncio.to_thread(self._stack.close)  # it is opened again when a text is opened or saved
             return None
         return session
 
@@ -282,9 +284,10 @@ class CitationServer(LanguageServer):
         read, span = self._read(document), document.range(cited.start, cited.end)
         if not paper:
             entry = read.references.entries.get(read.entry_of(cited.key)) if read else None
-            if entry is None:
+            if read is None or entry is None:
                 return None
-            return lsp.Hover(_markdown(f"**{entry.title}** ({entry.year or 'no year'})\n\nNot in the library."), span)
+            name = f"**{entry.title}** ({entry.year or 'no year'})" if entry.title else read.references.texts[entry.key]
+            return lsp.Hover(_markdown(f"{name}\n\nNot in the library."), span)
         sentence = await asyncio.to_thread(sentence_at, source, *cited.whole, document.suffix)
         found = await anearest_words(session, sentence.text, paper, before=sentence.before) if sentence.text else []
         head = await apaper(session, paper)

@@ -58,6 +58,7 @@ async def take_turn(
     another `InputError`, `PausedError` if the turn can be resumed, and other `CiteloomError`s for failures that a
     retry cannot fix.
     """
+    session = session.with_settings(interrupts=[])  # nobody is asked in a conversation
     session = await session.with_memory()
     asked = plain_question(request.asked)
     if foreign_script(asked, session):

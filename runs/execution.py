@@ -7,20 +7,25 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from langgraph.types import Command
+
 from ..citations.csl_styles import style_file
-from ..errors import CiteloomError, InputError, PausedError
+from ..drafts.person_questions import PersonAnswer
+from ..errors import CiteloomError, InputError, PausedError, WaitingError
 from ..experiment import PLOT_FILE
 from ..graph.conversation_graph import build_conversation_graph
 from ..graph.graphs import build_paper_graph, build_research_graph, build_section_graph
+from ..graph.nodes.ask import check_answer
 from ..graph.nodes.finish import render_record, rendered_paper
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
+from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
 from ..stores.backends import Backend, backend_of
 from ..stores.home import Home
@@ -49,6 +54,12 @@ class RunResult:
     finished_earlier: bool
 
 
+class AnsweredError(InputError):
+    """An answer came too late: somebody else answered, or the run asks something else or nothing."""
+
+    default_help = "See '{citeloom} runs show' for what it asks now."
+
+
 class RunUnderWayError(InputError):
     """A run cannot be deleted while a process works on it."""
 
@@ -60,12 +71,18 @@ def ignore(_: object) -> None:
 
 
 async def run_request(
-    request: RunRequest, session: Session, *, on_event: OnEvent = ignore, on_notice: OnNotice = ignore
+    request: RunRequest,
+    session: Session,
+    *,
+    on_event: OnEvent = ignore,
+    on_notice: OnNotice = ignore,
+    answer: object = None,
 ) -> RunResult:
-    """Run or resume a request, or return its finished result.
+    """Run or resume a request, or return its finished result; `answer` is for the question that the run waits with.
 
-    Raises `InputError` before storing anything, `PausedError` if the run can be resumed, and other
-    `CiteloomError`s for failures that a retry cannot fix.
+    Raises `InputError` before storing anything, `WaitingError` if the run asks a person, `PausedError` if it can be
+    resumed, `AnswerError` or `AnsweredError` for an answer that is not taken, and other `CiteloomError`s for failures
+    that a retry cannot fix.
     """
     if request.thread_id is None:  # a resumed run has the preferences that it began with
         session = await session.with_memory()
@@ -75,13 +92,19 @@ async def run_request(
     backend = backend_of(session.home)
     register = await asyncio.to_thread(backend.runs)
     run = await asyncio.to_thread(begin_run, request, session, register, on_notice)
-    async with backend.run_lock(run.thread_id, on_wait=on_notice):
+
+    def refuse(_: str) -> None:
+        raise AnsweredError(f"Run {run.thread_id} goes on already.")
+
+    async with backend.run_lock(run.thread_id, on_wait=on_notice if answer is None else refuse):
         run = await asyncio.to_thread(register.get, run.thread_id)
         async with backend.open_checkpoints() as saver:
             if run.status == "finished" and run.result is not None:
+                if answer is not None:
+                    raise AnsweredError(f"Run {run.thread_id} asks nothing: it is finished.")
                 return await _finished_earlier(run, session, saver)
             with session.run(run.thread_id, fresh=run.fresh):
-                return await _advance(request, run, session, register, saver, on_event, on_notice)
+                return await _advance(request, run, session, register, saver, on_event, on_notice, answer)
 
 
 def begin_run(request: RunRequest, session: Session, register: RunRegister, on_notice: OnNotice) -> RunRecord:
@@ -124,6 +147,7 @@ async def _advance(
     saver: Checkpoints,
     on_event: OnEvent,
     on_notice: OnNotice,
+    answer: object,
 ) -> RunResult:
     graph = compile_graph(request.kind, saver, session)
     config: Any = {"configurable": {"thread_id": run.thread_id}}
@@ -135,7 +159,9 @@ async def _advance(
         await saver.adelete_thread(run.thread_id)
         state = await graph.aget_state(config)
     given: Any = None
-    if can_resume(state):
+    if answer is not None:
+        given = await _take_answer(answer, state, run, session, register)
+    elif can_resume(state):
         earlier = False
         steps = f"step {', '.join(repr(task.name) for task in state.tasks)}"
         section = f"the {state.values['section']}, " if request.kind == "paper" and "section" in state.values else ""
@@ -145,13 +171,43 @@ async def _advance(
     try:
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
             on_event(cast(Event, event))
-        values = (await graph.aget_state(config)).values
+        state = await graph.aget_state(config)
+        values = state.values
     except BaseException as error:
         await asyncio.shield(_note_stop(error, run, session, register, saver))
         raise
+    if state.interrupts:
+        question = state.interrupts[0].value
+        detail = f"{question['citeloom']['ask']}: {question['citeloom']['summary']}"
+        await asyncio.to_thread(register.mark, run.thread_id, "asking", detail=detail)
+        raise WaitingError(run.thread_id, question)
     record = await _complete(values["result"], values, run, session)
     await asyncio.to_thread(register.mark, run.thread_id, "finished", result=dict(record))
     return RunResult(record, finished_earlier=earlier)
+
+
+async def valid_answer(given: object, state: Any, run: RunRecord, session: Session) -> PersonAnswer:
+    """The answer to the question that a run waits with; raises `AnswerError` or `AnsweredError`."""
+    if not state.interrupts:
+        raise AnsweredError(f"Run {run.thread_id} asks nothing now.")
+    asked = state.interrupts[0]
+    if isinstance(given, Mapping):
+        if given.get("question") not in (None, "", asked.id):
+            raise AnsweredError(f"Run {run.thread_id} asks something else by now: this question was answered.")
+        given = {name: value for name, value in given.items() if name != "question"}
+    return await check_answer(state.values, asked.value["citeloom"], given, session)
+
+
+async def _take_answer(given: object, state: Any, run: RunRecord, session: Session, register: RunRegister) -> Any:
+    """The command that resumes with a valid answer; raises `BudgetReachedError` if a budget is not raised."""
+    answer = await valid_answer(given, state, run, session)
+    asked = state.interrupts[0]
+    if answer.type == "ignore":
+        said, limit = asked.value["citeloom"]["summary"], asked.value["citeloom"]["fields"][0]
+        await asyncio.to_thread(register.mark, run.thread_id, "paused", detail=said)
+        raise BudgetReachedError(said, flag=f"--{limit['name'].replace('_', '-')}", enough=float(limit["value"]))
+    await asyncio.to_thread(register.mark, run.thread_id, "running")
+    return Command(resume={asked.id: asdict(answer)})
 
 
 def compile_graph(kind: str, saver: Checkpoints, session: Session | None = None) -> Any:
@@ -272,8 +328,13 @@ async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver
 
 async def state_values(home: Home, thread_id: str) -> dict[str, Any]:
     """The values of a run's latest checkpoint, for inspection."""
+    return dict((await run_state(home, thread_id)).values)
+
+
+async def run_state(home: Home, thread_id: str) -> Any:
+    """A run's latest checkpoint: its `values`, and in `interrupts` the question that it waits with."""
     backend = backend_of(home)
     run = await asyncio.to_thread((await asyncio.to_thread(backend.runs)).get, thread_id)
     async with backend.open_checkpoints() as saver:
         config: Any = {"configurable": {"thread_id": run.thread_id}}
-        return dict((await compile_graph(run.section, saver).aget_state(config)).values)
+        return await compile_graph(run.section, saver).aget_state(config)

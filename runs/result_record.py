@@ -15,6 +15,7 @@ from ..citations.html_escaping import inert_record
 from ..documents import Evidence
 from ..documents.paper_names import NO_LINK, zotero_link
 from ..documents.plain_text import format_quote
+from ..drafts.person_questions import SteeringRecord
 from ..drafts.written_draft import searches_of, sources_for
 from ..errors import InputError
 from ..experiment import SectionKind
@@ -98,6 +99,7 @@ class _ResultRecord(TypedDict):
     cite_style: CitationStyle
     csl: str
     strict: bool
+    steering: NotRequired[list[SteeringRecord]]  # what people said to the run's questions
     # of a section or a paper
     section: NotRequired[SectionKind | Literal["paper"]]
     title: NotRequired[str]

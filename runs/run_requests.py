@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, cast
 
+from ..drafts.person_questions import expand_asks
 from ..errors import ConfigurationError, InputError
 from ..evidence_tables.given_tables import GivenTable
 from ..experiment import SECTION_KINDS, Experiment, SectionKind, parse_experiment, require_fields
 from ..graph.session import Session
 from ..graph.state import TurnRecord
 from ..models.embeddings.bundled_models import LocalEmbedding
-from ..settings.config import EXTRACTIVE, RoleName, Settings, load_settings
+from ..settings.config import EXTRACTIVE, Ask, RoleName, Settings, load_settings
 from ..settings.key_trust import DEFAULT, RUN, same_endpoint, shown_address
 from ..stores.home import Home
 from ..stores.run_register import RunRecord
@@ -46,7 +47,7 @@ KEPT_SETTINGS: Final = frozenset(
         *TEXT_SETTINGS,
         *_ADDED_TEXT_SETTINGS,
         *(f"{role}_{part}" for role in ("chat", *KEPT_ROLES) for part in ("model", "base_url")),
-        *("cite_style", "csl", "strict", "prompts_dir"),
+        *("cite_style", "csl", "strict", "prompts_dir", "interrupts"),
     }
 )
 
@@ -64,6 +65,7 @@ def _fingerprint(kind: str, request: Mapping[str, Any], session: Session) -> str
             "models": {role: list(settings.address_of(role)) for role in KEPT_ROLES},
             "prompts": session.prompts.fingerprint(),
             "handed_in": session.custom_model_id,
+            **({"interrupts": steered} if (steered := steering_asks(settings)) else {}),
         },
     )
 
@@ -74,8 +76,13 @@ def settings_record(settings: Settings) -> dict[str, Any]:
     return {
         name: shown_address(value) if name.endswith("_base_url") else value
         for name, value in kept.items()
-        if value is not None
+        if value is not None and (value or name != "interrupts")
     }
+
+
+def steering_asks(settings: Settings) -> list[Ask]:
+    """What a run asks that can change its text; a raised budget does not."""
+    return [name for name in expand_asks(settings.interrupts) if name != "budget"]
 
 
 def _digest(kind: str, record: Mapping[str, Any]) -> str:
@@ -257,6 +264,18 @@ def settings_to_resume(run: RunRecord, current: Settings, home: Home, given: Map
             "to use the endpoint set now, give the command again for a new run.",
         )
     return settings
+
+
+def text_settings_of(run: RunRecord, current: Settings, home: Home) -> Settings:
+    """The current settings, with those of the run that its text depends on; models and addresses stay the current ones.
+
+    Raises `ConfigurationError` for values that cannot be read.
+    """
+    _require_request(run, home)
+    names = [*TEXT_SETTINGS, *_OF_ANSWERS, "cite_style", "csl", "strict", "interrupts"]
+    kept = {name: run.request["settings"][name] for name in names if name in run.request["settings"]}
+    loaded = load_settings(brought=kept, origin=RUN)
+    return current.model_copy(update={"interrupts": [], **{name: getattr(loaded, name) for name in kept}})
 
 
 def _require_request(run: RunRecord, home: Home) -> None:

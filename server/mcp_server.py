@@ -14,10 +14,13 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.tools import Tool
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp_types import (
     INVALID_PARAMS,
     CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
     InputRequiredResult,
     ListResourcesResult,
     PaginatedRequestParams,
@@ -36,6 +39,7 @@ from ..api.library_search import apassage_window
 from ..api.results import AgreementRecord, AnswerRecord, TableRecord
 from ..api.run_options import SectionKind
 from ..api.serving import Session
+from ..api.stored_runs import run_details
 from ..errors import CiteloomError, InputError
 from .job import Job
 from .problems import ServerError, client_help
@@ -65,7 +69,7 @@ class LibraryTools:
 
     async def research(
         self, context: Context[Any, Any], asked: ResearchBody
-    ) -> Annotated[CallToolResult, AnswerRecord]:
+    ) -> Annotated[CallToolResult, AnswerRecord] | InputRequiredResult:
         """Answer a question from the user's papers alone, each cited sentence checked against the words that it rests
         on.
 
@@ -73,9 +77,50 @@ class LibraryTools:
         something up.
         """
         job = await self._runs.start_run(asked.request(asked.question), asked.limits())
-        record = await _follow(job, context)
-        answer, text = dict(short_answer(record)), answer_with_sources(record)
-        return CallToolResult(content=[TextContent(text=text)], structured_content=answer)
+        return await self._steered(job, context)
+
+    async def answer_run(
+        self,
+        context: Context[Any, Any],
+        run_id: Annotated[str, Field(min_length=1, max_length=200, description="Id of the run that waits.")],
+        fields: Annotated[dict[str, str], Field(description="The fields to change; none accepts all as it is.")] = {},  # noqa: B006
+        ignore: Annotated[bool, Field(description="Leave a reached budget as it is: the run pauses.")] = False,
+    ) -> CallToolResult | InputRequiredResult:
+        """Answer what a run asks the user, and go on with it. Ask the user first: the answer is theirs, not yours."""
+        given = {"type": "ignore" if ignore else "edit", "args": fields, "by": "through MCP"}
+        return await self._steered(await self._runs.answer_run(run_id, given), context)
+
+    async def _steered(self, job: Job, context: Context[Any, Any]) -> CallToolResult | InputRequiredResult:
+        """The result of a run; what it asks is put to the user if the client can, else the error says how to answer."""
+        while True:
+            try:
+                return _told(await _follow(job, context))
+            except ServerError as error:
+                asked = (await run_details(job.id, self._session.home))["waiting"]
+                if asked is None:
+                    raise
+                said = (context.input_responses or {}).get(asked["question"])
+                if said is None:
+                    able = context.client_capabilities
+                    if able is None or able.elicitation is None:
+                        names = ", ".join(field["name"] for field in asked["fields"])
+                        ask = f"Ask the user, then call answer_run with run_id {job.id} and any of the fields {names}."
+                        raise ServerError(503, f"{error.message}\n{asked['about']}", help=ask) from error
+                    shown = {
+                        field["name"]: {"type": "string", "description": field["label"], "default": field["value"]}
+                        for field in asked["fields"]
+                    }
+                    form = {"type": "object", "properties": shown}
+                    message = f"{asked['summary']}\n\n{asked['about']}"
+                    try:
+                        said = await context.session.elicit_form(message, form, context.request_id)
+                    except NoBackChannelError:  # of newer clients, which send the answer with the same call
+                        params = ElicitRequestFormParams(message=message, requested_schema=form)
+                        return InputRequiredResult(input_requests={asked["question"]: ElicitRequest(params=params)})
+                if not isinstance(said, ElicitResult) or said.action != "accept":
+                    raise
+                given = {"args": said.content or {}, "question": asked["question"], "by": "through MCP"}
+                job = await self._runs.answer_run(job.id, {"type": "edit", **given})
 
     async def make_table(self, context: Context[Any, Any], asked: TableBody) -> TableRecord:
         """Make a table of the user's papers that answer a question: a row for each study, a cell for each column, with
@@ -131,6 +176,14 @@ class LibraryTools:
         return doi or paper.url or f"{_PAPERS}{quote(key, safe='')}"
 
 
+def _told(record: Mapping[str, Any]) -> CallToolResult:
+    """An answer with its sources, or the text of a section."""
+    if "question" not in record:
+        return CallToolResult(content=[TextContent(text=str(record["text"]))])
+    answer, text = dict(short_answer(record)), answer_with_sources(record)
+    return CallToolResult(content=[TextContent(text=text)], structured_content=answer)
+
+
 async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
     """The result of a job, after its steps as progress; raises its problem as `ServerError`."""
     steps = 0
@@ -154,6 +207,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
         [
             *(_strict_tool(MethodType(call, session), title, read_only=free) for call, title, free in shared),
             _strict_tool(with_fields(tools.research, asked=ResearchBody), "Answer from the library", read_only=False),
+            _strict_tool(tools.answer_run, "Answer what a run asks", read_only=False),
             _strict_tool(with_fields(tools.make_table, asked=TableBody), "Make a table", read_only=False),
             _strict_tool(with_fields(tools.agree, asked=AgreementBody), "Who agrees", read_only=False),
             _strict_tool(tools.search, "Search (for ChatGPT)", structured=False),

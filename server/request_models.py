@@ -14,6 +14,7 @@ from ..api.run_options import (
     BudgetOptions,
     QuestionOptions,
     RunLimits,
+    SteeredOptions,
     TableOptions,
     TableSources,
     TextOptions,
@@ -55,7 +56,26 @@ class TextBody(TextOptions, LimitedBody):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResearchBody(QuestionOptions, TextBody):
+class SteeredBody(SteeredOptions, TextBody):
+    """What every request for a run may set."""
+
+    def limits(self) -> SteeredOptions:
+        return part_of(self, SteeredOptions)
+
+
+class AnswerBody(_Body):
+    """The answer to what a run asks."""
+
+    type: Literal["accept", "edit", "ignore"] = Field(
+        "edit", description="Ignoring a budget's question pauses the run."
+    )
+    args: dict[str, str | list[str]] = Field(default_factory=dict, description="The fields to change, by name.")
+    question: str = Field("", max_length=100, description="Id of the question; an answer to another is refused.")
+    by: str = Field("", max_length=200, description="Who answers.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResearchBody(QuestionOptions, SteeredBody):
     """A question to answer from the library."""
 
     question: Text
@@ -80,7 +100,7 @@ class ImproveBody(TextBody):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WritingBody(TableSources, TextBody):
+class WritingBody(TableSources, SteeredBody):
     """A section or a paper to write from an experiment."""
 
     experiment: dict[str, Any] = required("The experiment, as in exp.json.")  # noqa: RUF009 - it makes a field

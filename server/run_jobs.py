@@ -14,9 +14,18 @@ from ..api.agreement import aagree, agreement_of, id_of_agreement
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
 from ..api.evidence_tables import aload_table, amake_table, id_of_table
 from ..api.homes import Home
-from ..api.run_options import RunLimits, TextOptions
+from ..api.run_options import RunLimits, SteeredOptions
 from ..api.run_texts import public_record, stored
-from ..api.running import EventRecorder, RunRequest, begin_run, plain_question, run_and_save
+from ..api.running import (
+    AnsweredError,
+    EventRecorder,
+    RunRequest,
+    begin_run,
+    plain_question,
+    require_valid_answer,
+    run_and_save,
+    signed_answer,
+)
 from ..api.serving import JobKind, JobOrder, JobState, RunUnderWayError, Session
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
 from .job import STOPPED, Emit, EventLog, Job
@@ -92,8 +101,21 @@ class RunJobs:
                         order, partial(_run, replace(request, thread_id=run.thread_id), session)
                     )
 
-    async def resume_run(self, run_id: str, limits: RunLimits) -> Job:
-        """Resume a run with its settings; raises `UnknownRunError`, or `InputError` if library or prompts changed."""
+    async def answer_run(self, run_id: str, answer: Mapping[str, Any]) -> Job:
+        """Answer what a run asks, and go on with it; raises `AnswerError`, or `AnsweredError` if another was taken."""
+        run = await self.find_run(run_id)
+        given = signed_answer(answer, str(answer.get("by") or ""))
+        await require_valid_answer(self.session, run.thread_id, given)
+        job = await self.resume_run(run.thread_id, RunLimits(), given)
+        if job.order.request.get("answer") != given:
+            raise AnsweredError(f"Run {run.thread_id} goes on already.")
+        return job
+
+    async def resume_run(self, run_id: str, limits: RunLimits, answer: object = None) -> Job:
+        """Resume a run with its settings, and an answer to what it asks.
+
+        Raises `UnknownRunError`, or `InputError` if library or prompts changed.
+        """
         run = await self.find_run(run_id)
         current, given = self.session, limits.changes()
         resumed = await asyncio.to_thread(ResumableRun.load, run.thread_id, current.home, current.settings, given)
@@ -101,9 +123,8 @@ class RunJobs:
         if run.status != "finished":
             await resumed.require_unchanged(session)
         async with self.order_on(run):
-            return await self.jobs.start(
-                JobOrder(run.thread_id, "run", {"limits": given}), partial(_run, resumed.request, session)
-            )
+            order = JobOrder(run.thread_id, "run", {"limits": given, **({"answer": answer} if answer else {})})
+            return await self.jobs.start(order, partial(_run, resumed.request, session, answer=answer))
 
     async def ask(
         self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits, papers: Sequence[str] = ()
@@ -141,14 +162,14 @@ class RunJobs:
                 return None
             return _ended_job(order["id"], "turn", stored_conversations.turn_record(turn))
         try:
-            return await self.resume_run(order["id"], TextOptions(**order["request"]["limits"]))
+            return await self.resume_run(order["id"], SteeredOptions(**order["request"]["limits"]))
         except UnknownRunError:
             return None
 
     async def resume_order(self, order: JobOrder) -> Job:
         """Restart a job that an earlier server left unfinished; raises `CiteloomError` if impossible."""
         if order.kind == "run":
-            return await self.resume_run(order.id, TextOptions(**order.request.get("limits", {})))
+            return await self.resume_run(order.id, SteeredOptions(**order.request.get("limits", {})))
         if order.kind == "table":
             return await self.jobs.start(order, partial(_make_table, order.request, self.session))
         return await self.jobs.start(order, partial(self._take_turn, order.id, order.request))
@@ -182,9 +203,9 @@ def _unknown_conversation(thread_id: str) -> stored_conversations.UnknownConvers
     return stored_conversations.UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
 
 
-async def _run(request: RunRequest, session: Session, emit: Emit) -> Mapping[str, Any]:
+async def _run(request: RunRequest, session: Session, emit: Emit, *, answer: object = None) -> Mapping[str, Any]:
     recorder = _recorder(emit)
-    saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit))
+    saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit), answer=answer)
     recorder.done(saved.record)
     return saved.record
 

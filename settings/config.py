@@ -42,6 +42,7 @@ CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
 OcrMode = Literal["off", "auto"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer", "vision"]
+Ask = Literal["needs", "evidence", "sentences", "budget", "all"]  # what a run may ask a person, in its order
 
 EXTRACTIVE = "extractive"
 LOCAL_EMBEDDING = "local"
@@ -117,6 +118,9 @@ class Settings(BaseModel):
     max_calls: int | None = Field(None, ge=1, description="Total requests to models that a run may make.")
     max_tokens: int | None = Field(None, ge=1, description="Total tokens that a run may spend.")
     max_cost: float | None = Field(None, gt=0, description="Total cost of a run, by the configured prices.")
+    interrupts: list[Ask] = Field(
+        [], max_length=5, description="What a run asks you: needs, evidence, sentences, budget, or all; a JSON list."
+    )
     prices: dict[str, Price] = Field(
         default_factory=dict,
         description="Price of each model per million tokens, by its name: {'some-model': {'input': 1, 'output': 2}}.",

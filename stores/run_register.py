@@ -31,7 +31,7 @@ from ..table_columns import (
 )
 from .tables import ALL_ROWS, Register, TableConnection, Tables, columns_of, index_key
 
-RunStatus = Literal["running", "paused", "failed", "finished"]
+RunStatus = Literal["running", "asking", "paused", "failed", "finished"]  # asking: it waits for a person
 PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as named in run requests
 PLOTS_KEPT: Final = 86_400.0  # seconds that a set without a run is kept
 

@@ -36,6 +36,7 @@ from ..state import (
     RunState,
     SectionState,
     Update,
+    before_writing,
     needs_of,
     own_coverage,
     own_queries,
@@ -117,11 +118,11 @@ def _reminder(state: RunState, session: Session, used: int) -> str:
     return session.prompts["planner_reminder"].render(needs=fence(listed, "needs"))
 
 
-def after_guard(state: RunState) -> Literal["tools", "agent", "generate"]:
+def after_guard(state: RunState) -> Literal["tools", "agent", "ask_evidence", "generate"]:
     """Go to the tools if a call was allowed, back to the planner if it made only mistakes, otherwise to the writer."""
     if state.get("pending_calls"):
         return "tools"
-    return "agent" if state.get("searching") else "generate"
+    return "agent" if state.get("searching") else before_writing(state)
 
 
 def may_continue(state: RunState, session: Session, used: int) -> bool:
@@ -165,7 +166,8 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     repeated: dict[int, QueryRecord] = {number: call["repeats"] for number, call in enumerate(calls) if call["repeats"]}
     asked = {number: item for number, item in enumerate(requests) if isinstance(item, SearchEvidence)}
     records = {number: query_record(item, within) for number, item in asked.items() if number not in repeated}
-    searched = await _search([asked[number] for number in records], state, runtime, session, within)
+    wanted = [(asked[number], asked[number].scope().narrowed(within)) for number in records]
+    searched = await search_requests(wanted, state, runtime, session, known=state.get("read_chunks", []))
     reading = {number: item for number, item in enumerate(requests) if not isinstance(item, SearchEvidence)}
     texts = await gather_all(item.answer(session.library) for item in reading.values())
     passages = dict(zip(reading, texts, strict=True))
@@ -214,20 +216,28 @@ async def tools(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     }
 
 
-async def _search(
-    requests: Sequence[SearchEvidence], state: RunState, runtime: Runtime[Any], session: Session, within: Scope
+async def search_requests(
+    requests: Sequence[tuple[SearchEvidence, Scope]],
+    state: RunState,
+    runtime: Runtime[Any],
+    session: Session,
+    *,
+    known: Sequence[str],
 ) -> Sequence[SearchResult]:
+    """Search for each request in its scope, together in one wave, without `known` chunks."""
     roles = await session.roles(runtime)
     purpose = await asyncio.to_thread(purpose_of, state)
     question = cast(ResearchState, state).get("question", "")
     reader = roles.answer_reader if question else roles.reader
     limits = await search_limits(session, runtime, section=not question)
     wanted = []
-    for request in requests:  # if it names a need, for that need with the planner's query, else for the query itself
+    for (
+        request,
+        scope,
+    ) in requests:  # if it names a need, for that need with the planner's query, else for the query itself
         named = purpose.named([request.need.strip().upper()])
         need = named[0] if named else Need("", request.query, ())
-        wanted.append((replace(need, queries=(request.query,)), request.scope().narrowed(within)))
-    known = state.get("read_chunks", [])
+        wanted.append((replace(need, queries=(request.query,)), scope))
     return await search_each(session.library, reader, purpose, wanted, limits, known=known)
 
 

@@ -35,7 +35,9 @@ from ..state import (
     given_tables,
     own_queries,
     searched_in_vain,
+    unbanned,
 )
+from .ask import begin_steering
 
 _OF_A_SECTION: Final = ("section", "draft", "findings", "verdicts", "warnings", "offered", "needs")
 
@@ -58,7 +60,7 @@ async def render_record(state: RunState, session: Session) -> dict[str, Any]:
         page = render_page(final, session.library, options, read=chunks_shown(state, session), before=before)
         return page_record(page, page_references(page.papers, page.shown.numbering, options.style, options.csl))
 
-    return await in_thread(build)
+    return with_steering(await in_thread(build), state)
 
 
 async def finished_text(state: RunState, session: Session, earlier: Mapping[str, str] | None = None) -> FinishedText:
@@ -112,6 +114,7 @@ async def begin(state: SectionState, runtime: Runtime[Any], session: Session) ->
     require_given(state, "experiment", PaperInput)
     await asyncio.to_thread(parse_experiment, state["experiment"], *SECTION_KINDS)
     return {
+        **begin_steering(state, session),
         "section": WRITING_ORDER[0],
         "written": [],
         "evidence": Overwrite([]),
@@ -164,6 +167,11 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
             pages.append(render_page(finished[kind], session.library, options, read=read[kind], before=before))
         title = finished["abstract"].written.brief.experiment.paper_concept.title
         usage = [spent[kind] for kind in PAPER_ORDER]
-        return paper_record(pages, usage, state["evidence"], title, session.notice)
+        return paper_record(pages, usage, unbanned(state), title, session.notice)
 
-    return await in_thread(build)
+    return with_steering(await in_thread(build), state)
+
+
+def with_steering(record: dict[str, Any], state: RunState) -> dict[str, Any]:
+    """The record with what people said to the run's questions, if it asked any."""
+    return {**record, "steering": state["steering"]} if state.get("steering") else record

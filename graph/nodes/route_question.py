@@ -41,6 +41,7 @@ from ..state import (
     purpose_of,
     recorded,
 )
+from .ask import begin_steering
 
 _MOST_CHUNKS = 12
 _NEAREST = 40  # papers whose cards are read for a focused question, and only if nothing meets a need
@@ -82,6 +83,7 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     runtime.stream_writer(progress("routed", "no question, so nothing is searched" if remark else where))
     return {
         **nothing_done(),
+        **begin_steering(state, session),
         "question": question,
         "route": {
             "track": found.track,
@@ -118,10 +120,15 @@ def to_needs_or_render(state: ResearchState) -> Literal["plan_needs", "render"]:
     return "render" if state["route"]["kind"] == "remark" else "plan_needs"
 
 
-def to_table_or_read(state: ResearchState) -> Literal["tabulate", "read"]:
-    """Go to `tabulate` for the papers of a kind, otherwise to `read`."""
+def to_table_or_read(state: ResearchState) -> Literal["tabulate", "ask_needs", "read"]:
+    """Go to `tabulate` for the papers of a kind, otherwise to `read`, or to what a person is asked before."""
     route = state["route"]
-    return "tabulate" if route["track"] == "survey" and route["kind"] == "inventory" else "read"
+    return "tabulate" if route["track"] == "survey" and route["kind"] == "inventory" else before_reading(state)
+
+
+def before_reading(state: ResearchState) -> Literal["ask_needs", "read"]:
+    """Go to `ask_needs` if the needs are asked about, otherwise to `read`."""
+    return "ask_needs" if "needs" in state.get("interrupts", ()) else "read"
 
 
 async def _find(

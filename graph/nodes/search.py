@@ -29,12 +29,14 @@ from ..state import (
     SectionInput,
     SectionState,
     Update,
+    before_writing,
     first_searches,
     nothing_done,
     purpose_of,
     recorded,
     table_searches,
 )
+from .ask import begin_steering
 
 # Pieces of evidence from earlier sections that a section of a paper is shown besides its own.
 OFFERED: Final = 12
@@ -67,7 +69,7 @@ async def default_queries(state: SectionState, runtime: Runtime[Any], session: S
     return {
         **nothing_done(),
         "queries": Overwrite([*state["queries"], *records] if in_paper else records),
-        **({"offered": []} if in_paper else {"evidence": Overwrite([])}),
+        **({"offered": []} if in_paper else {"evidence": Overwrite([]), **begin_steering(state, session)}),
     }
 
 
@@ -142,6 +144,6 @@ async def _offered(state: SectionState, found: Update, purpose: Purpose, session
     return [identifier for name in best for identifier in ids[name]][:OFFERED]
 
 
-def to_agent_or_generate(state: SectionState) -> Literal["agent", "generate"]:
+def to_agent_or_generate(state: SectionState) -> Literal["agent", "ask_evidence", "generate"]:
     """Go to the planner while it may search, otherwise to the writer."""
-    return "agent" if state.get("searching") else "generate"
+    return "agent" if state.get("searching") else before_writing(state)

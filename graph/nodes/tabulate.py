@@ -26,7 +26,8 @@ from ..prompt_fitting import fitted
 from ..role_inputs import limits_of
 from ..run_events import progress
 from ..session import Session
-from ..state import ResearchState, Update, evidence_key, recorded, table_searches
+from ..state import ResearchState, Update, before_writing, evidence_key, recorded, table_searches
+from .route_question import before_reading
 
 Describe = Callable[[StoredTable | None, Roles], Awaitable[tuple[TableColumn, ...]]]
 
@@ -121,6 +122,6 @@ async def tabulate(state: ResearchState, runtime: Runtime[Any], session: Session
     }
 
 
-def to_generate_or_read(state: ResearchState) -> Literal["generate", "read"]:
-    """Go to the writer if the table has rows, otherwise search as for any survey."""
-    return "generate" if state.get("tables") else "read"
+def to_generate_or_read(state: ResearchState) -> Literal["ask_evidence", "generate", "ask_needs", "read"]:
+    """Go to the writer (a person may be asked before) if the table has rows, otherwise search as for any survey."""
+    return before_writing(state) if state.get("tables") else before_reading(state)

@@ -40,6 +40,7 @@ from ..role_inputs import brief_of
 from ..run_events import progress
 from ..session import Session
 from ..state import ResearchState, RunState, Update, searched_in_vain
+from .ask import doubtful_sentences
 from .finish import page_options
 
 
@@ -124,9 +125,15 @@ def _check_findings(draft: Draft, brief: Brief) -> tuple[Finding, ...]:
     return check_draft(draft, brief.citable, kind=brief.kind, **known)
 
 
-def to_repair_or_render(state: RunState) -> Literal["repair", "render"]:
-    """Go to `repair` while something needs it and repairs are left, otherwise to `render`."""
-    return "repair" if state.get("repairing") else "render"
+def to_repair_or_render(state: RunState) -> Literal["repair", "ask_sentences", "render"]:
+    """Go to `repair` while something needs it and repairs are left, then to `render`.
+
+    In between, a person may be asked about the sentences that still fail.
+    """
+    if state.get("repairing"):
+        return "repair"
+    asks = "sentences" in state.get("interrupts", ()) and not state.get("reviewed")
+    return "ask_sentences" if asks and doubtful_sentences(state) else "render"
 
 
 async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
@@ -137,7 +144,8 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     wanted = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] == IDLE)]
     runtime.stream_writer(progress("repairing", f"repairing {counted(len(wanted), 'finding')}"))
     again: Update = {"repairs": state.get("repairs", 0) + 1, "warnings": warnings}
-    if any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
+    settled = state.get("settled", ())  # sentences that a person settled, so that the draft is not rewritten either
+    if not settled and any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
         # Since the draft is rewritten anyway, possible improvements are shown too.
         found = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] in SHOWN_IN_REPAIR)]
         draft = await roles.writer_for(brief).repair(brief, draft_from(state["draft"]), list(map(for_writer, found)))
@@ -145,6 +153,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
         return {**again, "draft": draft_record(normalised), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable, state.get("before_repair"))
+    failing = [item for item in failing if text[item.start : item.end] not in settled]
     asked = [item.shown for item in failing if item.shown.problems]
     answers = iter(await roles.writer_for(brief).repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]

@@ -77,6 +77,12 @@ class Budget:
     def limited(self) -> bool:
         return bool(self._limits)
 
+    def set_limits(self, settings: Settings, raised: Mapping[str, float]) -> None:
+        """Set the limits to those of the settings, or to the higher ones that a person `raised` by setting."""
+        given = {name: getattr(settings, name) for name in ("max_calls", "max_tokens", "max_cost")}
+        higher = {name: max(limit, raised.get(name, 0)) for name, limit in given.items() if limit is not None}
+        self._limits = BudgetLimits.of(settings.model_copy(update=higher))
+
     def require_price(self, model: str) -> None:
         """Raise `ConfigurationError` if cost is limited and the price of `model` is unknown."""
         if self._limits.cost is not None and model not in self._prices:

@@ -104,7 +104,7 @@ class ExtractiveWriter(_Repairless):
         of_subject = await self._scores.subject(f"{concept.title}. {concept.description}", papers, list(odds.values()))
         near = [NearPassage(SUBJECT, *each) for each in zip(brief.sources, of_subject, strict=True)]
         return near + [
-            NearPassage(need.id, source, each + CITED * is_cited(source.paper, need.text))
+            NearPassage(need.id, source, each + CITED * (source.evidence.chosen or is_cited(source.paper, need.text)))
             for need, of_need in odds.items()
             if need.id in stated
             for source, each in zip(brief.sources, of_need, strict=True)

@@ -8,19 +8,32 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api.library_papers import PaperOrder, afigure, afigures, afind_citing, apaper, apaper_text, asection_text
+from ...api.library_papers import (
+    PaperOrder,
+    afigure,
+    afigures,
+    afind_citing,
+    alist_papers,
+    apaper,
+    apaper_text,
+    asection_text,
+)
+from ...api.library_search import asearch, year_range
 from ...api.library_upkeep import alibrary_counts
+from ...api.results import FoundPassage
 from ...api.uploading import PAPER_SUFFIXES
+from ...errors import InputError
 from ..request_models import Offset, Year
 from ..routes.paper_routes import get_paper, list_papers
 from ..routes.status_routes import doctor
-from ..server_state import StateOf
+from ..server_state import ServerState, StateOf
 from .html import markdown, page, part
 
 router = APIRouter(include_in_schema=False)
 PageNumber = Annotated[int, Query(ge=1, le=100_000)]
 Quote = Annotated[str, Query(max_length=4000)]
 _PAGE: Final = 50  # papers
+_PASSAGES: Final = 6
 _MAX_TEXT: Final = 40_000  # characters of a paper shown at once
 SORTS: Final = {
     "title": "Title",
@@ -40,17 +53,25 @@ async def library(
     sort: Annotated[str, Query(max_length=20)] = "title",
     from_year: Annotated[str, Query(max_length=4)] = "",
     to_year: Annotated[str, Query(max_length=4)] = "",
+    venue: Annotated[str, Query(max_length=500)] = "",
+    status: Annotated[str, Query(max_length=50)] = "",
     offset: Offset = 0,
 ) -> Response:
     chosen = sort if sort in SORTS else "title"
     order: PaperOrder = chosen.lstrip("-")  # type: ignore[assignment]  # all of `SORTS` are
     years = (_year(from_year), _year(to_year))
-    found = await list_papers(state, q, order, chosen.startswith("-"), *years, _PAGE, offset)
+    found = await list_papers(state, q, order, chosen.startswith("-"), *years, venue, status, _PAGE, offset)
+    everything = await alist_papers(state.session)
     counts = await alibrary_counts(state.session)
     query = {"q": q, "sort": chosen, "from_year": from_year, "to_year": to_year}
+    query |= {"venue": venue, "status": status}
     context = {
         "query": query,
-        "filtered": bool(q or from_year or to_year),
+        "filtered": bool(q or from_year or to_year or venue or status),
+        "venues": sorted({paper["venue"] for paper in everything if paper["venue"]}, key=str.casefold),
+        "statuses": sorted({paper["status"] for paper in everything if paper["status"]}),
+        "passages_found": await _find_passages(state, q, *years) if q and not offset else [],
+        "export": urlencode({name: value for name, value in query.items() if value and name != "sort"}),
         "sorts": SORTS,
         "endings": [*PAPER_SUFFIXES, ".bib"],
         "papers": found["papers"],
@@ -67,7 +88,15 @@ async def library(
         ],
         "here": f"{request.url.path}?{request.url.query}",
     }
-    return page(request, "library.html", context)
+    return page(request, "paper_list.html" if "x-part" in request.headers else "library.html", context)
+
+
+async def _find_passages(state: ServerState, words: str, first: Year, last: Year) -> list[FoundPassage]:
+    """The passages nearest to what was searched for; none if nothing can be searched."""
+    try:
+        return await asearch(state.session, words, _PASSAGES, years=year_range(first, last))
+    except InputError:
+        return []
 
 
 @router.post("/library/sample")

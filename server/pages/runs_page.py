@@ -14,7 +14,7 @@ from ...api import run_texts
 from ...api.result_views import section_title
 from ...api.serving import JobEntry, Session
 from ...api.spending import Spending, usage_by_day, usage_total
-from ...api.stored_runs import RunHead, RunRecord, find_run, run_heads, run_summary
+from ...api.stored_runs import RunHead, RunRecord, find_run, run_details, run_heads, run_summary
 from ...api.text_updating import pending_updates
 from ...errors import InputError
 from ..problems import ServerError
@@ -25,18 +25,20 @@ from .ask_page import detail_page
 from .html import markdown, page
 
 router = APIRouter(include_in_schema=False)
+Words = Annotated[str, Query(max_length=200)]
 _ON_A_PAGE: Final = 30
 _DAYS: Final = 31  # listed
 Shown = Literal["all", "working", "stopped", "finished"]
 _SHOWN: Final[dict[Shown, frozenset[str]]] = {
     "working": frozenset({"waiting", "working", "running"}),
-    "stopped": frozenset({"paused", "failed", "killed"}),
+    "stopped": frozenset({"asking", "paused", "failed", "killed"}),
     "finished": frozenset({"finished"}),
 }
 _STATES: Final[Mapping[str, tuple[str, str]]] = {
     "waiting": ("Waiting", "active"),
     "working": ("Working", "active"),
     "running": ("Working elsewhere", "active"),
+    "asking": ("Waiting for you", "doubt"),
     "paused": ("Paused", "doubt"),
     "failed": ("Failed", "doubt"),
     "killed": ("Interrupted", "doubt"),
@@ -49,7 +51,7 @@ _REASONS: Final[Mapping[str, str]] = {
 _FLAG: Final = re.compile(r" \(--(max-calls|max-tokens|max-cost)\)")
 _LEAST: Final = 0.01  # for any limit
 _NO_TEXT: Final[Mapping[str, Any]] = {
-    "answer": None,
+    **{"answer": None, "asked": None, "about": ""},
     **dict.fromkeys(("files", "figures", "sentences", "edited_files"), ()),
     **dict.fromkeys(("not_editable", "own_version"), ""),
 }
@@ -90,20 +92,30 @@ def view_run(
 
 @router.get("/runs")
 async def runs(
-    request: Request, state: StateOf, show: Shown = "all", start: Annotated[int, Query(ge=0, le=10**6)] = 0
+    request: Request,
+    state: StateOf,
+    show: Shown = "all",
+    q: Words = "",
+    start: Annotated[int, Query(ge=0, le=10**6)] = 0,
 ) -> Response:
-    """All runs, the latest first, and the usage by day."""
+    """The runs with these words in their titles by experiment, the latest first, and the usage by day."""
     session = state.session
     spent, days = await session.journal.spending(), await session.journal.spending_by_day()
     prices, jobs = session.settings.prices, await state.jobs.known()
     everything = await asyncio.to_thread(
         lambda: [view_run(run, session, jobs, spent) for run in run_heads(session.home)]
     )
+    words = q.casefold().split()
+    everything = [view for view in everything if all(word in view["title"].casefold() for word in words)]
     chosen = [view for view in everything if show == "all" or view["state"] in _SHOWN[show]]
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for view in chosen[start : start + _ON_A_PAGE]:
+        groups.setdefault(view["id"] if view["kind"] == "research" else view["title"], []).append(view)
     counts = {name: sum(view["state"] in states for view in everything) for name, states in _SHOWN.items()}
     context = {
         "updates": await asyncio.to_thread(pending_updates, session),
-        "runs": chosen[start : start + _ON_A_PAGE],
+        "groups": list(groups.values()),
+        "q": q,
         "show": show,
         "counts": {"all": len(everything), **counts},
         "start": start,
@@ -121,6 +133,9 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
     record = await asyncio.to_thread(find_run, session.home, run_id)
     spent, jobs = await session.journal.spending([record.thread_id]), await state.jobs.known()
     context = {**_NO_TEXT, "run": await asyncio.to_thread(view_run, record, session, jobs, spent)}
+    if record.status == "asking":
+        asked = (await run_details(record.thread_id, session.home))["waiting"]
+        context |= {"asked": asked, "about": markdown(asked["about"]) if asked else ""}
     if record.status == "finished" and record.result is not None:
         known = run_texts.stored(record.result)
         context |= await asyncio.to_thread(_load_text, record.thread_id, known, session)

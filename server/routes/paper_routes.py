@@ -5,7 +5,7 @@ Only files listed in the catalog are read, and only images encoded here are serv
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Header, Path as InPath, Query, Response
 from fastapi.responses import FileResponse
@@ -20,7 +20,7 @@ from ...settings.config import RetrievalMode
 from ..orders import paper_removed
 from ..problems import ServerError
 from ..request_models import EntryBody, Limit, NoteBody, Offset, PaperKey, Year
-from ..response_models import PaperOnServer, problems
+from ..response_models import PaperOnServer, attached, problems
 from ..server_state import StateOf
 from ..shared_calls import SessionOf, shared_tool
 from ..uploaded_files import file_name
@@ -37,6 +37,10 @@ _VIEWER: Final = {
 # The image at an address may change when the paper is ingested again.
 _FIGURE_CACHE: Final = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
 _PDF: Final = {"description": "The file.", "content": {"application/pdf": {}}}
+_EXPORT: Final = {
+    "description": "The papers.",
+    "content": {"application/x-bibtex": {}, "application/x-research-info-systems": {}, "application/json": {}},
+}
 _PNG: Final = {"description": "The image.", "content": {"image/png": {}}}
 _IMAGE: Final = {"description": "The image.", "content": {kind: {} for kind in sorted(IMAGE_TYPES.values())}}
 _UNCHANGED: Final = {"description": "The image is that of `If-None-Match`."}
@@ -82,17 +86,44 @@ async def list_papers(
     descending: bool = False,
     from_year: Year = None,
     to_year: Year = None,
+    venue: Annotated[str, Query(max_length=500, description="The journal's or book's whole name.")] = "",
+    status: Annotated[str, Query(max_length=50, description="Such as retracted; noted for any.")] = "",
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> PaperList:
     """List the papers whose metadata contain all of the words, sorted; if there are none, those whose text does."""
     found, in_text = await library_papers.aselect_papers(
-        state.session, q.split(), order=sort, descending=descending, from_year=from_year, to_year=to_year
+        state.session,
+        q.split(),
+        order=sort,
+        descending=descending,
+        from_year=from_year,
+        to_year=to_year,
+        venue=venue,
+        status=status,
     )
     papers: list[PaperSummary] = [
         {**paper, "source": file_name(paper["source"])} for paper in found[offset : offset + limit]
     ]
     return {"papers": papers, "total": len(found), "in_text": in_text}
+
+
+@router.get("/export.{form}", response_class=Response, responses={200: _EXPORT, **problems()})
+async def export_papers(
+    form: library_papers.ExportForm,
+    state: StateOf,
+    q: Annotated[str, Query(max_length=200)] = "",
+    from_year: Year = None,
+    to_year: Year = None,
+    venue: Annotated[str, Query(max_length=500)] = "",
+    status: Annotated[str, Query(max_length=50)] = "",
+) -> Response:
+    """The papers of such a list for a reference manager, as BibTeX, RIS or CSL-JSON."""
+    limits: dict[str, Any] = {"from_year": from_year, "to_year": to_year, "venue": venue, "status": status}
+    found, _ = await library_papers.aselect_papers(state.session, q.split(), **limits)
+    text = await library_papers.aexport_papers(state.session, [paper["key"] for paper in found], form)
+    kind = {"bib": "application/x-bibtex", "ris": "application/x-research-info-systems"}.get(form, "application/json")
+    return Response(text.encode("utf-8", "replace"), media_type=kind, headers=attached(f"papers.{form}"))
 
 
 @router.get("/{key:path}/text", responses=problems(404))

@@ -20,7 +20,7 @@ from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..problems import ServerError
-from ..request_models import Limit, LimitedBody, Offset, SentenceBody
+from ..request_models import AnswerBody, Limit, LimitedBody, Offset, SentenceBody
 from ..response_models import event_answers, file_answers, job_answers, problems
 from ..run_jobs import load_ended_run
 from ..server_state import ServerState, StateOf
@@ -59,6 +59,13 @@ async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None
     """Resume a paused or killed run, with other limits if they are given; a finished one answers with its result."""
     limits = RunLimits() if body is None else body.limits()
     return await call.answer(limits.changes(), lambda: call.state.runs.resume_run(run_id, limits))
+
+
+@router.post("/runs/{run_id}/answer", tags=["runs"], responses=job_answers(404, 409), response_class=Response)
+async def answer_run(run_id: str, call: JobCall, body: AnswerBody) -> Response:
+    """Answer what a run asks (`waiting` of the run), and go on with it; an invalid answer leaves it waiting."""
+    given = body.model_dump()
+    return await call.answer(given, lambda: call.state.runs.answer_run(run_id, given))
 
 
 @router.post("/runs/{run_id}/cancel", tags=["runs"], responses=problems(404))

@@ -62,7 +62,10 @@ function listen(id) {
       embedded += count;
       if (texts) progress.value = embedded / texts;
     },
-    stored: ({ key }) => say(`Added ${key}`),
+    stored: ({ key }) => {
+      say(`Added ${key}`);
+      refresh().catch(() => {}); // it is refreshed at the end
+    },
     described: ({ done, total }) => say(`Described ${done} of ${total} ${total === 1 ? "figure" : "figures"}`),
     done: ({ result }) => over(() => finished(result)),
     error: (problem) => over(() => failed(problem)),
@@ -90,7 +93,8 @@ function finished(report) {
   if (report.unchanged.length) parts.push(element("p", { class: "notice" }, `Already in the library: ${report.unchanged.join(", ")}.`));
   if (report.refused.length) parts.push(refusals(report.refused.map(({ name, reason }) => [name, reason])));
   for (const warning of report.warnings) parts.push(element("p", { class: "notice", dir: "auto" }, warning));
-  byId("added").replaceChildren(...parts, reloadButton(report.added.length + report.updated.length));
+  byId("added").replaceChildren(...parts);
+  refresh();
   announce(`${counted(report.added.length, "paper", "papers")} added, ${report.updated.length} updated, ${report.refused.length} refused.`);
 }
 
@@ -107,8 +111,9 @@ function refusals(pairs) {
   return element("div", { class: "problem" }, element("p", {}, `${counted(items.length, "file was", "files were")} refused:`), element("ul", {}, ...items));
 }
 
-function reloadButton(added) {
-  return added ? element("a", { class: "button small", href: location.href }, "Reload the list") : "";
+/** Show the list as it is now. */
+async function refresh() {
+  byId("paper-list").replaceChildren(await part(location.pathname + location.search));
 }
 
 const counted = (number, one, several) => `${number} ${number === 1 ? one : several}`;
@@ -176,7 +181,7 @@ addEventListener("drop", (event) => {
 
 // The rest
 
-byId("sort").addEventListener("change", (event) => event.target.form.requestSubmit());
+byId("filters").addEventListener("change", (event) => event.target.matches("select") && event.target.form.requestSubmit());
 
 byId("check").addEventListener("toggle", async () => {
   if (!byId("check").open) return;

@@ -84,6 +84,19 @@ async function resume(form) {
   }
 }
 
+async function answer(form, type) {
+  const refusal = document.getElementById("answer-refusal");
+  refusal.replaceChildren();
+  const args = Object.fromEntries([...form.querySelectorAll("textarea")].map((area) => [area.name, area.value]));
+  const given = { type, args, question: form.dataset.question, by: "on the page" };
+  try {
+    await send("POST", `${address()}/answer`, given, { Prefer: "respond-async" });
+    await refresh("#run-title");
+  } catch (problem) {
+    refusal.replaceChildren(problemCard(problem));
+  }
+}
+
 async function stop(button) {
   button.disabled = true;
   await send("POST", `${address()}/cancel`);
@@ -97,13 +110,15 @@ async function remove() {
 }
 
 body.addEventListener("submit", (event) => {
-  if (event.target.id !== "resume-form") return;
+  if (event.target.id !== "resume-form" && event.target.id !== "answer-form") return;
   event.preventDefault();
-  resume(event.target);
+  if (event.target.id === "answer-form") answer(event.target, "edit");
+  else resume(event.target);
 });
 body.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-stop], [data-delete]");
+  const button = event.target.closest("[data-stop], [data-delete], [data-ignore]");
   if (!button) return;
+  if ("ignore" in button.dataset) return void answer(button.form, "ignore");
   const work = "stop" in button.dataset ? stop(button) : remove();
   work.catch((problem) => toast(`${problem.message} ${problem.help ?? ""}`));
 });

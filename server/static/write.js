@@ -223,7 +223,7 @@ async function start() {
   }
   byId("submit").disabled = true;
   try {
-    const body = { experiment, plot_upload: plots.id, ...readLimits(byId), strict: byId("strict").checked, depth: byId("depth").value, fresh: byId("fresh").checked };
+    const body = { experiment, plot_upload: plots.id, ...readLimits(byId), strict: byId("strict").checked, depth: byId("depth").value, fresh: byId("fresh").checked, interrupts: byId("ask").checked ? ["all"] : [] };
     const tables = [...form.querySelectorAll("[name=table]:checked")].map(({ value }) => value);
     if (tables.length && weighsStudies()) Object.assign(body, { tables, show_tables: byId("show_tables").checked });
     const address = chosen() === "paper" ? "/api/v1/manuscripts" : `/api/v1/sections/${chosen()}`;

@@ -11,6 +11,7 @@ import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcRequestCancelled
 
+from citeloom import Settings, open_library
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.checking_model import CheckingModel
 from tests.support.editor_client import PATIENCE, Editor, editing
@@ -234,3 +235,24 @@ async def test_without_a_library_one_line_says_what_to_do(folder: Path) -> None:
         assert await editor.hover(editor.at(SEEDS)) == ""
         assert await editor.actions(editor.at(SEEDS)) == {}
     assert len(editor.messages) == 1
+
+
+async def test_an_empty_library_is_said_once(folder: Path) -> None:
+    place = folder / ".citeloom"
+    with open_library(place, settings=Settings()):
+        pass
+    async with editing(folder) as editor:
+        editor.open(folder / "a.md", f"{ABOUT_SEEDS} [@")
+        assert "empty" in await editor.told() and "ingest" in editor.messages[0]
+        assert await editor.complete(lsp.Position(0, 10**6)) == []
+
+
+async def test_numbers_lead_to_the_papers_of_a_written_list(home: Path, folder: Path) -> None:
+    listed = (
+        "1. O'Brien N, D\u00edaz R (2019) How Many Seeds? Run-to-Run Variance of Small Sensor Classifiers. Journal."
+    )
+    text = f"# Introduction\n\n{ABOUT_SEEDS} [1]. It is so [7].\n\n# References\n\n{listed}\n"
+    async with editing(folder, "--home", home) as editor:
+        editor.open(folder / "a.md", text)
+        assert "7 is cited" in (await editor.diagnosed("key-without-entry")).message
+        assert "twelve times" in await editor.hover(editor.at("[1]", 1))

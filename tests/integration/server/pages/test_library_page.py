@@ -22,6 +22,16 @@ def test_papers_are_found_by_their_words_and_sorted(page: Page, served: ServedPr
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 paper found.")).to_be_visible()
     expect(papers).to_have_count(1)
+    exported = page.request.get(served.url + (page.get_by_role("link", name="RIS").get_attribute("href") or "")).text()
+    assert exported.count("TY  - ") == exported.count("ER  - ") == 1
+    assert "calibration" in exported.casefold()
+    csl = page.request.get(f"{served.url}/api/v1/papers/export.csl.json").json()
+    assert len(csl) == 5
+    assert f"{{{PAPER}," in page.request.get(f"{served.url}/api/v1/papers/export.bib").text()
+    page.get_by_text("Passages nearest to").click()
+    page.locator(".found-passages a").first.click()
+    expect(page.locator("#panel .reader")).to_be_visible()
+    page.get_by_role("button", name="Close").click()
     page.get_by_role("link", name="Show all").click()
     page.get_by_role("combobox", name="Order").select_option("Key")
     expect(papers.first).to_contain_text("seeds", ignore_case=True)  # obrien2019seeds

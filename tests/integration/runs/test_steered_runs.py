@@ -1,0 +1,304 @@
+"""Runs that ask a person: what an answer changes, what is refused, and that nothing is paid or lost while they wait."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citeloom import WaitingError, aanswer_run, aresearch, awrite_section
+from citeloom.api.stored_runs import list_runs, run_details
+from citeloom.drafts.person_questions import AnswerError
+from citeloom.errors import PausedError
+from citeloom.graph.session import Session, open_session
+from citeloom.models.http.client import close_connections
+from citeloom.runs.execution import AnsweredError, state_values
+from citeloom.settings.config import Settings
+from citeloom.stores.local.folder_home import FolderHome
+from tests.support.cli_process import CLI, ROOT, environment, run
+from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, JudgingModel
+from tests.support.openai_server import FakeOpenAI
+from tests.support.scripted_agent import ScriptedAgent
+
+Opened = Callable[..., Session]
+EXPERIMENT = ROOT / "examples" / "exp.json"
+ASKS = ["needs", "evidence", "sentences"]
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as running:
+        yield running
+
+
+@pytest.fixture
+async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
+    """Opens the sample library with the chat model of the server."""
+    with ExitStack() as stack:
+
+        def open_(**settings: Any) -> Session:
+            given = {"chat_model": "fake", "chat_base_url": server.base_url, "top_k_initial": 4, "max_retries": 0}
+            given |= {"score_threshold": 0.0, "max_search_iterations": 1, **settings}
+            return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
+
+        yield open_
+    await close_connections()
+
+
+async def asked(session: Session, work: Any) -> WaitingError:
+    with pytest.raises(WaitingError) as waits:
+        await work
+    return waits.value
+
+
+def ask_of(waiting: WaitingError) -> str:
+    return str(waiting.question["citeloom"]["ask"])
+
+
+async def to_the_ask(session: Session, ask: str, **options: Any) -> WaitingError:
+    """A run that waits with this ask, those before it accepted."""
+    waiting = await asked(session, awrite_section(session, "discussion", EXPERIMENT, interrupts=ASKS, **options))
+    while ask_of(waiting) != ask:
+        waiting = await asked(session, aanswer_run(session, waiting.run_id))
+    return waiting
+
+
+async def accepted_to_the_end(session: Session, waiting: WaitingError) -> Any:
+    while True:
+        try:
+            return await aanswer_run(session, waiting.run_id)
+        except WaitingError as error:
+            waiting = error
+
+
+async def test_what_is_accepted_changes_no_word_and_costs_no_call(session: Opened, server: FakeOpenAI) -> None:
+    opened = session()
+    plain = await awrite_section(opened, "discussion", EXPERIMENT)
+    assert "steering" not in plain
+    paid = server.calls()
+    waiting = await to_the_ask(opened, "sentences")
+    (listed,) = [entry for entry in list_runs(opened.home) if entry["thread_id"] == waiting.run_id]
+    assert (listed["status"], listed["detail"].partition(":")[0]) == ("asking", "sentences")
+    record = await accepted_to_the_end(opened, waiting)
+    assert record["text"] == plain["text"] and record["thread_id"] != plain["thread_id"]
+    assert server.calls() == paid
+    said = [(item["ask"], item["changes"]) for item in record["steering"]]
+    assert said == [(ask, []) for ask in ASKS]
+    assert all(item["by"] and item["at"] for item in record["steering"])
+    again = await awrite_section(opened, "discussion", EXPERIMENT, interrupts=ASKS)
+    assert again["thread_id"] == record["thread_id"], "it is finished, and asks no more"
+    with pytest.raises(AnsweredError):
+        await aanswer_run(opened, waiting.run_id)
+
+
+async def test_needs_are_edited_added_and_dropped_before_anything_is_read(session: Opened, server: FakeOpenAI) -> None:
+    server.behaviour = agent = ScriptedAgent(planned=["ensembles of seeds", "label noise"])
+    opened = session()
+    waiting = await to_the_ask(opened, "needs")
+    assert not agent.reading
+    fields = {item["name"]: item["value"] for item in waiting.question["citeloom"]["fields"]}
+    assert fields["N1"] == "ensembles of seeds"
+    given = {"N1": "", "N2": "wrist sensors", "add": ["early stopping"]}
+    waiting = await asked(opened, aanswer_run(opened, waiting.run_id, given, by="Ada"))
+    state = await state_values(opened.home, waiting.run_id)
+    assert [need["text"] for need in state["needs"]][:2] == ["wrist sensors", "early stopping"]
+    assert "ensembles of seeds" not in json.dumps(state["queries"][2:])
+    (said,) = state["steering"]
+    assert (said["by"], len(said["changes"])) == ("Ada", 3)
+    assert {"what": "need N2", "before": "label noise", "after": "wrist sensors"} in said["changes"]
+
+
+async def test_evidence_is_banned_added_by_hand_and_searched_for(session: Opened, server: FakeOpenAI) -> None:
+    opened = session()
+    waiting = await to_the_ask(opened, "evidence")
+    before = {record["id"]: record for record in (await state_values(opened.home, waiting.run_id))["evidence"]}
+    first = next(iter(before.values()))
+    chunks = opened.library.paper_chunks("varga2021calibration")
+    words = next(chunk.text for chunk in chunks if len(chunk.text) > 200)[50:140].split(" ", 1)[1]
+    given = {
+        "ban": [first["id"]],
+        "passages": f"varga2021calibration: {words}",
+        "papers": "tanaka2023position",
+        "search": "N1: label noise in wearable sensors",
+    }
+    waiting = await asked(opened, aanswer_run(opened, waiting.run_id, given))
+    assert ask_of(waiting) == "evidence", "what was found is shown before it is written"
+    assert f"- {first['id']} (" not in waiting.question["description"]
+    state = await state_values(opened.home, waiting.run_id)
+    (own,) = [item for item in state["evidence"] if " ".join(item["quote"].split()) == " ".join(words.split())]
+    assert own["key"] == "varga2021calibration" and own["llm_score"] == 1
+    wanted = [query for query in state["queries"] if query["origin"] == "person"]
+    assert any(query["scope"] == {"papers": ["tanaka2023position"]} for query in wanted)
+    assert "label noise in wearable sensors" in [query["query"] for query in wanted]
+    record = await accepted_to_the_end(opened, waiting)
+    assert first["id"] not in {item["id"] for item in record["evidence"]}
+    assert own["id"] in {item["id"] for item in record["evidence"]}
+    assert len(record["steering"][1]["changes"]) == 4
+
+
+async def test_doubtful_sentences_are_edited_dropped_and_searched_for_again(
+    session: Opened, server: FakeOpenAI
+) -> None:
+    server.behaviour = model = JudgingModel(DRAFT, "Calibration helps after pooling [E3].")
+    opened = session(max_repairs=0)
+    waiting = await to_the_ask(opened, "sentences")
+    fields = {item["name"]: item["value"] for item in waiting.question["citeloom"]["fields"]}
+    assert [fields["S1"], fields["S2"]] == [FALSE, REVERSED]
+    assert "no word on sleep" in waiting.question["description"]
+    with pytest.raises(AnswerError, match=r"S1.*E99"):
+        await aanswer_run(opened, waiting.run_id, {"S1": "Small networks are overconfident [E99]."})
+    record = await aanswer_run(opened, waiting.run_id, {"S1": "Every wearer slept.", "search": "S2"})
+    state = await state_values(opened.home, waiting.run_id)
+    searched = [query["query"] for query in state["queries"] if query["origin"] == "person"]
+    assert searched == ["Calibration never helps."]
+    assert len(model.repairs) == 1 and "slept" not in model.repairs[0], "what a person wrote no model repairs"
+    assert "Calibration helps after pooling" in record["text"] and "Every wearer slept." in record["text"]
+    assert GOOD.split(" [")[0] in record["text"]
+    assert [len(item["changes"]) for item in record["steering"]] == [0, 0, 2]
+
+
+async def test_wrong_answers_are_one_line_each_and_the_run_still_waits(session: Opened) -> None:
+    opened = session()
+    waiting = await to_the_ask(opened, "needs")
+    for wrong, named in [
+        ({"N99": "x"}, "N99"),
+        ("ignore", "ignore"),
+        (5, "5"),
+        ([], r"\[\]"),
+        ({"type": "edit", "args": "x"}, "args"),
+        ({"N1": {"a": 1}}, "N1"),
+        ({"decisions": [{"type": "reject"}]}, "reject"),
+        ({"N1": "x" * 30_000}, "N1"),
+    ]:
+        with pytest.raises(AnswerError, match=named) as refused:
+            await aanswer_run(opened, waiting.run_id, wrong)
+        assert "\n" not in str(refused.value)
+    details = await run_details(waiting.run_id, opened.home)
+    assert details["status"] == "asking" and details["waiting"] is not None
+    # The forms of agent-chat-ui and of Agent Inbox.
+    edited = {"decisions": [{"type": "edit", "edited_action": {"name": "needs", "args": {"add": "dropout"}}}]}
+    waiting = await asked(opened, aanswer_run(opened, waiting.run_id, edited))
+    again = await asked(opened, aanswer_run(opened, waiting.run_id, [{"type": "response", "args": "seeds"}]))
+    assert "dropout" in json.dumps((await state_values(opened.home, waiting.run_id))["needs"])
+    assert ask_of(again) == "evidence"
+
+
+async def test_of_two_answers_at_once_one_is_taken_and_the_other_refused(session: Opened) -> None:
+    opened, other = session(), session()
+    waiting = await to_the_ask(opened, "needs")
+    details = await run_details(waiting.run_id, opened.home)
+    assert details["waiting"] is not None
+    given = {"question": details["waiting"]["question"]}
+    both = [
+        aanswer_run(opened, waiting.run_id, {**given, "add": "dropout"}),
+        aanswer_run(other, waiting.run_id, {**given, "add": "label noise"}),
+    ]
+    ended = await asyncio.gather(*both, return_exceptions=True)
+    assert sorted(type(error).__name__ for error in ended) == ["AnsweredError", "WaitingError"], ended
+    assert len((await state_values(opened.home, waiting.run_id))["steering"]) == 1
+    with pytest.raises(AnsweredError, match="something else"):
+        await aanswer_run(opened, waiting.run_id, {**given, "type": "accept"})
+
+
+async def test_a_budget_is_raised_or_the_run_pauses(session: Opened, server: FakeOpenAI) -> None:
+    plain = await awrite_section(session(), "discussion", EXPERIMENT)
+    opened = session(max_calls=3)
+    paid = server.calls()
+    options: Any = {"interrupts": ["budget"], "fresh": True}
+    waiting = await asked(opened, awrite_section(opened, "discussion", EXPERIMENT, **options))
+    assert (ask_of(waiting), server.calls() - paid) == ("budget", 3)
+    with pytest.raises(AnswerError, match="max_calls"):
+        await aanswer_run(opened, waiting.run_id, {"max_calls": "many"})
+    with pytest.raises(PausedError, match="max-calls") as stopped:
+        await aanswer_run(opened, waiting.run_id, "ignore")
+    assert not isinstance(stopped.value, WaitingError)
+    waiting = await asked(opened, awrite_section(opened, "discussion", EXPERIMENT, **options))
+    waiting = await asked(opened, aanswer_run(opened, waiting.run_id, {"max_calls": 5}))
+    assert (ask_of(waiting), server.calls() - paid) == ("budget", 5)
+    record = await aanswer_run(opened, waiting.run_id, {"max_calls": "500"})
+    assert record["text"] == plain["text"]
+    assert server.calls() == 2 * paid, "nothing is paid twice"
+    changes = [change for item in record["steering"] for change in item["changes"]]
+    assert [change["after"] for change in changes] == ["5", "500"]
+
+
+async def test_without_a_chat_model_needs_and_evidence_are_asked_about(session: Opened) -> None:
+    opened = session(chat_model="extractive")
+    plain = await aresearch(opened, "How are ensembles of seeds calibrated?")
+    question = "How are ensembles of seeds calibrated?"
+    waiting = await asked(opened, aresearch(opened, question, interrupts="all"))
+    seen = [ask_of(waiting)]
+    waiting = await asked(opened, aanswer_run(opened, waiting.run_id))
+    seen.append(ask_of(waiting))
+    record = await aanswer_run(opened, waiting.run_id)
+    assert seen == ["needs", "evidence"] and record["text"] == plain["text"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
+    """The text of the section when nobody is asked, and the calls that it took."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    with FakeOpenAI() as server:
+        settings = settings_for(shutil.copytree(sample_home, folder / "home"), server)
+        done = run("discussion", EXPERIMENT, "--out", "out", cwd=folder, settings=settings)
+        assert done.code == 0, done.err
+        return (folder / "out" / "discussion.md").read_text(encoding="utf-8"), server.calls()
+
+
+def settings_for(home: Path, server: FakeOpenAI) -> dict[str, str]:
+    settings = {"HOME": str(home), "CHAT_MODEL": "fake", "CHAT_BASE_URL": server.base_url, "TOP_K_INITIAL": "4"}
+    return settings | {"MAX_SEARCH_ITERATIONS": "1", "SCORE_THRESHOLD": "0"}
+
+
+@pytest.mark.parametrize("ask", [*ASKS, "budget"])
+def test_killed_while_a_person_reads_a_question_it_waits_on(
+    home: Path, ask: str, tmp_path: Path, undisturbed: tuple[str, int]
+) -> None:
+    kill_at_the_question(home, ask, tmp_path, undisturbed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("attempt", range(50))
+def test_killed_fifty_times_at_any_question(
+    home: Path, attempt: int, tmp_path: Path, undisturbed: tuple[str, int]
+) -> None:
+    kill_at_the_question(home, [*ASKS, "budget"][attempt % 4], tmp_path, undisturbed)
+
+
+def kill_at_the_question(home: Path, ask: str, folder: Path, undisturbed: tuple[str, int]) -> None:
+    """Kill a command when its question is on the terminal, and accept it in another: the same text and calls."""
+    pexpect = pytest.importorskip("pexpect", reason="terminals of this system cannot be driven")
+    with FakeOpenAI() as server:
+        settings = settings_for(home, server)
+        limits = ["--max-calls", "4"] if ask == "budget" else []
+        arguments = [str(CLI), "discussion", str(EXPERIMENT), "--out", "out", "--ask", ask, *limits]
+        child = pexpect.spawn(sys.executable, arguments, cwd=folder, env=environment(settings), timeout=60)
+        child.expect("Enter accepts this")
+        child.kill(signal.SIGKILL)
+        child.wait()
+        (waiting,) = list_runs(FolderHome(home))
+        assert waiting["status"] == "asking"
+        ended = None
+        while ended is None or ended.code == 3:  # a budget is reached again and again
+            ended = run(
+                "runs",
+                "answer",
+                waiting["thread_id"],
+                "--accept",
+                "--out",
+                "out",
+                *limits,
+                cwd=folder,
+                settings=settings,
+            )
+        assert ended.code == 0, ended.err
+        text = (folder / "out" / "discussion.md").read_text(encoding="utf-8")
+        assert (text, server.calls()) == undisturbed
