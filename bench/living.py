@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from bench.papers import ROOT
-from citeloom import aingest, aopen_library, aresearch, awrite_section
+from citeloom import Settings, aingest, aopen_library, aresearch, awrite_section
 from citeloom.api.checking import claim_checker
 from citeloom.api.text_updating import aupdate_texts
 from citeloom.claims.claim_verdicts import Progress
@@ -157,18 +157,18 @@ async def calls(cache: Path, shared: Path) -> None:
     shutil.copytree(cache / "older", home)
     experiment = json.loads((shared / "experiments/optimizer_choice_lasso.json").read_text("utf-8"))
     with FakeOpenAI(behaviour=answer) as server:
-        settings = {"chat_model": "fake", "chat_base_url": server.base_url, "chat_api_key": "k"}
+        settings = Settings(chat_model="fake", chat_base_url=server.base_url, chat_api_key="k", score_threshold=0)
         papers = sorted((cache / "papers").glob("*.md"))
 
         async def write(fresh: bool) -> int:
             began = len(server.requests)
-            async with aopen_library(home, **settings) as library:
+            async with aopen_library(home, settings=settings) as library:
                 await aresearch(library, _QUESTION, fresh=fresh)
                 await awrite_section(library, "discussion", experiment, fresh=fresh)
             return len(server.requests) - began
 
         first = await write(False)
-        async with aopen_library(home, **settings) as library:
+        async with aopen_library(home, settings=settings) as library:
             await aingest(library, papers, bib=shared / "corpus/library.bib")
             began = len(server.requests)
             found = await aupdate_texts(library)
