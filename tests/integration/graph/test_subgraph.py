@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from citeloom import build_section_graph
-from citeloom.graph.state import SectionInput, SectionOutput
+from citeloom import build_research_graph, build_section_graph
+from citeloom.graph.state import ResearchInput, ResearchOutput, SectionInput, SectionOutput
 from tests.support.openai_server import FakeOpenAI
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -184,3 +185,27 @@ def test_a_graph_runs_without_an_event_loop_and_inside_another(
     parent.add_edge(START, "write")
     parent.add_edge("write", END)
     assert parent.compile(checkpointer=InMemorySaver()).invoke(given, {"configurable": {"thread_id": "1"}})
+
+
+def test_a_parent_gets_the_questions_of_the_graph_and_resumes_it_with_the_answers_of_any_client(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Mine(ResearchInput, ResearchOutput):
+        pass
+
+    monkeypatch.setenv("CITELOOM_HOME", str(home))
+    parent = StateGraph(Mine)
+    parent.add_node("ask", build_research_graph().compile(name="research"))
+    parent.add_edge(START, "ask")
+    parent.add_edge("ask", END)
+    agent = parent.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    given: Any = {"question": "How are ensembles of seeds calibrated?", "interrupts": ["needs", "evidence"]}
+    wrong = {"decisions": [{"type": "edit", "edited_action": {"name": "needs", "args": {"nope": "x"}}}]}
+    seen = []
+    for step in (given, Command(resume=wrong), Command(resume={"decisions": [{"type": "approve"}]})):
+        (asked,) = agent.invoke(step, config)["__interrupt__"]
+        seen.append((asked.value["citeloom"]["ask"], "no field 'nope'" in asked.value["description"]))
+    assert seen == [("needs", False), ("needs", True), ("evidence", False)]
+    values = agent.invoke(Command(resume=[{"type": "accept", "args": None}]), config)
+    assert [said["ask"] for said in values["result"]["steering"]] == ["needs", "evidence"] and values["text"]

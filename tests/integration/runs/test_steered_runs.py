@@ -250,7 +250,12 @@ def undisturbed(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         settings = settings_for(shutil.copytree(sample_home, folder / "home"), server)
         done = run("discussion", EXPERIMENT, "--out", "out", cwd=folder, settings=settings)
         assert done.code == 0, done.err
-        return (folder / "out" / "discussion.md").read_text(encoding="utf-8"), server.calls()
+        return text_in(folder / "out" / "discussion.md"), server.calls()
+
+
+def text_in(file: Path) -> str:
+    """The file without the comment that names its run."""
+    return file.read_text(encoding="utf-8").partition("<!--\nciteloom-run:")[0]
 
 
 def settings_for(home: Path, server: FakeOpenAI) -> dict[str, str]:
@@ -300,5 +305,5 @@ def kill_at_the_question(home: Path, ask: str, folder: Path, undisturbed: tuple[
                 settings=settings,
             )
         assert ended.code == 0, ended.err
-        text = (folder / "out" / "discussion.md").read_text(encoding="utf-8")
+        text = text_in(folder / "out" / "discussion.md")
         assert (text, server.calls()) == undisturbed
