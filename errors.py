@@ -83,7 +83,7 @@ class PausedError(CiteloomError):
 
 
 class WaitingError(PausedError):
-    """A run asks a person something, and goes on once it is answered; everything is saved.
+    """A run asks a person something, and continues once it is answered; everything is saved.
 
     Args:
         run_id: the id of the run.

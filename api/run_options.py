@@ -148,7 +148,7 @@ class SteeredOptions(TextOptions):
     """What a request for a run may set, and what that run asks a person."""
 
     interrupts: Annotated[tuple[Ask, ...], Shown("--ask", "nothing")] = option(
-        "What it asks you before it goes on: needs, evidence, sentences, budget, or all", value=(), max_length=5
+        "What it asks you before it continues: needs, evidence, sentences, budget, or all", value=(), max_length=5
     )
 
 

@@ -70,7 +70,7 @@ class RunOptions(TypedDict, total=False):
         strict: leave out sentences that fail a check instead of marking them; from the settings if omitted.
         depth: how much the text says; from the settings if omitted.
         interrupts: what the run asks you (needs, evidence, sentences, budget, or all): it raises `WaitingError`, and
-            goes on with `answer_run`; from the settings if omitted.
+            resumes with `answer_run`; from the settings if omitted.
         page_images: put images of the cited PDF pages into the evidence report, which needs `out`.
         citations: `zotero` or `text`, how docx and odt cite; fields of Zotero if a cited paper came from there.
         evidence_comments: put the words behind each citation into docx and odt as comments.
@@ -279,7 +279,7 @@ async def aanswer_run(
     on_event: OnEvent | None = None,
     **options: Unpack[RunOptions],
 ) -> ResultRecord:
-    """Answer the question that a run waits with, and go on with it; returns the JSON of the finished run.
+    """Answer the question with which a run waits, and resume it; returns the JSON of the finished run.
 
     Args:
         run_id: the run, by its id or the beginning of it.

@@ -34,7 +34,7 @@ _TABLES = ("table-", "agree-", "contradictions-")
 class UpdateRecord(TypedDict):
     """What needs another look, what was accepted now, and how many texts had to be compared.
 
-    `complete` is false if a limit left sentences unjudged: the same call with a higher limit goes on.
+    `complete` is false if a limit left sentences unjudged: the same call with a higher limit continues.
     """
 
     items: list[UpdateItem]

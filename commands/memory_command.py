@@ -21,9 +21,9 @@ IdArgument = Annotated[str, typer.Argument(help="Id, or a prefix of it.")]
 SharedOption = Annotated[bool, typer.Option("--shared", help="For all users of this library, not only for you.")]
 _EFFECTS: Final = {
     "ban": "never cited",
-    "term": "told to the writer, and checked",
-    "spelling": "told to the writer, and checked",
-    "note": "told to the writer",
+    "term": "shown to the writer, and checked",
+    "spelling": "shown to the writer, and checked",
+    "note": "shown to the writer",
 }
 
 

@@ -94,7 +94,7 @@ def answer_run(
     accept: Annotated[bool, typer.Option("--accept", help="Take what it asks about as it is.")] = False,
     given: Annotated[Path | None, typer.Option("--json", help="The answer as a JSON file; - reads stdin.")] = None,
 ) -> None:
-    """Answer what a run asks you, and go on with it.
+    """Answer what a run asks you, and resume it.
 
     In a terminal it shows a form. A JSON answer names the fields to change, such as {"N2": "a better need"} or
     {"ban": ["E3"], "search": "dropout"}; `runs show ID --json` shows the question with its fields.

@@ -157,7 +157,7 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
 
 
 async def write_one(request: SectionRequest, output: Output, session: Session, answer: object = None) -> ResultRecord:
-    """Write a section or paper to files, or go on with an `answer` to what it asked; reports on stderr."""
+    """Write a section or paper to files, or resume it with an `answer` to what it asked; reports on stderr."""
     from ..api.running import run_and_save
 
     if session.notice and answer is None:

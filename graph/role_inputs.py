@@ -54,7 +54,7 @@ def _make_brief(state: RunState, sources: Sequence[Source], session: Session) ->
         "searches_left": max(0, settings.max_search_iterations - state.get("searches_used", 0)),
         "depth": settings.depth,
         "needs": tuple(own_coverage(state)),
-        "preferences": session.preferences.told,
+        "preferences": session.preferences.notes,
         "library": f"{counted(len(papers), 'paper')}{span}, {counted(session.library.chunk_count(), 'passage')}",
     }
     if "question" not in state:

@@ -214,7 +214,7 @@ def _citing(document: ManuscriptDocument, keys: Sequence[CitedKey], first: int, 
 async def _add_entry(
     session: Session, document: ManuscriptDocument, checked: CheckedText, key: CitedKey, workspace: Workspace, add: Any
 ) -> None:
-    """Offer what mends a key without an entry: the library's own entry, or a key that it may misspell."""
+    """Offer fixes for a key without an entry: the library's own entry, or a key that it may misspell."""
     read = checked.read
     if not read.references.complete or key.key in read.references.entries or key.key == "*":
         return

@@ -94,7 +94,7 @@ async def run_request(
     run = await asyncio.to_thread(begin_run, request, session, register, on_notice)
 
     def refuse(_: str) -> None:
-        raise AnsweredError(f"Run {run.thread_id} goes on already.")
+        raise AnsweredError(f"Run {run.thread_id} was answered already.")
 
     async with backend.run_lock(run.thread_id, on_wait=on_notice if answer is None else refuse):
         run = await asyncio.to_thread(register.get, run.thread_id)

@@ -86,7 +86,7 @@ class LibraryTools:
         fields: Annotated[dict[str, str], Field(description="The fields to change; none accepts all as it is.")] = {},  # noqa: B006
         ignore: Annotated[bool, Field(description="Leave a reached budget as it is: the run pauses.")] = False,
     ) -> CallToolResult | InputRequiredResult:
-        """Answer what a run asks the user, and go on with it. Ask the user first: the answer is theirs, not yours."""
+        """Answer what a run asks the user, and resume it. Ask the user first: the answer is theirs, not yours."""
         given = {"type": "ignore" if ignore else "edit", "args": fields, "by": "through MCP"}
         return await self._steered(await self._runs.answer_run(run_id, given), context)
 
@@ -94,7 +94,7 @@ class LibraryTools:
         """The result of a run; what it asks is put to the user if the client can, else the error says how to answer."""
         while True:
             try:
-                return _told(await _follow(job, context))
+                return _as_result(await _follow(job, context))
             except ServerError as error:
                 asked = (await run_details(job.id, self._session.home))["waiting"]
                 if asked is None:
@@ -176,7 +176,7 @@ class LibraryTools:
         return doi or paper.url or f"{_PAPERS}{quote(key, safe='')}"
 
 
-def _told(record: Mapping[str, Any]) -> CallToolResult:
+def _as_result(record: Mapping[str, Any]) -> CallToolResult:
     """An answer with its sources, or the text of a section."""
     if "question" not in record:
         return CallToolResult(content=[TextContent(text=str(record["text"]))])

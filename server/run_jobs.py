@@ -102,13 +102,13 @@ class RunJobs:
                     )
 
     async def answer_run(self, run_id: str, answer: Mapping[str, Any]) -> Job:
-        """Answer what a run asks, and go on with it; raises `AnswerError`, or `AnsweredError` if another was taken."""
+        """Answer what a run asks, and resume it; raises `AnswerError`, or `AnsweredError` if another was taken."""
         run = await self.find_run(run_id)
         given = signed_answer(answer, str(answer.get("by") or ""))
         await require_valid_answer(self.session, run.thread_id, given)
         job = await self.resume_run(run.thread_id, RunLimits(), given)
         if job.order.request.get("answer") != given:
-            raise AnsweredError(f"Run {run.thread_id} goes on already.")
+            raise AnsweredError(f"Run {run.thread_id} was answered already.")
         return job
 
     async def resume_run(self, run_id: str, limits: RunLimits, answer: object = None) -> Job:

@@ -50,12 +50,12 @@ _SPELLED: Final = {"british": (_stems(1), _AMERICAN), "american": (_stems(0), _B
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """The lines in a form that can be checked: `terms` as (wanted, unwanted), `told` for planner and writer."""
+    """The lines in a form that can be checked: `terms` as (wanted, unwanted), `notes` for planner and writer."""
 
     banned: frozenset[str] = frozenset()
     terms: tuple[tuple[str, str], ...] = ()
     spelling: str = ""
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def preference_kind(line: str) -> PreferenceKind:
@@ -67,18 +67,18 @@ def preference_kind(line: str) -> PreferenceKind:
 @lru_cache(64)
 def read_preferences(lines: tuple[str, ...]) -> Preferences:
     """The preferences that the lines state; of two spellings the first counts."""
-    banned, terms, spelling, told = set[str](), list[tuple[str, str]](), "", list[str]()
+    banned, terms, spelling, notes = set[str](), list[tuple[str, str]](), "", list[str]()
     for line in lines:
         said = " ".join(line[:LONGEST].replace('"', "").replace("“", "").replace("”", "").split())
         if ban := _BAN.fullmatch(said):
             banned.add(ban[1])
             continue
-        told.append(line)
+        notes.append(line)
         if spelled := _SPELLING.fullmatch(said):
             spelling = spelling or spelled[1].lower()
         elif (term := _TERM.fullmatch(said)) and max(len(part.split()) for part in term.groups()) <= _WORDS:
             terms.append((term[1].strip(), term[2].strip()))
-    return Preferences(frozenset(banned), tuple(terms), spelling, tuple(told))
+    return Preferences(frozenset(banned), tuple(terms), spelling, tuple(notes))
 
 
 def preference_findings(text: str, lines: Sequence[str]) -> list[Finding]:

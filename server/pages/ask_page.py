@@ -134,7 +134,7 @@ def first_questions(papers: Sequence[PaperSummary]) -> list[str]:
 
 
 def next_questions(view: AnswerView) -> list[str]:
-    """Questions to go on with: what speaks against an answer, and what a paper says that was found but not cited."""
+    """Follow-up questions: what speaks against an answer, and what a paper says that was found but not cited."""
     cited = {citation["key"] for citation in view.record["citations"]}
     found = [hit for group in view.report.unused for hit in group if hit.record["key"] not in cited]
     others = [f"What does “{hit.paper['title']}” say about this?" for hit in found if hit.paper["title"]][:1]

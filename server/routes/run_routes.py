@@ -63,7 +63,7 @@ async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None
 
 @router.post("/runs/{run_id}/answer", tags=["runs"], responses=job_answers(404, 409), response_class=Response)
 async def answer_run(run_id: str, call: JobCall, body: AnswerBody) -> Response:
-    """Answer what a run asks (`waiting` of the run), and go on with it; an invalid answer leaves it waiting."""
+    """Answer what a run asks (`waiting` of the run), and resume it; an invalid answer leaves it waiting."""
     given = body.model_dump()
     return await call.answer(given, lambda: call.state.runs.answer_run(run_id, given))
 
