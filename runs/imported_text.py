@@ -110,8 +110,9 @@ def _import_section(section: EditableSection, body: str, fields: Sequence[Mappin
     typed: list[str] = []
     for item, olds in zip(incoming, matches, strict=True):
         old = olds[0] if olds else -1
-        marked, own = _with_markers(item, section, old, fields, made)
-        kept = bool(olds) and item.bare == stored[old][0] and _same_citations(item, marked, section, old)
+        same = bool(olds) and item.bare == stored[old][0]
+        marked, own = _with_markers(item, section, old, fields, made, same=same)
+        kept = same and _same_citations(item, marked, section, old)
         if kept:
             marked, own = section.sentences[old].text, []
         typed += own
@@ -198,9 +199,18 @@ def _same_citations(item: _Incoming, marked: str, section: EditableSection, old:
 
 
 def _with_markers(
-    item: _Incoming, section: EditableSection, old: int, fields: Sequence[Mapping[str, Any]], made: ImportedSection
+    item: _Incoming,
+    section: EditableSection,
+    old: int,
+    fields: Sequence[Mapping[str, Any]],
+    made: ImportedSection,
+    *,
+    same: bool,
 ) -> tuple[str, list[str]]:
-    """The sentence with markers for its citations, and itself if the user placed one in it."""
+    """The sentence with markers for its citations, and itself if the user placed one in it.
+
+    If its words are the `same`, a key stands for the evidence that the sentence cited before.
+    """
     held: dict[str, str] = {}
 
     def hold(number: str) -> str:
@@ -212,7 +222,7 @@ def _with_markers(
 
     words = HELD.sub(lambda found: hold(found[1]), item.text)
     words = _BRACKET.sub(lambda found: _by_names(found, section), words)
-    marked, typed = section.marked(words, old, sure=False)
+    marked, typed = section.marked(words, old, sure=same)
     return HELD.sub(lambda found: held.get(found[1], ""), marked), typed or ([item.text] if held else [])
 
 
