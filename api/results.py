@@ -235,7 +235,9 @@ class MemoryLine(TypedDict):
     text: str
     kind: Annotated[
         Literal["ban", "term", "spelling", "note"],
-        Meaning("ban: the paper is never cited; term, spelling: checked in each draft; note: only shown to the writer."),
+        Meaning(
+            "ban: the paper is never cited; term, spelling: checked in each draft; note: only shown to the writer."
+        ),
     ]
     shared: Annotated[bool, Meaning("True if it is for all users of the library.")]
     added_at: float
