@@ -36,7 +36,6 @@ CITATION_FIELDS = {
     "verdict",
 }
 USAGE_FIELDS = {"llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost"}
-QUOTED_WORDS = 30
 PAPER = ("abstract", "introduction", "methods", "results", "discussion", "conclusion")
 
 # The mark that a text must show, by the rule of a finding or the verdict on a citation.
@@ -54,7 +53,8 @@ _FOREIGN = re.compile(
     r"\[@|(?<![\w.])@[a-z]\w+\d|\\[a-z]*cite|\[\d+(?:,\s*\d+)*\]|\b[A-Z][a-z]+ et al\.,? \(?(?:19|20)\d\d|\(made",
     re.UNICODE,
 )
-_QUOTATION = re.compile(r"[\"\u201c]([^\"\u201c\u201d]+)[\"\u201d]")
+# A listed passage: its words, and its key with a page in parentheses.
+_LISTED = re.compile(r"^- \u201c(.+)\u201d \(([^()]+)\)", re.MULTILINE)
 # Keys as the default style shows them: `(smith2024quantum; jones2020)`.
 _KEYS = re.compile(r"\(([^\s();]+(?:; [^\s();]+)*)\)")
 
@@ -183,21 +183,24 @@ def _worded(sentence: str) -> str:
     return " ".join(re.findall(r"\w+", _KEYS.sub(" ", re.sub(r"\[[^\]]*\]", " ", sentence)).casefold()))
 
 
-def check_quotations(record: dict[str, Any], library: Library, own_words: str) -> int:
-    """Assert that quotations are verbatim and have at most 30 words; returns their number."""
-    quoted = _QUOTATION.findall(record["text"])
-    chunks = library.chunks(list(dict.fromkeys(citation["chunk_id"] for citation in record["citations"])))
-    sources = " ".join(_plain(chunk.text) for chunk in chunks)
-    for words in quoted:
-        assert len(words.split()) <= QUOTED_WORDS, f"{record['thread_id']}: {words!r} is too long a quote"
-        plain = _plain(words).rstrip(".,;")
-        assert plain in sources or plain in _plain(own_words), f"{record['thread_id']}: {words!r} is not verbatim"
-    return len(quoted)
+def check_listed_passages(record: dict[str, Any]) -> set[str]:
+    """Assert that the sentences listed beneath the author's own are those that the record cites; returns their papers.
+
+    What a paper cites may be left out of them, and so may its markup.
+    """
+    of_key: dict[str, list[list[str]]] = {}
+    for citation in record["citations"]:
+        of_key.setdefault(citation["key"], []).append(re.findall(r"\w+", citation["quote"].casefold()))
+    listed = [(words, place.split(",")[0]) for words, place in _LISTED.findall(record["text"])]
+    for words, key in listed:
+        shown = re.findall(r"\w+", words.casefold())
+        assert any(_in_order(shown, quote) for quote in of_key[key]), f"{record['thread_id']}: {words!r} is altered"
+    return {key for _, key in listed}
 
 
-def _plain(text: str) -> str:
-    """The words of a text without markdown syntax, which a quotation in prose leaves out."""
-    return re.sub(r"[\s*_`\"\u201c\u201d]+", " ", text).casefold().strip()
+def _in_order(words: list[str], among: list[str]) -> bool:
+    rest = iter(among)
+    return all(word in rest for word in words)
 
 
 def check_files(record: dict[str, Any], folder: Path) -> None:
