@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 Depth = Literal["brief", "standard", "thorough"]  # how much a text says
+Ask = Literal["needs", "evidence", "sentences", "budget", "all"]  # what a run may ask a person, in its order
 SectionKind = Literal["introduction", "methods", "results", "discussion", "conclusion", "abstract"]
 SECTION_KINDS: tuple[SectionKind, ...] = get_args(SectionKind)
 

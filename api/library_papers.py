@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from ..citations.export.section_files import bibliography
 from ..documents import Paper
 from ..documents.figures import PaperFigure
 from ..documents.notes import NOTE_ENDING, make_note
@@ -137,6 +136,8 @@ def aexport_papers(session: Session, keys: Sequence[str], form: ExportForm) -> s
     """Return papers as BibTeX, RIS or CSL-JSON, for a reference manager; raises `UnknownPaperError`."""
     papers = [session.library.paper(key) for key in keys]
     if form == "bib":
+        from ..citations.export.section_files import bibliography  # lists need no writer of files
+
         return bibliography(papers)
     if form == "ris":
         return "\n".join(map(_ris_entry, papers))

@@ -18,10 +18,10 @@ from ..section_kinds import (
     PAPER_ORDER as PAPER_ORDER,
     SECTION_KINDS as SECTION_KINDS,
     SECTIONS as SECTIONS,
+    Ask as Ask,
     Depth as Depth,
     SectionKind as SectionKind,
 )
-from ..settings.config import Ask as Ask
 
 if TYPE_CHECKING:
     from ..citations.export.word_fields import DocumentOptions

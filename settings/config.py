@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, Pr
 
 from ..errors import ConfigurationError
 from ..invalid_values import describe_invalid, field_path
-from ..section_kinds import Depth as Depth
+from ..section_kinds import Ask as Ask, Depth as Depth
 from .addresses import DatabaseUrl, VectorsUrl, home_address, vectors_url
 from .key_trust import (
     DEFAULT,
@@ -42,7 +42,6 @@ CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
 OcrMode = Literal["off", "auto"]
 RetrievalMode = Literal["hybrid", "dense", "bm25"]
 RoleName = Literal["agent", "reader", "writer", "judge", "summarizer", "vision"]
-Ask = Literal["needs", "evidence", "sentences", "budget", "all"]  # what a run may ask a person, in its order
 
 EXTRACTIVE = "extractive"
 LOCAL_EMBEDDING = "local"

@@ -17,7 +17,7 @@ import pytest
 from tests.support.cli_process import ROOT
 from tests.support.served_home import address_of
 
-OUTSIDE = {"tests", "docs", "examples", "bench"}  # folders that are not part of the package
+OUTSIDE = {"tests", "docs", "editors", "examples", "bench"}  # folders that are not part of the package
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SETUPTOOLS: dict[str, Any] = PROJECT["tool"]["setuptools"]
 
