@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakValueDictionary
 
-from ..citations.checks.preferences import Preferences, read_preferences
 from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..errors import InputError
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.runtime import Runtime
 
+    from ..citations.checks.preferences import Preferences
     from ..models.chat_caller import ChatCaller
     from ..models.context_size import Contexts
     from ..models.embeddings.protocol import EmbeddingModel
@@ -73,6 +73,8 @@ class Session:
     @property
     def preferences(self) -> Preferences:
         """What the author wants of every text, in a form that can be checked."""
+        from ..citations.checks.preferences import read_preferences
+
         return read_preferences(tuple(self.settings.preferences))
 
     @property
