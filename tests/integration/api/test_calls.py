@@ -96,8 +96,8 @@ def test_a_conversation_over_a_library_that_was_closed_says_so(home: Path) -> No
         (lambda lib: citeloom.write_section(lib, "discusion", EXPERIMENT), "introduction, methods.*'discussion'"),
         (lambda lib: citeloom.write_section(lib, 3, EXPERIMENT), "no section 3"),
         (
-            lambda lib: citeloom.write_section(lib, "results", EXPERIMENT, formats="odt"),
-            "format 'odt'.*tex, docx, html, pdf, zip",
+            lambda lib: citeloom.write_section(lib, "results", EXPERIMENT, formats="rtf"),
+            "format 'rtf'.*tex, docx, odt, html, pdf, zip",
         ),
         (lambda lib: citeloom.write_section(lib, "results", EXPERIMENT, formats=["docx", "dcx"]), "Did you mean"),
         (

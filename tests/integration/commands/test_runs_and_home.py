@@ -164,7 +164,7 @@ def test_formats_and_styles_are_asked_for_by_name_and_again_without_a_run(
     assert again.code == 0, again.err
     assert "finished earlier" in again.err and Path(again.json["files"]["docx"]).is_file()
     assert again.json["references"] != first.json["references"]
-    wrong = citeloom(*asked, "--format", "odt")
-    assert wrong.code == 2 and "odt" in wrong.err
+    wrong = citeloom(*asked, "--format", "rtf")
+    assert wrong.code == 2 and "rtf" in wrong.err
     unknown = citeloom(*asked, "--csl", "no-such-style")
     assert unknown.code == 2 and "no-such-style" in unknown.errors[0]

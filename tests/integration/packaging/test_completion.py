@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is no
         (["citeloom", "con"], {"contradictions", "conclusion", "conversations"}),
         (["citeloom", "search", "--mo"], {"--mode"}),
         (["citeloom", "ingest", "papers", "--ra"], {"--ray", "--ray-workers"}),
-        (["citeloom", "discussion", "--format", ""], {"md", "tex", "docx", "html", "pdf", "zip"}),
+        (["citeloom", "discussion", "--format", ""], {"md", "tex", "docx", "odt", "html", "pdf", "zip"}),
     ],
 )
 def test_bash_completes_commands_options_and_values(typed: list[str], offered: set[str]) -> None:

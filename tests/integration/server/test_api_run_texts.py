@@ -21,7 +21,8 @@ from tests.support.served_app import Served, served_app
 __all__ = ["experiment"]
 
 TEXT = f"{GOOD} {WEAK}"
-FORMATS = ("md", "bib", "evidence.html", "json", "tex", "docx", "html", *(["pdf"] if find_engine() else []), "zip")
+PDF = ("pdf",) if find_engine() else ()
+FORMATS = ("md", "bib", "evidence.html", "json", "tex", "docx", "odt", "html", *PDF, "zip")
 
 
 @pytest.fixture
