@@ -125,8 +125,7 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
         )
     records = session.library.records()
     hashes = {key: record.paper.content_hash for key, record in records.items()}
-    backend_of(session.home).text_updates().note_library(version, hashes)
-    return register.begin(
+    begun = register.begin(
         NewRun(
             thread_id=fingerprint if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
             fingerprint=fingerprint,
@@ -137,6 +136,8 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
             fresh=request.fresh,
         )
     )
+    backend_of(session.home).text_updates().note_library(version, hashes)
+    return begun
 
 
 async def _advance(

@@ -142,7 +142,7 @@ def _comparable(text: str, section: EditableSection) -> tuple[str, Counter[str]]
     bare = HELD.sub("", MARKER.sub("", text)).translate(_SIGNS)
     bare = _BRACKET.sub(lambda found: "" if _cites(found[1], section) else found[0], bare)
     bare = re.sub(r"\[@?[^\[\]]{1,300}\]", "", bare)
-    plain = re.sub(r"\s+([.,;:!?])", r"\1", " ".join(plain_text(bare).replace("\\", "").split()))
+    plain = re.sub(r" ([.,;:!?])", r"\1", " ".join(plain_text(bare).replace("\\", "").split()))
     plain = re.sub(r":?-{3,}:?", "---", plain)  # the rule of a table
     plain = re.sub(r" ?\| ?", "|", plain)
     return plain, Counter(_WORD.findall(plain.casefold()))

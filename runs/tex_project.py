@@ -49,7 +49,7 @@ _MOST_BYTES: Final = 4_000_000
 _MOST_FILES: Final = 2_000
 _FIGURES: Final = "figures"
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?]) ")
-_INPUT: Final = re.compile(r"\\(?:input|include|subfile)\s*\{\s*([^{}]{1,300}?)\s*\}")
+_INPUT: Final = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]{1,300})\}")
 _BIBLIOGRAPHY: Final = re.compile(r"\\(?:bibliography|addbibresource(?:\[[^\[\]]*\])?)\s*\{([^{}]{1,1000})\}")
 
 
@@ -174,7 +174,7 @@ class TexProject:
     def new_region(self, section: str) -> tuple[_TextFile, Region]:
         """A region for a section in a file of its own, which is not there yet."""
         base = self.main_folder
-        awaited = {Path(name.removesuffix(".tex")) for name in _INPUT.findall(self.source)}
+        awaited = {Path(name.strip().removesuffix(".tex")) for name in _INPUT.findall(self.source)}
         ours = [path.as_posix() for path in sorted(awaited) if path.name == section and ".." not in path.parts]
         name = next((name for name in ours if f"{base}{name}.tex" not in self.files and name[0] != "/"), "")
         if not name:

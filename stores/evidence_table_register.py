@@ -16,6 +16,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic read
 from ..documents import EvidenceSpan
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer, shaped
+from .run_register import forget_comparison
 from .tables import Register, TableConnection, columns_of
 
 
@@ -132,6 +133,7 @@ class EvidenceTableRegister(Register):
         with self._tables.transaction() as connection:
             for table in (TABLE_CELLS, TABLE_PAPERS, EVIDENCE_TABLES):
                 connection.execute(f"DELETE FROM {table.name} WHERE table_id = ?", (table_id,))
+            forget_comparison(connection, table_id)
 
     def papers(self, table_id: str) -> dict[str, StoredPaper]:
         """The papers decided on, by key."""

@@ -217,6 +217,7 @@ class RunRegister(Register):
         with self._tables.transaction() as connection:
             for table in ("cited_papers", "runs"):
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
+            forget_comparison(connection, thread_id)
 
 
 def _lookup_key(question: Any) -> str:
@@ -255,11 +256,21 @@ class EditedSentences(Register):
 
     def forget(self, thread_id: str) -> None:
         self._write("DELETE FROM edits WHERE thread_id = ?", thread_id)
-        self._write("DELETE FROM updates WHERE name = ?", thread_id)
 
 
 # What was found when a text or table was last compared with the library, and the papers of the versions of the library.
 UPDATES: Final = TypedTable("updates", ("name",), {"name": TEXT, "stamp": TEXT, "record": OBJECT})
+
+
+def forget_comparison(connection: TableConnection, name: str) -> None:
+    """Delete what was found about a run or table, and the papers of versions that no run or comparison refers to."""
+    connection.execute("DELETE FROM updates WHERE name = ?", (name,))
+    compared = "substr(other.name, 1, 8) <> 'library-' AND replace(other.record, updates.stamp, '') <> other.record"
+    connection.execute(
+        "DELETE FROM updates WHERE substr(name, 1, 8) = 'library-'"
+        " AND stamp NOT IN (SELECT library_version FROM runs)"
+        f" AND NOT EXISTS (SELECT 1 FROM updates AS other WHERE {compared})"
+    )
 
 
 class TextUpdates(Register):

@@ -21,7 +21,7 @@ _MARK: Final = re.compile(
     r"(?m)^[ \t]*%[ \t]*citeloom:(?P<what>begin|end|here)\b(?P<rest>[^\r\n]*)(?P<newline>\r?\n|\Z)"
 )
 _COMMENT: Final = re.compile(r"(?<!\\)%[^\n]*")
-_PACKAGE: Final = re.compile(r"\\usepackage\s*(?:\[[^\[\]]*\])?\s*\{(?P<names>[^{}]*)\}")
+_PACKAGE: Final = re.compile(r"\\usepackage\s*+(?:\[[^\[\]]*+\]\s*+)?+\{(?P<names>[^{}]*)\}")
 _CITATION: Final = re.compile(LATEX_CITATION)
 _BIB_KEYS: Final = re.compile(r"(?m)^[ \t]*@[ \t]*\w+[ \t]*[{(]\s*([^\s,{}()]+)")
 _FIRST_KEY: Final = re.compile(r"(@\s*\w+\s*[{(]\s*)[^\s,{}()]+")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli_process import ROOT, environment
+from tests.support.cli_process import environment
 
 PATIENCE = 60.0  # seconds, which neither text is read in
 # The command line, which says when it begins to read a paper.
@@ -34,7 +33,7 @@ def interrupted_at(line: str, *arguments: str | Path, cwd: Path) -> tuple[int, s
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND, *map(str, arguments)],
         cwd=cwd,
-        env={**environment({}), "PYTHONPATH": os.pathsep.join([str(ROOT.parent), str(ROOT)])},
+        env=environment({}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import subprocess
@@ -15,7 +14,6 @@ import pytest
 
 from citeloom.documents.pandoc import PandocError, PandocLimitError, pandoc
 from citeloom.documents.sandbox import OutOfTimeError, in_thread, run
-from tests.support.cli_process import ROOT
 from tests.support.late_timer import expire_after
 
 PATIENCE = 60.0  # seconds, before a test that would hang fails instead
@@ -116,7 +114,6 @@ def test_pandoc_ends_with_the_command_that_it_was_started_for(
     ours = subprocess.Popen(
         [sys.executable, "-c", COMMAND, program, "ingest", "papers", "--home", "home"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT.parent)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -19,6 +19,7 @@ from citeloom.ingestion.home_copy import HOME_TABLES, CopyError, copy_home
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.budget import Budget, BudgetLimits
 from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
+from citeloom.stores.author_memory import AuthorMemory
 from citeloom.stores.backends import backend_of
 from citeloom.stores.evidence_table_register import StoredCell, StoredPaper
 from citeloom.stores.home import Home
@@ -70,6 +71,9 @@ async def fill(home: Home, library: Library) -> None:
         begin(home, thread_id)
     backend.runs().mark("research-2", "finished", result=finished_text(cited=("ada2020",)))
     backend.edited_sentences().keep("research-2", EditedSentence(4, "Words\x00 of mine.", {"verdict": "supported"}))
+    backend.text_updates().note_library("v1", {"ada2020": "hash"})
+    backend.text_updates().keep("research-2", "stamp", {"items": [], "since": "v1"})
+    AuthorMemory(home, "ada").put("participants, not subjects")
     backend.conversations().begin("chat-1")
     backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", finished_text())
     tables = backend.evidence_tables()
@@ -139,6 +143,9 @@ async def same_as_filled(library: Library) -> None:
     assert latest is not None and latest.thread_id == "research-1", "the order in which they began"
     (edit,) = backend.edited_sentences().of("research-2")
     assert edit.text.endswith("of mine.") and edit.checked == {"verdict": "supported"}
+    assert backend.text_updates().library("v1") == {"ada2020": "hash"}
+    assert backend.text_updates().all() == {"research-2": ("stamp", {"items": [], "since": "v1"})}
+    assert [note.text for note in AuthorMemory(library.home, "ada").notes()] == ["participants, not subjects"]
     (cell,) = backend.evidence_tables().cells("table-1")
     assert (cell.edited, cell.revision, cell.cell["value"]) == (True, 1, "60")
     (turn,) = backend.conversations().turns("chat-1")

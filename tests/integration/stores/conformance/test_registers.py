@@ -155,6 +155,28 @@ async def test_edited_sentences_are_kept_withdrawn_and_deleted_with_their_run(ho
     assert edits.of("research-1") == []
 
 
+def test_comparisons_and_versions_of_the_library_go_with_the_last_text_they_are_for(backend: Backend) -> None:
+    runs, tables, updates = backend.runs(), backend.evidence_tables(), backend.text_updates()
+    for run in ("research-1", "research-2"):
+        begin(runs, run)
+    tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
+    for version in ("v1", "v2", "v3"):
+        updates.note_library(version, {"ada2020": version})
+    updates.keep("research-1", "s", {"items": [], "since": "v2"})
+    updates.keep("table-1", "s", {"items": [], "since": "v3"})
+
+    def left() -> list[str]:
+        return [version for version in ("v1", "v2", "v3") if updates.library(version)]
+
+    assert left() == ["v1", "v2", "v3"]
+    runs.delete("research-1")
+    assert (left(), list(updates.all())) == (["v1", "v3"], ["table-1"]), "the other run is of v1"
+    tables.delete("table-1")
+    assert (left(), updates.all()) == (["v1"], {})
+    runs.delete("research-2")
+    assert left() == []
+
+
 def test_only_what_was_written_is_recognized(backend: Backend, tmp_path: Path) -> None:
     files = backend.written_files()
     files.note([b"ours", b"also ours"])
