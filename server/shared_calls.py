@@ -51,7 +51,7 @@ async def get_context_window(
     return await apassage_window(session, chunk_id, window)
 
 
-@router.get("/search/citations", tags=["search"])
+@router.get("/search/citations", tags=["search"], responses=problems())
 @shared_tool("Papers to cite for a sentence")
 async def suggest_citations(
     session: SessionOf,

@@ -133,7 +133,8 @@ async def test_the_graphs_are_there_with_forms_for_their_input_and_settings(clie
     by_graph = {assistant["graph_id"]: assistant for assistant in await client.assistants.search()}
     assert by_graph.keys() == {"section", "paper", "research", "conversation"}
     of_chat = (await client.assistants.get_schemas(by_graph["conversation"]["assistant_id"]))["input_schema"]
-    assert of_chat is not None and of_chat["properties"].keys() == {"messages", "asked", "turn_kind", "papers"}
+    fields = {"messages", "asked", "turn_kind", "papers", "interrupts"}
+    assert of_chat is not None and of_chat["properties"].keys() == fields
     asked = (await client.assistants.get_schemas(by_graph["research"]["assistant_id"]))["input_schema"]
     assert asked is not None and asked["required"] == ["question"]
     assert {"sources", "words", "min_year", "max_year", "venue", "papers", "single_shot"} <= asked["properties"].keys()

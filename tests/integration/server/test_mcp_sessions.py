@@ -17,9 +17,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import SecretStr
 
+from citeloom.api import agent_tools
 from citeloom.errors import InputError
 from citeloom.graph.session import Session
-from citeloom.server import mcp_server
 from tests.support.served_app import Served, served_app
 
 pytestmark = pytest.mark.attack
@@ -74,7 +74,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Semaphore, threadin
         assert await asyncio.to_thread(release.wait, 60)
         raise InputError("released")
 
-    monkeypatch.setattr(mcp_server, "alibrary_status", held)
+    monkeypatch.setattr(agent_tools, "alibrary_status", held)
     return began, release
 
 
