@@ -51,7 +51,7 @@ async def aupdate_texts(
     session: Session,
     runs: Sequence[str] | str = (),
     *,
-    accept: Sequence[int] = (),
+    accept: Sequence[str] = (),
     accept_all: bool = False,
     max_calls: int | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
@@ -65,12 +65,12 @@ async def aupdate_texts(
     Args:
         session: an open library.
         runs: ids of runs or tables; all tables, and the latest run of each question and experiment, if omitted.
-        accept: numbers of items to accept, as an earlier call showed them.
+        accept: ids of items to accept; one that was accepted before is unknown.
         accept_all: accept all items.
         max_calls: limit on model requests; sentences beyond it are not judged.
         on_notice: called with one line for each text that is compared.
 
-    Raises `InputError` for an unknown run or number, and `PausedError` if the endpoint is lost.
+    Raises `InputError` for an unknown run or id, and `PausedError` if the endpoint is lost.
     """
     require_writable(session)
     if max_calls is not None:
@@ -109,11 +109,9 @@ async def aupdate_texts(
                 await asyncio.to_thread(updates.keep, text_id, "" if progress.stopped else now, record)
             found[text_id] = record
         items = [item for record in found.values() for item in record["items"]]
-        for number, item in enumerate(items, 1):
-            item["number"] = number
-        if unknown := set(accept) - {item["number"] for item in items}:
+        if unknown := set(accept) - {item["id"] for item in items}:
             raise ArgumentError(f"accept: there is no item {min(unknown)}; there are {len(items)}.")
-        accepted = [item for item in items if accept_all or item["number"] in accept]
+        accepted = [item for item in items if accept_all or item["id"] in accept]
         rest = [item for item in items if item not in accepted]
         for text_id in {item["run"]: 0 for item in accepted}:
             await _accept(session, backend, [item for item in accepted if item["run"] == text_id])
@@ -122,7 +120,7 @@ async def aupdate_texts(
             now = await asyncio.to_thread(stamp, texts[text_id])
             await asyncio.to_thread(updates.keep, text_id, "" if progress.stopped else now, record)
     return {
-        "items": [cast("UpdateItem", {**item, "number": number}) for number, item in enumerate(rest, 1)],
+        "items": rest,
         "accepted": accepted,
         "compared": compared,
         "unchanged": len(found) - compared,
@@ -174,7 +172,13 @@ async def _compare(
         known = [key for key, paper in papers.items() if paper.get("status") == "retracted"]
         found = await compare_text(cited_sections(run, edits), checker, hashes, known)
         named = {"run": run.thread_id, "kind": run.section, "title": run.title}
-    return [cast("UpdateItem", {**item, **named}) for item in found]
+    return [cast("UpdateItem", {**item, **named, "id": _item_id(named["run"], item)}) for item in found]
+
+
+def _item_id(run: str, item: UpdateItem) -> str:
+    """An id that follows from what an item says, so that a repeated request accepts no other item."""
+    said = [run, item["section"], item["position"], item["sentence"], item["reason"], item["detail"], item["keys"]]
+    return hash_key(said)[:8]
 
 
 async def _accept(session: Session, backend: Backend, items: Sequence[UpdateItem]) -> None:

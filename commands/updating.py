@@ -32,7 +32,7 @@ def update(
             show_default=False,
         ),
     ] = None,
-    accept: Annotated[str, typer.Option(help="Accept these items, by their numbers: 1,3.", show_default=False)] = "",
+    accept: Annotated[str, typer.Option(help="Ids of items to accept: 3f2a90c1,b7e41d55.", show_default=False)] = "",
     accept_all: Annotated[bool, typer.Option("--accept-all", help="Accept all items.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Compare again whenever the library changes.")] = False,
     as_json: JsonOption = False,
@@ -44,23 +44,20 @@ def update(
     run keeps the old one), asks an answer again, or reads a table again. If nothing changed, nothing is done and no
     model is called. Exit code 3 if a limit left sentences unjudged.
 
-    Example: citeloom update --accept 1,3
+    Example: citeloom update --accept 3f2a90c1
     """
     from ..api.text_updating import library_version, update_texts
 
     if watch and (as_json or accept or accept_all):
         raise InputError("--watch only shows what changed.", help="Leave --json and --accept out.")
-    numbers = [part.strip() for part in accept.split(",") if part.strip()]
-    if not all(number.isdecimal() for number in numbers):
-        raise InputError(f"--accept {accept}: expected numbers.", help="Give them as they are shown: --accept 1,3.")
-    wanted = [int(number) for number in numbers]
+    wanted = _ids(accept)
     with home_session(**settings.changes()) as session:
         record = update_texts(session, runs or (), accept=wanted, accept_all=accept_all, on_notice=notice)
         if not as_json:
             _show(record)
-        asked = sys.stdin.isatty() and sys.stdout.isatty() and record["items"] and not (watch or as_json or numbers)
-        if asked and (given := typer.prompt("Accept which (numbers, all, or Enter for none)", default="").strip()):
-            chosen = [int(part) for part in given.split(",") if part.strip().isdecimal()]
+        asked = sys.stdin.isatty() and sys.stdout.isatty() and record["items"] and not (watch or as_json or wanted)
+        if asked and (given := typer.prompt("Accept which (ids, all, or Enter for none)", default="").strip()):
+            chosen = () if given == "all" else _ids(given)
             record = update_texts(session, runs or (), accept=chosen, accept_all=given == "all", on_notice=notice)
             _show({**record, "items": []})
         while watch:
@@ -75,6 +72,10 @@ def update(
         raise typer.Exit(PAUSED)
 
 
+def _ids(given: str) -> list[str]:
+    return given.replace(",", " ").split()
+
+
 def _show(record: UpdateRecord) -> None:
     last = ""
     for item in record["items"]:
@@ -83,7 +84,7 @@ def _show(record: UpdateRecord) -> None:
             result(one_line(f"{item['kind']} {last}: {item['title']}"))
         _show_item(item)
     for item in record["accepted"]:
-        result(one_line(f"Accepted {item['number']}: {item['proposed'] or item['sentence']}"))
+        result(one_line(f"Accepted {item['id']}: {item['proposed'] or item['sentence']}"))
     usage = record["usage"]
     calls, reused = counted(usage.get("llm_calls") or 0, "model call"), usage.get("journal_hits") or 0
     looked = f"{counted(record['compared'], 'text')} compared, {record['unchanged']} unchanged since the last time"
@@ -92,7 +93,7 @@ def _show(record: UpdateRecord) -> None:
 
 def _show_item(item: UpdateItem) -> None:
     judged = "" if item["judged"] or item["kind"] == "table" else ", not judged"
-    result(one_line(f"  {item['number']}. [{item['reason']}{judged}] {item['section']}: {item['sentence']}"))
+    result(one_line(f"  {item['id']} [{item['reason']}{judged}] {item['section']}: {item['sentence']}"))
     result(one_line(f"     {item['detail']}"))
     if passage := item["passage"]:
         page = "" if passage["page"] is None else f", p. {passage['page']}"

@@ -59,7 +59,7 @@ class UpdateItem(TypedDict):
     `marked` and `evidence_id` are how an accepted sentence is stored.
     """
 
-    number: int
+    id: str
     run: str
     kind: str
     title: str
@@ -234,8 +234,8 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
 
 
 _EMPTY: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(("number", "position"), 0),
-    **dict.fromkeys(("run", "kind", "title", "proposed", "marked", "evidence_id"), ""),
+    "position": 0,
+    **dict.fromkeys(("id", "run", "kind", "title", "proposed", "marked", "evidence_id"), ""),
     **{"passage": None, "judged": False},
 }
 

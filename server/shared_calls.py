@@ -81,7 +81,7 @@ async def update_texts(
     session: SessionOf,
     runs: Annotated[list[str], Query(max_length=200, description="Ids of runs or tables; the latest if none.")] = [],  # noqa: B006
     accept: Annotated[
-        list[int], Query(max_length=1000, description="Numbers of items to accept, as shown before.")
+        list[str], Query(max_length=1000, description="Ids of items to accept; one accepted before is refused.")
     ] = [],  # noqa: B006
     max_calls: Annotated[int | None, Query(ge=1, le=10**9, description="Limit on model requests.")] = None,
 ) -> UpdateRecord:

@@ -65,11 +65,13 @@ def test_a_new_paper_is_named_judged_once_and_accepted(
     done = citeloom("update", "--home", home, **model)
     (judged,) = [sentences for sentences in server.behaviour.judged[1:] if sentences]  # type: ignore[attr-defined]
     assert len(judged) == 1 and server.calls() == wrote + 1 and CLAIM in judged[0]
-    assert "1. [better evidence] discussion" in done.out and f"boats2026: “{CLAIM}" in done.out, done.out
+    assert " [better evidence] discussion" in done.out and f"boats2026: “{CLAIM}" in done.out, done.out
     again = citeloom("update", "--home", home, **model)
     assert again.out == done.out and "0 texts compared, 1 unchanged" in again.err and server.calls() == wrote + 1
     assert citeloom("update", "--home", home, "--accept", "2", **model).code == 2
-    accepted = citeloom("update", "--home", home, "--accept", "1", "--json", **model).json
+    accepted = citeloom(
+        "update", "--home", home, "--accept", done.out.split(" [")[0].split()[-1], "--json", **model
+    ).json
     (item,) = accepted["accepted"]
     assert accepted["items"] == [] and "boats2026" in item["proposed"] and len(item["keys"]) == 1
     last = citeloom("update", "--home", home, "--json", **model).json
@@ -97,7 +99,7 @@ def test_what_denies_a_sentence_is_named_and_can_be_put_behind_it(
         assert item["judged"] is False and "boats2026 denies it" in item["detail"]
         assert "In contrast, “Twelve pooled sensors did not calm" in item["proposed"]
         done = citeloom("update", "--home", home, "--accept-all")
-        assert "Accepted 1" in done.out and "0 items" in citeloom("update", "--home", home).err
+        assert f"Accepted {item['id']}:" in done.out and "0 items" in citeloom("update", "--home", home).err
 
 
 def test_edited_removed_and_retracted_papers_are_named_and_replaced(
@@ -125,11 +127,12 @@ def test_edited_removed_and_retracted_papers_are_named_and_replaced(
     for item in found["items"]:
         assert item["action"] in ("replace", "drop") and item["judged"] is False
         assert item["passage"] is None or item["passage"]["key"] not in ("okafor2022ensembles", "obrien2019seeds")
-    number = reasons["removed"]["number"]
-    done = citeloom("update", "--home", home, "--accept", str(number), "--json").json
+    removed = reasons["removed"]["id"]
+    done = citeloom("update", "--home", home, "--accept", removed, "--json").json
     assert len(done["items"]) == len(found["items"]) - 1
     rest = citeloom("update", "--home", home, "--json").json
     assert rest["items"] == done["items"] and rest["compared"] == 0
+    assert citeloom("update", "--home", home, "--accept", removed).code == 2
     citeloom("update", "--home", home, "--accept-all")
     assert citeloom("update", "--home", home, "--json").json["items"] == []
 

@@ -28,7 +28,8 @@ def test_a_removed_paper_is_named_and_the_answer_asked_again(served: Served) -> 
     shown = served.api.get(str(served.api.base_url.join("/runs"))).text
     assert f"{key} is no longer in the library." in shown and "may need another look" in shown
     assert served.api.post("/updates", params={"accept": 99}).status_code == 422
-    numbers = [item["number"] for item in found["items"]]
-    done = served.api.post("/updates", params={"accept": numbers}).json()
-    assert done["items"] == [] and len(done["accepted"]) == len(numbers)
+    ids = [item["id"] for item in found["items"]]
+    done = served.api.post("/updates", params={"accept": ids}).json()
+    assert done["items"] == [] and len(done["accepted"]) == len(ids)
+    assert served.api.post("/updates", params={"accept": ids[:1]}).status_code == 422
     assert "may need another look" not in served.api.get(str(served.api.base_url.join("/runs"))).text
