@@ -1,4 +1,5 @@
-"""The kinds of sections and what sets each apart: the one table from which commands, prompts and checks are derived.
+"""The kinds of sections and what sets each apart: the one table from which commands, prompts and checks are derived;
+and the choices of a run that settings and commands both offer.
 
 Fields are paths of an experiment (`paper_concept.description`). Only the standard library is imported: `--help` reads
 this too.
@@ -12,6 +13,7 @@ from typing import Final, Literal, get_args
 
 Depth = Literal["brief", "standard", "thorough"]  # how much a text says
 Ask = Literal["needs", "evidence", "sentences", "budget", "all"]  # what a run may ask a person, in its order
+CitationFields = Literal["zotero", "text"]  # how a Word or LibreOffice document cites
 SectionKind = Literal["introduction", "methods", "results", "discussion", "conclusion", "abstract"]
 SECTION_KINDS: tuple[SectionKind, ...] = get_args(SectionKind)
 

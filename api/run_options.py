@@ -19,6 +19,7 @@ from ..section_kinds import (
     SECTION_KINDS as SECTION_KINDS,
     SECTIONS as SECTIONS,
     Ask as Ask,
+    CitationFields as CitationFields,
     Depth as Depth,
     SectionKind as SectionKind,
 )
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ..runs.run_requests import ResearchRequest
 
 RunKind = SectionKind | Literal["paper"]
-CitationFields = Literal["zotero", "text"]
 Tracked = Literal["ask", "accept", "reject"]
 Options = TypeVar("Options")
 

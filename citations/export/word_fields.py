@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
 from ...documents.edited_documents import AUTHOR, MARK as MARK
@@ -21,8 +21,8 @@ from ...documents.office_files import open_office, read_part
 from ...documents.paper_names import zotero_address
 from ...documents.safe_files import FileRefusedError
 from ...errors import InputError
+from ...section_kinds import CitationFields
 
-CitationFields = Literal["zotero", "text"]
 Node = dict[str, Any]
 _SCHEMA: Final = "https://github.com/citation-style-language/schema/raw/master/csl-citation.json"
 _LOCATOR: Final = re.compile(r"\s*,?\s*(?:(?P<page>pp?\.)\s*(?P<pages>\d[\d\s,\u2013-]*)|(?P<suffix>.*))", re.DOTALL)
