@@ -34,7 +34,7 @@ from ...drafts.written_draft import new_query
 from ...plurals import counted
 from ...roles.protocols import Need, PassageFinding
 from ...settings.config import Ask
-from ...text.words import shorten
+from ...text.words import one_line, shorten
 from ...tools.found_evidence import FoundEvidence, SearchResult
 from ...tools.tool_schemas import SearchEvidence
 from ..role_inputs import limits_of, visible_evidence
@@ -50,10 +50,8 @@ _MOST: Final = 50  # searches or passages of one answer
 
 
 def begin_steering(state: RunState, session: Session) -> Update:
-    """The first fields of a run that may ask: what it asks, and nothing said yet."""
-    asks = asks_of(state, session)
-    nothing: Update = {"banned": [], "wanted": [], "raised": {}, "steering": Overwrite([])}
-    return {**nothing, **({"interrupts": asks} if asks or state.get("interrupts") else {})}
+    """The first fields of a run: what it asks a person, and nothing said yet."""
+    return {"interrupts": asks_of(state, session), "banned": [], "wanted": [], "raised": {}, "steering": Overwrite([])}
 
 
 def to_ask_or_gather(state: SectionState) -> Literal["ask_needs", "gather"]:
@@ -176,7 +174,7 @@ async def _ask(
 async def _resolve_needs(state: RunState, session: Session, answer: PersonAnswer) -> Resolved:
     needs, kept, changes = needs_of(state), list[Need](), list[SteeringChange]()
     for need in needs:
-        text = _one_line(answer.args.get(need.id, need.text))
+        text = one_line(answer.args.get(need.id, need.text))
         if need.id in answer.args:
             changes.append({"what": f"need {need.id}", "before": need.text, "after": text})
             need = replace(need, text=text, queries=(text,))  # the planned queries are for the need as it was
@@ -224,7 +222,7 @@ async def _resolve_evidence(state: RunState, session: Session, answer: PersonAns
         quote = chunk.text[start:end]
         need = _nearest_need(needs, quote)
         paper = await asyncio.to_thread(session.library.paper, key)
-        finding = PassageFinding(paper, _one_line(quote), 1.0, need.id, ((chunk, start, end),), 1.0)
+        finding = PassageFinding(paper, one_line(quote), 1.0, need.id, ((chunk, start, end),), 1.0)
         result = SearchResult((FoundEvidence(finding, 1.0, need.search),), (chunk.id,), 1, 1)
         searches.append(PlannedSearch(new_query(need.search, "person", [need.id], {}), result))
         changes.append({"what": f"added from {key}", "before": "", "after": quote})
@@ -243,7 +241,7 @@ async def _resolve_sentences(state: RunState, session: Session, answer: PersonAn
     again = _known_names("search", answer.args, doubtful, "sentence")
     edits, changes, settled = list[EditRecord](), list[SteeringChange](), list[str]()
     for name, sentence in doubtful.items():
-        new = normalise_markers(_one_line(answer.args[name])) if name in answer.args else sentence.text
+        new = normalise_markers(one_line(answer.args[name])) if name in answer.args else sentence.text
         if name in answer.args:
             if unknown := [marker for marker in marker_ids(new) if marker not in ids]:
                 raise AnswerError(f"answer: field {name}: there is no evidence {unknown[0]}.", help=_named(ids))
@@ -275,16 +273,12 @@ _RESOLVERS: Final[Mapping[str, Callable[[RunState, Session, PersonAnswer], Await
 
 def _evidence_line(record: Mapping[str, Any]) -> str:
     place = record["key"] + (f", p. {record['page']}" if record["page"] else "")
-    words = "" if record["summary"] == _one_line(record["quote"]) else f" “{shorten(record['quote'], _SHOWN)}”"
+    words = "" if record["summary"] == one_line(record["quote"]) else f" “{shorten(record['quote'], _SHOWN)}”"
     return f"- {record['id']} ({place}): {shorten(record['summary'], _SHOWN)}{words}"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _lines(text: str) -> list[str]:
-    lines = [line for line in map(_one_line, text.splitlines()) if line]
+    lines = [line for line in map(one_line, text.splitlines()) if line]
     if len(lines) > _MOST:
         raise AnswerError(f"answer: {len(lines)} lines in one field; at most {_MOST} are possible.")
     return lines
