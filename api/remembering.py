@@ -13,6 +13,7 @@ from ..settings.config import Settings
 from ..stores.author_memory import AuthorMemory, HomeStore as HomeStore, MemoryNote, UnknownNoteError
 from ..stores.backends import backend_of as backend_of
 from ..stores.home import Home
+from ..text.words import one_line
 from .arguments import ArgumentError
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ async def aremember(
 
     Raises `ArgumentError` for an empty or overlong line, and `UnknownNoteError`.
     """
-    line = " ".join(text.split())
-    if not line or len(line) > LONGEST:
-        raise ArgumentError(f"text: expected a line of 1 to {LONGEST} characters, got {len(line)}.")
+    line = _valid_line(text)
     return await _with_memory(
         settings, home, lambda memory: _line(memory.put(line, shared=shared, note_id=note_id)), write=True
     )
@@ -57,7 +56,10 @@ async def apropose_memory(settings: Settings, home: Home) -> list[MemoryProposal
 async def aanswer_proposal(
     settings: Settings, home: Home, proposal_id: str, *, accept: bool, text: str = "", shared: bool = False
 ) -> MemoryLine | None:
-    """Accept a proposal, as another `text` if given, or decline it for good; raises `UnknownNoteError`."""
+    """Accept a proposal, as another `text` if given, or decline it for good.
+
+    Raises `UnknownNoteError`, and `ArgumentError` for an empty or overlong line.
+    """
 
     def answer(memory: AuthorMemory) -> MemoryLine | None:
         found = [item for item in _open_proposals(memory, home) if proposal_id and item.id.startswith(proposal_id)]
@@ -66,11 +68,18 @@ async def aanswer_proposal(
                 f"There is no proposal {proposal_id[:40]!r}.", help="See '{citeloom} memory proposals' for the ids."
             )
         if accept:
-            return _line(memory.put(" ".join(text.split())[:LONGEST] or found[0].text, shared=shared))
+            return _line(memory.put(_valid_line(text or found[0].text), shared=shared))
         memory.decline(found[0].id)
         return None
 
     return await _with_memory(settings, home, answer, write=True)
+
+
+def _valid_line(text: str) -> str:
+    line = one_line(text)
+    if not line or len(line) > LONGEST:
+        raise ArgumentError(f"text: expected a line of 1 to {LONGEST} characters, got {len(line)}.")
+    return line
 
 
 def _open_proposals(memory: AuthorMemory, home: Home) -> list[EditProposal]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from ..graph.run_events import (
     OnEvent,
     ProgressEvent as ProgressEvent,
 )
-from ..graph.session import Session
+from ..graph.session import Session, account_name
 from ..runs.execution import (
     AnsweredError as AnsweredError,
     begin_run as register_run,
@@ -263,10 +262,7 @@ def signed_answer(answer: object, by: str | None = None) -> dict[str, Any]:
     if isinstance(answer, list) and len(answer) == 1:
         answer = answer[0]
     given = dict(answer) if isinstance(answer, Mapping) else {"type": answer}
-    if by is None:
-        with suppress(OSError, KeyError, ImportError):  # this user may have no name
-            by = getpass.getuser()
-    return {**given, "by": by, "at": datetime.now(UTC).isoformat("T", "seconds")}
+    return {**given, "by": account_name() if by is None else by, "at": datetime.now(UTC).isoformat("T", "seconds")}
 
 
 @requires_open
@@ -301,7 +297,7 @@ async def aanswer_run(
 
 
 async def require_valid_answer(session: Session, run_id: str, answer: object) -> None:
-    """Raise `AnswerError` or `AnsweredError` for an answer that a run would not take, without going on with it."""
+    """Raise `AnswerError` or `AnsweredError` for an answer that a run would not take, without resuming it."""
     record = await asyncio.to_thread(backend_of(session.home).runs().get, run_id)
     await valid_answer(answer, await run_state(session.home, run_id), record, session)
 

@@ -81,7 +81,7 @@ def resume_run(
     run_id: IdArgument, files: RunFiles, limits: RunLimits, out: OutOption = Path(), as_json: JsonOption = False
 ) -> None:
     """Resume a paused or killed run."""
-    _go_on(run_id, files.output(out), limits, as_json=as_json)
+    _resume(run_id, files.output(out), limits, as_json=as_json)
 
 
 @runs_app.command("answer")
@@ -101,11 +101,11 @@ def answer_run(
     """
     if accept and given is not None:
         raise InputError("--accept and --json are two answers.", help="Give one.")
-    _go_on(run_id, files.output(out), limits, "accept" if accept else given and read_json(given))
+    _resume(run_id, files.output(out), limits, "accept" if accept else given and read_json(given))
 
 
-def _go_on(run_id: str, output: Output, limits: RunLimits, answer: object = None, *, as_json: bool = False) -> None:
-    """Go on with a run, with an answer to what it asks, and print its text."""
+def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = None, *, as_json: bool = False) -> None:
+    """Resume a run, with an answer if it asks something, and print its text."""
     from ..api.running import ResearchRequest
     from ..api.stored_runs import ResumableRun
 

@@ -26,6 +26,7 @@ _TITLES: Final[Mapping[Ask, str]] = {
     "budget": "The budget is reached",
 }
 _OTHER_NAMES: Final = {"approve": "accept", "reject": "ignore", "respond": "response"}
+_NOT_FIELDS: Final = ("by", "at", "question")  # of an answer that just names the fields to change
 _MOST_TEXT: Final = 20_000  # characters of a field
 
 
@@ -144,7 +145,7 @@ def read_answer(detail: QuestionDetail, given: object) -> PersonAnswer:
         given = given[0]
     record = given if isinstance(given, Mapping) else {"type": given}
     if "type" not in record:
-        record = {"type": "edit", "args": {name: record[name] for name in record if name not in ("by", "at")}}
+        record = {"type": "edit", "args": {name: record[name] for name in record if name not in _NOT_FIELDS}}
     kind = _OTHER_NAMES.get(str(record["type"]), record["type"])
     args = record.get("edited_action", record.get("args", record.get("message")))
     args = args["args"] if isinstance(args, Mapping) and isinstance(args.get("args"), Mapping) else args

@@ -203,7 +203,7 @@ def build_conversation_graph(session_of: SessionProvider = shared_session) -> Bu
             "recalled": recalled[:RECALLED],
             "evidence_ids": state.get("evidence_ids", {}),
             "numbering": state.get("numbering", []),
-            **({"interrupts": state["interrupts"]} if state.get("interrupts") else {}),
+            "interrupts": state.get("interrupts", []),
         }
         improved = last_answered(past)
         if state.get("turn_kind") == "improve" and improved is not None:

@@ -57,9 +57,11 @@ _SECTION_NODES: Final = (
     *_FROM_AGENT_NODES,
 )
 
-_SAME_NAMES: Final[dict[Hashable, str]] = {
-    name: name for name in ("repair", "ask_sentences", "search_for_sentences", "check")
-}
+
+def _or_store(*names: str) -> dict[Hashable, str]:
+    """The nodes that a function can choose in a paper, where a section is stored instead of rendered."""
+    return {**dict(zip(names, names, strict=True)), "render": "store_section"}
+
 
 Builder = StateGraph[Any, Any, Any, Any]
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -116,8 +118,8 @@ _PAPER: Final = GraphShape(
         START: "begin",
         "begin": "default_queries",
         **_SECTION_STEPS,
-        "check": (write.to_repair_or_render, {**_SAME_NAMES, "render": "store_section"}),
-        "ask_sentences": (ask.after_sentences, {**_SAME_NAMES, "render": "store_section"}),
+        "check": (write.to_repair_or_render, _or_store("repair", "ask_sentences")),
+        "ask_sentences": (ask.after_sentences, _or_store("search_for_sentences", "check")),
         "store_section": finish.to_next_or_assemble,
         "assemble": END,
     },

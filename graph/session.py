@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakValueDictionary
@@ -272,13 +272,14 @@ def memory_of(settings: Settings, home: Home) -> AuthorMemory:
     """The memory of the user that the settings name, else of the account."""
     from ..stores.author_memory import AuthorMemory  # slow import
 
-    user = settings.user
-    if not user:
-        try:
-            user = getpass.getuser()
-        except (KeyError, OSError):  # an account without a name, as in a container
-            user = ""
-    return AuthorMemory(home, user)
+    return AuthorMemory(home, settings.user or account_name())
+
+
+def account_name() -> str:
+    """The name of the user of this machine, or "" for an account without one, as in a container."""
+    with suppress(OSError, KeyError, ImportError):
+        return getpass.getuser()
+    return ""
 
 
 # The fields of `Roles` that belong to the model of a role.

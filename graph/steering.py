@@ -47,8 +47,8 @@ async def ask_person(
             requests = [{**question["action_requests"][0], "description": described}]
             shown = {**question, "description": described, "action_requests": requests}
             continue
-        of = detail["ask"], detail["section"]
-        return update, SteeringRecord(ask=of[0], section=of[1], by=answer.by, at=answer.at, changes=changes)
+        by, at = answer.by, answer.at
+        return update, {"ask": detail["ask"], "section": detail["section"], "by": by, "at": at, "changes": changes}
 
 
 async def ask_budget(error: BudgetReachedError) -> tuple[dict[str, float], SteeringRecord]:

@@ -173,7 +173,6 @@ async def _advance(
         async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
             on_event(cast(Event, event))
         state = await graph.aget_state(config)
-        values = state.values
     except BaseException as error:
         await asyncio.shield(_note_stop(error, run, session, register, saver))
         raise
@@ -182,7 +181,7 @@ async def _advance(
         detail = f"{question['citeloom']['ask']}: {question['citeloom']['summary']}"
         await asyncio.to_thread(register.mark, run.thread_id, "asking", detail=detail)
         raise WaitingError(run.thread_id, question)
-    record = await _complete(values["result"], values, run, session)
+    record = await _complete(state.values["result"], state.values, run, session)
     await asyncio.to_thread(register.mark, run.thread_id, "finished", result=dict(record))
     return RunResult(record, finished_earlier=earlier)
 
@@ -192,10 +191,8 @@ async def valid_answer(given: object, state: Any, run: RunRecord, session: Sessi
     if not state.interrupts:
         raise AnsweredError(f"Run {run.thread_id} asks nothing now.")
     asked = state.interrupts[0]
-    if isinstance(given, Mapping):
-        if given.get("question") not in (None, "", asked.id):
-            raise AnsweredError(f"Run {run.thread_id} asks something else by now: this question was answered.")
-        given = {name: value for name, value in given.items() if name != "question"}
+    if isinstance(given, Mapping) and given.get("question") not in (None, "", asked.id):
+        raise AnsweredError(f"Run {run.thread_id} asks something else by now: this question was answered.")
     return await check_answer(state.values, asked.value["citeloom"], given, session)
 
 

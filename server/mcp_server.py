@@ -36,10 +36,11 @@ from ..api.conversation import answer_with_sources, short_answer
 from ..api.evidence_tables import aload_table
 from ..api.library_papers import alist_papers, apaper, apaper_markdown
 from ..api.library_search import apassage_window
-from ..api.results import AgreementRecord, AnswerRecord, TableRecord
+from ..api.results import AgreementRecord, AnswerRecord, TableRecord, WaitingQuestion
 from ..api.run_options import SectionKind
 from ..api.serving import Session
 from ..api.stored_runs import run_details
+from ..documents import Paper
 from ..errors import CiteloomError, InputError
 from .job import Job
 from .problems import ServerError, client_help
@@ -102,24 +103,15 @@ class LibraryTools:
                 asked = (await run_details(job.id, self._session.home))["waiting"]
                 if asked is None:
                     raise
-                said = (context.input_responses or {}).get(asked["question"])
-                if said is None:
-                    able = context.client_capabilities
-                    if able is None or able.elicitation is None:
-                        names = ", ".join(field["name"] for field in asked["fields"])
-                        ask = f"Ask the user, then call answer_run with run_id {job.id} and any of the fields {names}."
-                        raise ServerError(503, f"{error.message}\n{asked['about']}", help=ask) from error
-                    shown = {
-                        field["name"]: {"type": "string", "description": field["label"], "default": field["value"]}
-                        for field in asked["fields"]
-                    }
-                    form = {"type": "object", "properties": shown}
-                    message = f"{asked['summary']}\n\n{asked['about']}"
-                    try:
-                        said = await context.session.elicit_form(message, form, context.request_id)
-                    except NoBackChannelError:  # of newer clients, which send the answer with the same call
-                        params = ElicitRequestFormParams(message=message, requested_schema=form)
-                        return InputRequiredResult(input_requests={asked["question"]: ElicitRequest(params=params)})
+                sent = (context.input_responses or {}).get(asked["question"])
+                able = context.client_capabilities
+                if sent is None and (able is None or able.elicitation is None):
+                    names = ", ".join(field["name"] for field in asked["fields"])
+                    ask = f"Ask the user, then call answer_run with run_id {job.id} and any of the fields {names}."
+                    raise ServerError(503, f"{error.message}\n{asked['about']}", help=ask) from error
+                said = sent or await _elicit(asked, context)
+                if isinstance(said, InputRequiredResult):
+                    return said
                 if not isinstance(said, ElicitResult) or said.action != "accept":
                     raise
                 given = {"args": said.content or {}, "question": asked["question"], "by": "through MCP"}
@@ -154,7 +146,8 @@ class LibraryTools:
         for item in found:
             place = [item["section"].strip(), f"p. {item['page']}" if item["page"] is not None else ""]
             title = ", ".join(filter(None, [item["title"], *place]))
-            results.append({"id": item["chunk_id"], "title": title, "url": await self._address(item["key"])})
+            paper = await apaper(self._session, item["key"])
+            results.append({"id": item["chunk_id"], "title": title, "url": _address(paper)})
         return json.dumps({"results": results}, ensure_ascii=False)
 
     async def fetch(
@@ -163,20 +156,34 @@ class LibraryTools:
         """Read a passage that search gave, with its neighbours, or a whole paper by its citation key."""
         try:
             found = await apassage_window(self._session, id, _NEIGHBOURS)
+            key, text = found["key"], "\n\n".join(item["text"] for item in found["passages"])
         except InputError:
-            paper, text = await apaper(self._session, id), await apaper_markdown(self._session, id)
-        else:
-            paper = await apaper(self._session, found["key"])
-            text = "\n\n".join(item["text"] for item in found["passages"])
+            key, text = id, await apaper_markdown(self._session, id)
+        paper = await apaper(self._session, key)
         about = {"key": paper.key, "authors": ", ".join(paper.authors), "year": str(paper.year or "")}
-        answer = {"id": id, "title": paper.title, "text": text, "url": await self._address(paper.key)}
+        answer = {"id": id, "title": paper.title, "text": text, "url": _address(paper)}
         return json.dumps({**answer, "metadata": {**about, "venue": paper.venue}}, ensure_ascii=False)
 
-    async def _address(self, key: str) -> str:
-        """Where a reader finds the paper: its DOI or link, else its resource here."""
-        paper = await apaper(self._session, key)
-        doi = f"https://doi.org/{quote(paper.doi, safe='/')}" if paper.doi else ""
-        return doi or paper.url or f"{_PAPERS}{quote(key, safe='')}"
+
+def _address(paper: Paper) -> str:
+    """Where a reader finds the paper: its DOI or link, else its resource here."""
+    doi = f"https://doi.org/{quote(paper.doi, safe='/')}" if paper.doi else ""
+    return doi or paper.url or f"{_PAPERS}{quote(paper.key, safe='')}"
+
+
+async def _elicit(asked: WaitingQuestion, context: Context[Any, Any]) -> ElicitResult | InputRequiredResult:
+    """What the user says to a run's question; newer clients are asked to send it with the same call."""
+    shown = {
+        field["name"]: {"type": "string", "description": field["label"], "default": field["value"]}
+        for field in asked["fields"]
+    }
+    form: dict[str, Any] = {"type": "object", "properties": shown}
+    message = f"{asked['summary']}\n\n{asked['about']}"
+    try:
+        return cast("ElicitResult", await context.session.elicit_form(message, form, context.request_id))
+    except NoBackChannelError:
+        params = ElicitRequestFormParams(message=message, requested_schema=form)
+        return InputRequiredResult(input_requests={asked["question"]: ElicitRequest(params=params)})
 
 
 def _as_result(record: Mapping[str, Any]) -> CallToolResult:

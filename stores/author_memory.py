@@ -72,14 +72,18 @@ class AuthorMemory:
         ]
 
     def put(self, text: str, *, shared: bool = False, note_id: str | None = None) -> MemoryNote:
-        """Add a line, or replace the one with this id; one that is there already stays. Raises `UnknownNoteError`."""
-        before = next((note for note in self.notes() if note.text == text), None) if note_id is None else None
-        if before is not None:
-            return before
-        known = None if note_id is None else self.get(note_id)
-        name, of_all = (secrets.token_hex(4), shared) if known is None else (known.id, known.shared)
-        self._store.put(self._shared if of_all else self._own, name, {"text": text}, index=False)
-        return self.get(name)
+        """Add a line unless it is there, or replace the one with this id; raises `UnknownNoteError`.
+
+        A user's own line does not keep the same one from being shared.
+        """
+        if note_id is not None:
+            before = self.get(note_id)
+            note_id, shared = before.id, before.shared
+        elif same := [note for note in self.notes() if note.text == text and note.shared >= shared]:
+            return same[0]
+        note_id = note_id or secrets.token_hex(4)
+        self._store.put(self._shared if shared else self._own, note_id, {"text": text}, index=False)
+        return self.get(note_id)
 
     def get(self, note_id: str) -> MemoryNote:
         """The line with this id or unique prefix; raises `UnknownNoteError`."""

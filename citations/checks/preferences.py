@@ -101,7 +101,7 @@ def preference_findings(text: str, lines: Sequence[str]) -> list[Finding]:
 
 
 def spelling_of(old: str, new: str) -> str:
-    """ "british" or "american" if `new` is `old` in that spelling; else ""."""
+    """The spelling, "british" or "american", that turns `old` into `new`; "" for any other change."""
     for name, (pattern, others) in _SPELLED.items():
         match = pattern.fullmatch(old)
         if match and others[match[1]] + old[len(match[1]) :] == new:

@@ -231,10 +231,7 @@ async def search_requests(
     reader = roles.answer_reader if question else roles.reader
     limits = await search_limits(session, runtime, section=not question)
     wanted = []
-    for (
-        request,
-        scope,
-    ) in requests:  # if it names a need, for that need with the planner's query, else for the query itself
+    for request, scope in requests:  # for the need that it names, with its own query; else for the query itself
         named = purpose.named([request.need.strip().upper()])
         need = named[0] if named else Need("", request.query, ())
         wanted.append((replace(need, queries=(request.query,)), scope))

@@ -17,7 +17,6 @@ from langgraph.types import Overwrite
 
 from ...citations.checks.findings import FindingRecord
 from ...citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
-from ...documents import Chunk
 from ...drafts.person_questions import (
     AnswerError,
     PersonAnswer,
@@ -34,7 +33,8 @@ from ...drafts.written_draft import new_query
 from ...plurals import counted
 from ...roles.protocols import Need, PassageFinding
 from ...settings.config import Ask
-from ...text.words import shorten
+from ...stores.library import Library
+from ...text.words import one_line, shorten
 from ...tools.found_evidence import FoundEvidence, SearchResult
 from ...tools.tool_schemas import SearchEvidence
 from ..role_inputs import limits_of, visible_evidence
@@ -50,10 +50,8 @@ _MOST: Final = 50  # searches or passages of one answer
 
 
 def begin_steering(state: RunState, session: Session) -> Update:
-    """The first fields of a run that may ask: what it asks, and nothing said yet."""
-    asks = asks_of(state, session)
-    nothing: Update = {"banned": [], "wanted": [], "raised": {}, "steering": Overwrite([])}
-    return {**nothing, **({"interrupts": asks} if asks or state.get("interrupts") else {})}
+    """The first fields of a run: what it asks a person, and nothing said yet."""
+    return {"interrupts": asks_of(state, session), "banned": [], "wanted": [], "raised": {}, "steering": Overwrite([])}
 
 
 def to_ask_or_gather(state: SectionState) -> Literal["ask_needs", "gather"]:
@@ -176,7 +174,7 @@ async def _ask(
 async def _resolve_needs(state: RunState, session: Session, answer: PersonAnswer) -> Resolved:
     needs, kept, changes = needs_of(state), list[Need](), list[SteeringChange]()
     for need in needs:
-        text = _one_line(answer.args.get(need.id, need.text))
+        text = one_line(answer.args.get(need.id, need.text))
         if need.id in answer.args:
             changes.append({"what": f"need {need.id}", "before": need.text, "after": text})
             need = replace(need, text=text, queries=(text,))  # the planned queries are for the need as it was
@@ -219,15 +217,9 @@ async def _resolve_evidence(state: RunState, session: Session, answer: PersonAns
         changes.append({"what": f"searched{f' for {need}' if need else ''}", "before": "", "after": query})
     searches: list[PlannedSearch] = []
     for line in _lines(given.get("passages", "")):
-        key, _, words = (part.strip() for part in line.partition(":"))
-        (chunk, start, end) = await asyncio.to_thread(_find_words, session, keys, key, words)
-        quote = chunk.text[start:end]
-        need = _nearest_need(needs, quote)
-        paper = await asyncio.to_thread(session.library.paper, key)
-        finding = PassageFinding(paper, _one_line(quote), 1.0, need.id, ((chunk, start, end),), 1.0)
-        result = SearchResult((FoundEvidence(finding, 1.0, need.search),), (chunk.id,), 1, 1)
-        searches.append(PlannedSearch(new_query(need.search, "person", [need.id], {}), result))
-        changes.append({"what": f"added from {key}", "before": "", "after": quote})
+        search, change = await asyncio.to_thread(_own_passage, line, session.library, keys, needs)
+        searches.append(search)
+        changes.append(change)
     ids = cast(Any, state).get("evidence_ids", {})
     update = recorded(state, state.get("evidence", []), searches, lambda _: None, ids) if searches else {}
     in_full = dict.fromkeys(("vector_score", "llm_score", "combined_score"), 1.0)  # as those that are added by hand
@@ -243,7 +235,7 @@ async def _resolve_sentences(state: RunState, session: Session, answer: PersonAn
     again = _known_names("search", answer.args, doubtful, "sentence")
     edits, changes, settled = list[EditRecord](), list[SteeringChange](), list[str]()
     for name, sentence in doubtful.items():
-        new = normalise_markers(_one_line(answer.args[name])) if name in answer.args else sentence.text
+        new = normalise_markers(one_line(answer.args[name])) if name in answer.args else sentence.text
         if name in answer.args:
             if unknown := [marker for marker in marker_ids(new) if marker not in ids]:
                 raise AnswerError(f"answer: field {name}: there is no evidence {unknown[0]}.", help=_named(ids))
@@ -275,16 +267,12 @@ _RESOLVERS: Final[Mapping[str, Callable[[RunState, Session, PersonAnswer], Await
 
 def _evidence_line(record: Mapping[str, Any]) -> str:
     place = record["key"] + (f", p. {record['page']}" if record["page"] else "")
-    words = "" if record["summary"] == _one_line(record["quote"]) else f" “{shorten(record['quote'], _SHOWN)}”"
+    words = "" if record["summary"] == one_line(record["quote"]) else f" “{shorten(record['quote'], _SHOWN)}”"
     return f"- {record['id']} ({place}): {shorten(record['summary'], _SHOWN)}{words}"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _lines(text: str) -> list[str]:
-    lines = [line for line in map(_one_line, text.splitlines()) if line]
+    lines = [line for line in map(one_line, text.splitlines()) if line]
     if len(lines) > _MOST:
         raise AnswerError(f"answer: {len(lines)} lines in one field; at most {_MOST} are possible.")
     return lines
@@ -305,22 +293,26 @@ def _named(known: Iterable[str]) -> str:
     return f"There are {', '.join(listed[:12])}{' ...' if len(listed) > 12 else ''}." if listed else "There is none."
 
 
-def _nearest_need(needs: Sequence[Need], quote: str) -> Need:
-    words = set(quote.casefold().split())
-    return max(needs, key=lambda need: len(words.intersection(need.text.casefold().split())))
-
-
-def _find_words(session: Session, keys: Collection[str], key: str, words: str) -> tuple[Chunk, int, int]:
-    """Where a paper has these words; raises `AnswerError` if it has not. Blocks."""
+def _own_passage(
+    line: str, library: Library, keys: Collection[str], needs: Sequence[Need]
+) -> tuple[PlannedSearch, SteeringChange]:
+    """A line 'key: words of the paper', as a search of the nearest need that found them; raises `AnswerError`."""
+    key, _, words = (part.strip() for part in line.partition(":"))
     if key not in keys:
         raise AnswerError(
             f"answer: field passages: there is no paper {key!r:.60}.",
             help="Give each line as 'key: words of the paper'.",
         )
     pattern = re.compile(r"\s+".join(map(re.escape, words.split())))
-    for chunk in session.library.paper_chunks(key) if words else ():
+    for chunk in library.paper_chunks(key) if words else ():
         if found := pattern.search(chunk.text):
-            return chunk, *found.span()
+            said = set(found[0].casefold().split())
+            need = max(needs, key=lambda need: len(said.intersection(need.text.casefold().split())))
+            span = (chunk, *found.span())
+            finding = PassageFinding(library.paper(key), one_line(found[0]), 1.0, need.id, (span,), 1.0)
+            result = SearchResult((FoundEvidence(finding, 1.0, need.search),), (chunk.id,), 1, 1)
+            search = PlannedSearch(new_query(need.search, "person", [need.id], {}), result)
+            return search, {"what": f"added from {key}", "before": "", "after": found[0]}
     raise AnswerError(
         f"answer: field passages: {key} has no words {shorten(words, 60)!r}.", help="Copy them from one passage of it."
     )

@@ -1,19 +1,28 @@
-"""A small library of the sample papers, made once per session."""
+"""A small library of the sample papers, made once per session, and sessions of it with a chat model."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from citeloom import aingest, aopen_library
+from citeloom.graph.session import Session, open_session
+from citeloom.models.http.client import close_connections
+from citeloom.settings.config import Settings
+from citeloom.stores.local.folder_home import FolderHome
+from tests.support.openai_server import FakeOpenAI
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = ("obrien2019seeds", "okafor2022ensembles", "tanaka2023position", "varga2021calibration")
+
+Opened = Callable[..., Session]
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +51,28 @@ def experiment() -> dict[str, Any]:
     """The sample experiment."""
     loaded: dict[str, Any] = json.loads((ROOT / "examples" / "exp.json").read_text(encoding="utf-8"))
     return loaded
+
+
+@pytest.fixture
+def server() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as running:
+        yield running
+
+
+@pytest.fixture
+def usual() -> dict[str, Any]:
+    """The settings of each session of a file, unless a test gives others."""
+    return {"max_retries": 0}
+
+
+@pytest.fixture
+async def session(home: Path, server: FakeOpenAI, usual: dict[str, Any]) -> AsyncIterator[Opened]:
+    """Opens the sample library, or a copy of it, with the chat model of the server."""
+    with ExitStack() as stack:
+
+        def open_(at: Path = home, **settings: Any) -> Session:
+            given = {"chat_model": "fake", "chat_base_url": server.base_url, **usual, **settings}
+            return stack.enter_context(open_session(Settings(**given), FolderHome(at)))
+
+        yield open_
+    await close_connections()

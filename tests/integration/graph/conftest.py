@@ -1,5 +1,5 @@
 """Fixtures of runs."""
 
-from tests.support.run_fixtures import experiment, home, sample_home
+from tests.support.run_fixtures import experiment, home, sample_home, server, session, usual
 
-__all__ = ["experiment", "home", "sample_home"]
+__all__ = ["experiment", "home", "sample_home", "server", "session", "usual"]

@@ -5,24 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, aclosing
-from pathlib import Path
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
-from citeloom import Settings, aresearch, astream_research, astream_section, awrite_section
+from citeloom import aresearch, astream_research, astream_section, awrite_section
 from citeloom.errors import PausedError
 from citeloom.graph.run_events import DoneEvent, Event
-from citeloom.graph.session import Session, open_session
-from citeloom.models.http.client import close_connections
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.event_streams import Gate
 from tests.support.judging_model import answer_fields
 from tests.support.openai_server import FakeOpenAI, Fault, Json, Status
 from tests.support.protocol_answers import completion, envelope, markers, readings
+from tests.support.run_fixtures import Opened
 
-Opened = Callable[..., Session]
 QUESTION = "How do random seeds change what a benchmark reports?"
 DRAFT = (
     "Seeds change the outcome of a benchmark more than many methods do{0}. The order in which examples are read matters"
@@ -55,23 +51,8 @@ def server() -> Iterator[FakeOpenAI]:
 
 
 @pytest.fixture
-async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
-    """Opens the sample library with the chat model of the server and these settings."""
-    with ExitStack() as stack:
-
-        def open_(**settings: Any) -> Session:
-            given: dict[str, Any] = {
-                "chat_model": "fake",
-                "chat_base_url": server.base_url,
-                "top_k_initial": 4,
-                "score_threshold": 0.0,
-                "answer_threshold": 0.0,
-                **settings,
-            }
-            return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
-
-        yield open_
-    await close_connections()
+def usual() -> dict[str, Any]:
+    return {"top_k_initial": 4, "score_threshold": 0.0, "answer_threshold": 0.0}
 
 
 async def told(stream: AsyncIterator[Event]) -> list[Event]:

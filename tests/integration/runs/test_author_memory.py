@@ -1,4 +1,4 @@
-"""The author's memory: proposed from edits, never learnt in silence, told to planner and writer, and never evidence."""
+"""The author's memory: proposed from edits, never learnt silently, given to planner and writer, and never evidence."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ async def test_what_is_remembered_reaches_planner_and_writer_and_a_banned_paper_
         again, same = await write(server, with_memory, experiment)
     assert sorted(map(json.dumps, ignored[0])) == sorted(map(json.dumps, without[0])), "not used, it changes nothing"
     assert json.dumps(ignored[1]) == json.dumps(without[1])
-    told = [request["messages"] for request in requests if all(line in json.dumps(request) for line in LINES)]
-    systems = {messages[0]["content"].splitlines()[0][:40] for messages in told}
+    given = [request["messages"] for request in requests if all(line in json.dumps(request) for line in LINES)]
+    systems = {messages[0]["content"].splitlines()[0][:40] for messages in given}
     assert len(systems) == 3, "the planner of needs, that of searches, and the writer"
     assert record["thread_id"] != without[1]["thread_id"]
     readers = [r for r in requests if r["messages"][0]["content"].startswith("You read passages")]
@@ -89,6 +89,8 @@ async def test_edits_propose_and_nothing_is_learnt_before_it_is_accepted(
         assert not (home / "memory.sqlite").exists()
         (proposal,) = await apropose_memory(settings, folder)
         assert proposal["text"] == "participants, not wearers" and proposal["edits"] == len(changed)
+        with pytest.raises(InputError, match="1 to 300 characters"):
+            await aanswer_proposal(settings, folder, proposal["id"], accept=True, text="x" * 301)
         line = await aanswer_proposal(settings, folder, proposal["id"], accept=True)
         assert line and line["kind"] == "term" and await alist_memory(settings, folder) == [line]
         assert not await apropose_memory(settings, folder)
@@ -105,6 +107,8 @@ async def test_lines_are_a_users_own_or_shared(home: Path) -> None:
     await aremember(bob, folder, "our cohort is called PANGEO-2", shared=True)
     assert [line["text"] for line in await alist_memory(ada, folder)] == [own["text"], "our cohort is called PANGEO-2"]
     assert [line["shared"] for line in await alist_memory(bob, folder)] == [True]
+    assert (await aremember(ada, folder, own["text"], shared=True))["shared"], "an own line can be shared, too"
+    assert own["text"] in [line["text"] for line in await alist_memory(bob, folder)]
     changed = await aremember(ada, folder, "long sentences", note_id=own["id"])
     assert changed["id"] == own["id"] and "long sentences" in {line["text"] for line in await alist_memory(ada, folder)}
     for wrong in ("", "x" * 301):

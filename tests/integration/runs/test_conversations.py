@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +12,15 @@ import pytest
 
 from citeloom.errors import CiteloomError, PausedError
 from citeloom.graph.conversation_graph import RECALLED, NothingToImproveError
-from citeloom.graph.session import Session, open_session
-from citeloom.models.http.client import close_connections
+from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_format import estimate_tokens
 from citeloom.runs.conversation_turns import TurnRequest, delete_conversation, delete_expired, paused_turn, take_turn
-from citeloom.settings.config import Settings
 from citeloom.stores.conversation_register import ConversationRegister, UnknownConversationError
 from citeloom.stores.local.file_tables import run_tables
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.librarian import EARLIER, FRESH, MARKER, Librarian
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import envelope
+from tests.support.run_fixtures import Opened
 
 THREAD = "chat-of-a-test"
 QUESTIONS = (
@@ -41,26 +37,11 @@ QUESTIONS = (
     "What is left open on calibration?",
     "What should one do next?",
 )
-Opened = Callable[..., Session]
 
 
 @pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as running:
-        yield running
-
-
-@pytest.fixture
-async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
-    """Opens the sample library with the server as every model, and these settings."""
-    with ExitStack() as stack:
-
-        def opened(**settings: Any) -> Session:
-            given = {"chat_model": "fake", "chat_base_url": server.base_url, "chat_api_key": "k", "max_repairs": 0}
-            return stack.enter_context(open_session(Settings(**(given | settings)), FolderHome(home)))
-
-        yield opened
-        await close_connections()
+def usual() -> dict[str, Any]:
+    return {"chat_api_key": "k", "max_repairs": 0}
 
 
 async def ask(opened: Session, asked: str, kind: Any = "follow-up") -> dict[str, Any]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import Session, open_session
@@ -52,12 +49,6 @@ class Writer:
         self.marker, longest = max(shown, key=lambda item: (not re.search(r"\d", item[1]), len(item[1])))
         self.copied = " ".join(re.findall(r"[\w'-]+", longest)[:18])
         return envelope(body, content=f"{INVENTED}. It is so that {self.copied} [{self.marker}]. {UNCITED}")
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as running:
-        yield running
 
 
 def opened(stack: ExitStack, home: Path, server: FakeOpenAI) -> Session:

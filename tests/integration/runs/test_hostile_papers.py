@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -47,12 +46,6 @@ async def hostile_home(tmp_path: Path) -> Path:
         report = await aingest(opened, [papers], bib=bib)
         assert report["papers_added"] == len(PASSAGES) + len(HIDDEN) + 2
     return home
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as running:
-        yield running
 
 
 async def test_instructions_in_papers_are_reported_and_not_followed(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,48 +12,24 @@ import pytest
 
 from citeloom import open_library, write_paper
 from citeloom.experiment import parse_experiment
-from citeloom.graph.session import Session, open_session
-from citeloom.models.http.client import close_connections
+from citeloom.graph.session import Session
 from citeloom.runs.execution import delete_run, run_request, state_values
 from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
-from citeloom.settings.config import Settings
 from citeloom.stores.local.folder_home import FolderHome
 from tests.support.judging_model import answer_fields, failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import envelope, markers
+from tests.support.run_fixtures import Opened
 from tests.support.scripted_agent import Call, ScriptedAgent
 from tests.support.section_checks import PAPER, check_paper
 
 WRITTEN = ("methods", "results", "discussion", "conclusion", "introduction", "abstract")
-Opened = Callable[..., Session]
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeOpenAI]:
-    with FakeOpenAI() as running:
-        yield running
-        await close_connections()
-
-
-@pytest.fixture
-def session(home: Path, server: FakeOpenAI) -> Opened:
-    """Opens the sample library with the chat model of the server and these settings."""
-    stack = ExitStack()
-
-    def open_(**settings: Any) -> Session:
-        given: dict[str, Any] = {
-            "chat_model": "fake",
-            "chat_base_url": server.base_url,
-            "top_k_initial": 4,
-            "max_retries": 0,
-            "score_threshold": 0.0,
-            **settings,
-        }
-        return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
-
-    yield open_
-    stack.close()
+def usual() -> dict[str, Any]:
+    return {"top_k_initial": 4, "max_retries": 0, "score_threshold": 0.0}
 
 
 async def written(session: Session, experiment: dict[str, Any]) -> dict[str, Any]:

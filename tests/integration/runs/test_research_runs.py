@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,11 @@ from citeloom.stores.run_register import RunRegister
 from tests.support.judging_model import failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json, Raw
 from tests.support.protocol_answers import completion, envelope, markers, readings
+from tests.support.run_fixtures import Opened
 from tests.support.scripted_agent import PLANS, ScriptedAgent
 
 FOCUSED = "Does temperature scaling change the calibration for new wearers?"
 QUESTION = "How does temperature scaling change the calibration for new wearers?"
-Opened = Callable[..., Session]
 
 
 class Librarian:
@@ -84,25 +83,6 @@ class Librarian:
             return completion(body, tool_turns=0)
         self.writing.append(body)
         return envelope(body, content=self.answers.pop(0) if self.answers else "It is known [E1].")
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as running:
-        yield running
-
-
-@pytest.fixture
-async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
-    """Opens the sample library with the chat model of the server and these settings."""
-    with ExitStack() as stack:
-
-        def open_(**settings: Any) -> Session:
-            given = {"chat_model": "fake", "chat_base_url": server.base_url, "max_retries": 0, **settings}
-            return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
-
-        yield open_
-    await close_connections()
 
 
 async def answered(session: Session, question: str = QUESTION, **limits: Any) -> dict[str, Any]:

@@ -6,8 +6,6 @@ import asyncio
 import json
 import re
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,46 +16,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from citeloom.experiment import SECTION_KINDS, parse_experiment
-from citeloom.graph.session import Session, open_session
+from citeloom.graph.session import Session
 from citeloom.models.http.client import close_connections
 from citeloom.prompts.loader import PROMPT_NAMES, load_prompt
 from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.run_requests import SectionRequest
-from citeloom.settings.config import Settings
 from citeloom.stores.local.checkpoints import open_checkpoints
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.openai_server import Answer, FakeOpenAI
 from tests.support.protocol_answers import envelope
+from tests.support.run_fixtures import Opened
 from tests.support.scripted_agent import PLANS, ScriptedAgent
 from tests.support.section_checks import check_section
 
-Opened = Callable[..., Session]
-
 
 @pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as running:
-        yield running
-
-
-@pytest.fixture
-async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
-    """Opens the sample library, or a copy of it, with the chat model of the server and these settings."""
-    with ExitStack() as stack:
-
-        def open_(at: Path = home, **settings: Any) -> Session:
-            given: dict[str, Any] = {
-                "chat_model": "fake",
-                "chat_base_url": server.base_url,
-                "top_k_initial": 4,
-                "max_retries": 0,
-                "score_threshold": 0.0,
-                **settings,
-            }
-            return stack.enter_context(open_session(Settings(**given), FolderHome(at)))
-
-        yield open_
-    await close_connections()
+def usual() -> dict[str, Any]:
+    return {"top_k_initial": 4, "max_retries": 0, "score_threshold": 0.0}
 
 
 async def written(session: Session, experiment: dict[str, Any], kind: Any = "discussion") -> dict[str, Any]:

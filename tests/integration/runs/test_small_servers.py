@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from citeloom.experiment import parse_experiment
-from citeloom.graph.session import Session, open_session
+from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import ResearchRequest, SectionRequest
@@ -20,9 +19,9 @@ from citeloom.settings.config import Settings
 from citeloom.stores.local.folder_home import FolderHome
 from tests.support.openai_server import FakeOpenAI, Json, Status
 from tests.support.protocol_answers import envelope
+from tests.support.run_fixtures import Opened
 from tests.support.small_server import Kind, SmallServer
 
-Opened = Callable[..., Session]
 QUESTION = "How does temperature scaling change the calibration for new wearers, and what do seed ensembles add to it?"
 HELD = 4096
 
@@ -36,18 +35,6 @@ def small() -> SmallServer:
 def server(small: SmallServer) -> Iterator[FakeOpenAI]:
     with FakeOpenAI(behaviour=small) as running:
         yield running
-
-
-@pytest.fixture
-async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
-    with ExitStack() as stack:
-
-        def open_(**settings: Any) -> Session:
-            given = {"chat_model": "fake", "chat_base_url": server.base_url, "max_retries": 0, **settings}
-            return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
-
-        yield open_
-    await close_connections()
 
 
 STATED = [

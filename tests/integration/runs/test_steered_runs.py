@@ -7,8 +7,6 @@ import json
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,42 +16,25 @@ from citeloom import WaitingError, aanswer_run, aresearch, awrite_section
 from citeloom.api.stored_runs import list_runs, run_details
 from citeloom.drafts.person_questions import AnswerError
 from citeloom.errors import PausedError
-from citeloom.graph.session import Session, open_session
-from citeloom.models.http.client import close_connections
+from citeloom.graph.session import Session
 from citeloom.runs.execution import AnsweredError, state_values
-from citeloom.settings.config import Settings
 from citeloom.stores.local.folder_home import FolderHome
 from tests.support.cli_process import CLI, ROOT, environment, run
 from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, JudgingModel
 from tests.support.openai_server import FakeOpenAI
+from tests.support.run_fixtures import Opened
 from tests.support.scripted_agent import ScriptedAgent
 
-Opened = Callable[..., Session]
 EXPERIMENT = ROOT / "examples" / "exp.json"
 ASKS = ["needs", "evidence", "sentences"]
 
 
 @pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as running:
-        yield running
+def usual() -> dict[str, Any]:
+    return {"top_k_initial": 4, "max_retries": 0, "score_threshold": 0.0, "max_search_iterations": 1}
 
 
-@pytest.fixture
-async def session(home: Path, server: FakeOpenAI) -> AsyncIterator[Opened]:
-    """Opens the sample library with the chat model of the server."""
-    with ExitStack() as stack:
-
-        def open_(**settings: Any) -> Session:
-            given = {"chat_model": "fake", "chat_base_url": server.base_url, "top_k_initial": 4, "max_retries": 0}
-            given |= {"score_threshold": 0.0, "max_search_iterations": 1, **settings}
-            return stack.enter_context(open_session(Settings(**given), FolderHome(home)))
-
-        yield open_
-    await close_connections()
-
-
-async def asked(session: Session, work: Any) -> WaitingError:
+async def asked(work: Any) -> WaitingError:
     with pytest.raises(WaitingError) as waits:
         await work
     return waits.value
@@ -65,9 +46,9 @@ def ask_of(waiting: WaitingError) -> str:
 
 async def to_the_ask(session: Session, ask: str, **options: Any) -> WaitingError:
     """A run that waits with this ask, those before it accepted."""
-    waiting = await asked(session, awrite_section(session, "discussion", EXPERIMENT, interrupts=ASKS, **options))
+    waiting = await asked(awrite_section(session, "discussion", EXPERIMENT, interrupts=ASKS, **options))
     while ask_of(waiting) != ask:
-        waiting = await asked(session, aanswer_run(session, waiting.run_id))
+        waiting = await asked(aanswer_run(session, waiting.run_id))
     return waiting
 
 
@@ -107,7 +88,7 @@ async def test_needs_are_edited_added_and_dropped_before_anything_is_read(sessio
     fields = {item["name"]: item["value"] for item in waiting.question["citeloom"]["fields"]}
     assert fields["N1"] == "ensembles of seeds"
     given = {"N1": "", "N2": "wrist sensors", "add": ["early stopping"]}
-    waiting = await asked(opened, aanswer_run(opened, waiting.run_id, given, by="Ada"))
+    waiting = await asked(aanswer_run(opened, waiting.run_id, given, by="Ada"))
     state = await state_values(opened.home, waiting.run_id)
     assert [need["text"] for need in state["needs"]][:2] == ["wrist sensors", "early stopping"]
     assert "ensembles of seeds" not in json.dumps(state["queries"][2:])
@@ -129,7 +110,7 @@ async def test_evidence_is_banned_added_by_hand_and_searched_for(session: Opened
         "papers": "tanaka2023position",
         "search": "N1: label noise in wearable sensors",
     }
-    waiting = await asked(opened, aanswer_run(opened, waiting.run_id, given))
+    waiting = await asked(aanswer_run(opened, waiting.run_id, given))
     assert ask_of(waiting) == "evidence", "what was found is shown before it is written"
     assert f"- {first['id']} (" not in waiting.question["description"]
     state = await state_values(opened.home, waiting.run_id)
@@ -185,8 +166,8 @@ async def test_wrong_answers_are_one_line_each_and_the_run_still_waits(session: 
     assert details["status"] == "asking" and details["waiting"] is not None
     # The forms of agent-chat-ui and of Agent Inbox.
     edited = {"decisions": [{"type": "edit", "edited_action": {"name": "needs", "args": {"add": "dropout"}}}]}
-    waiting = await asked(opened, aanswer_run(opened, waiting.run_id, edited))
-    again = await asked(opened, aanswer_run(opened, waiting.run_id, [{"type": "response", "args": "seeds"}]))
+    waiting = await asked(aanswer_run(opened, waiting.run_id, edited))
+    again = await asked(aanswer_run(opened, waiting.run_id, [{"type": "response", "args": "seeds"}]))
     assert "dropout" in json.dumps((await state_values(opened.home, waiting.run_id))["needs"])
     assert ask_of(again) == "evidence"
 
@@ -213,15 +194,15 @@ async def test_a_budget_is_raised_or_the_run_pauses(session: Opened, server: Fak
     opened = session(max_calls=3)
     paid = server.calls()
     options: Any = {"interrupts": ["budget"], "fresh": True}
-    waiting = await asked(opened, awrite_section(opened, "discussion", EXPERIMENT, **options))
+    waiting = await asked(awrite_section(opened, "discussion", EXPERIMENT, **options))
     assert (ask_of(waiting), server.calls() - paid) == ("budget", 3)
     with pytest.raises(AnswerError, match="max_calls"):
         await aanswer_run(opened, waiting.run_id, {"max_calls": "many"})
     with pytest.raises(PausedError, match="max-calls") as stopped:
         await aanswer_run(opened, waiting.run_id, "ignore")
     assert not isinstance(stopped.value, WaitingError)
-    waiting = await asked(opened, awrite_section(opened, "discussion", EXPERIMENT, **options))
-    waiting = await asked(opened, aanswer_run(opened, waiting.run_id, {"max_calls": 5}))
+    waiting = await asked(awrite_section(opened, "discussion", EXPERIMENT, **options))
+    waiting = await asked(aanswer_run(opened, waiting.run_id, {"max_calls": 5}))
     assert (ask_of(waiting), server.calls() - paid) == ("budget", 5)
     record = await aanswer_run(opened, waiting.run_id, {"max_calls": "500"})
     assert record["text"] == plain["text"]
@@ -234,9 +215,9 @@ async def test_without_a_chat_model_needs_and_evidence_are_asked_about(session: 
     opened = session(chat_model="extractive")
     plain = await aresearch(opened, "How are ensembles of seeds calibrated?")
     question = "How are ensembles of seeds calibrated?"
-    waiting = await asked(opened, aresearch(opened, question, interrupts="all"))
+    waiting = await asked(aresearch(opened, question, interrupts="all"))
     seen = [ask_of(waiting)]
-    waiting = await asked(opened, aanswer_run(opened, waiting.run_id))
+    waiting = await asked(aanswer_run(opened, waiting.run_id))
     seen.append(ask_of(waiting))
     record = await aanswer_run(opened, waiting.run_id)
     assert seen == ["needs", "evidence"] and record["text"] == plain["text"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,12 +19,6 @@ from citeloom.stores.local.folder_home import FolderHome
 from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, WEAK, JudgingModel
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.section_checks import check_section
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as running:
-        yield running
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -182,12 +181,6 @@ def test_a_plot_is_shown_in_the_formats_that_hold_its_kind_and_the_others_say_wh
     assert "results.figure-1.svg" in docx and "results.figure-2.pdf" in docx
     for file, number in (("results.md", 2), ("results.html", 2), ("results.tex", 1), ("results.docx", 1)):
         assert any(f"{file} cannot hold Figure {number}" in warning for warning in record["warnings"]), file
-
-
-@pytest.fixture
-def server() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as running:
-        yield running
 
 
 async def test_a_model_neither_drops_nor_borrows_what_the_user_cites(
