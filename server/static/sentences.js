@@ -111,7 +111,7 @@ class Sentence {
 
   refused(problem) {
     if (!this.form) {
-      toast(problem.message);
+      toast(problem);
       return;
     }
     const anyway = element("button", { class: "button small", type: "button", "data-anyway": true }, "Keep it unchecked");
