@@ -25,9 +25,10 @@ export async function send(method, address, body, headers = {}) {
   return text ? JSON.parse(text) : null;
 }
 
-/** A part of a page, rendered by the server, as a fragment of the document. */
-export async function part(address, name = "1") {
-  const response = await reached(address, { headers: { Accept: "text/html", "X-Part": name } });
+/** A part of a page, rendered by the server for what is sent if anything is, as a fragment of the document. */
+export async function part(address, name = "1", body = undefined) {
+  const headers = { Accept: "text/html", "X-Part": name, ...(body && { "Content-Type": "application/json" }) };
+  const response = await reached(address, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
   const fragment = document.createDocumentFragment();
   fragment.append(...parsed.body.childNodes);
