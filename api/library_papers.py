@@ -145,12 +145,13 @@ def aexport_papers(session: Session, keys: Sequence[str], form: ExportForm) -> s
 
 
 def _csl_entry(paper: Paper) -> dict[str, Any]:
-    names = [(family, author.removesuffix(family).strip(" ,")) for author, family in _families(paper)]
     entry = {
         "id": paper.key,
         "type": "article-journal" if paper.venue else "document",
         "title": paper.title,
-        "author": [{"family": family, "given": given} if given else {"literal": family} for family, given in names],
+        "author": [
+            {"family": family, "given": given} if given else {"literal": family} for family, given in _names(paper)
+        ],
         "issued": {"date-parts": [[paper.year]]} if paper.year else None,
         "container-title": paper.venue,
         "DOI": paper.doi,
@@ -161,21 +162,20 @@ def _csl_entry(paper: Paper) -> dict[str, Any]:
 
 
 def _ris_entry(paper: Paper) -> str:
-    names = [
-        ", ".join(filter(None, (family, author.removesuffix(family).strip(" ,"))))
-        for author, family in _families(paper)
-    ]
-    rows = [("TY", "JOUR" if paper.venue else "GEN"), *(("AU", name) for name in names), ("PY", paper.year)]
+    names = [("AU", ", ".join(filter(None, name))) for name in _names(paper)]
+    rows = [("TY", "JOUR" if paper.venue else "GEN"), *names, ("PY", paper.year)]
     rows += [("TI", paper.title), ("JO", paper.venue), ("DO", paper.doi), ("UR", paper.url)]
     rows += [("AB", paper.abstract), ("ID", paper.key)]
     lines = [f"{tag}  - {' '.join(str(value).split())}" for tag, value in rows if value]
     return "\n".join([*lines, "ER  - ", ""])
 
 
-def _families(paper: Paper) -> list[tuple[str, str]]:
+def _names(paper: Paper) -> list[tuple[str, str]]:
+    """The family and given names of the authors."""
     from ..documents.paper_names import family_name  # loads YAML, which lists do not need
 
-    return [(author, family_name(author)) for author in paper.authors]
+    families = [(family_name(author), author) for author in paper.authors]
+    return [(family, author.removesuffix(family).strip(" ,")) for family, author in families]
 
 
 @threaded

@@ -7,6 +7,7 @@ it is never shown again, and never part of a library.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from ..settings.config import EXTRACTIVE, KEYRING, OPENAI_BASE_URL, RoleName, Se
 from ..settings.key_trust import DEFAULT, FLAG, clean_key, same_endpoint, shown_address, user_configuration
 from .blocking import threaded
 
+_log = logging.getLogger("citeloom.server")
 MODEL_ROLES: Final[Mapping[str, str]] = {
     "chat": "All work that has no model of its own below",
     "agent": "Plans searches",
@@ -104,16 +106,16 @@ def achoose_model(session: Session, choice: ModelChoice) -> str:
 
 def _keep_in_keyring(name: str, key: str | None) -> bool:
     """Keep a key in the operating system's keyring, or remove it there; False where none works."""
-    try:
-        import keyring
+    import keyring  # asks for the backends that are installed
 
+    try:
         if key is not None:
             keyring.set_password("citeloom", name, key)
             return keyring.get_password("citeloom", name) == key
         if keyring.get_password("citeloom", name) is not None:
             keyring.delete_password("citeloom", name)
-    except Exception:  # noqa: BLE001 - no backend, or a locked one: the file is private as well
-        return False
+    except Exception as error:  # noqa: BLE001 - also the errors of D-Bus, GLib or Windows, which keyring lets through
+        _log.warning("The keyring cannot be used (%s).", type(error).__name__)  # the settings file is private as well
     return False
 
 

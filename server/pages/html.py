@@ -183,4 +183,6 @@ def handle_page_errors(app: FastAPI) -> None:
 
 
 def wants_page(request: Request) -> bool:
-    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(_NO_PAGES)
+    """Whether a problem is shown as a page: not to a program, nor to a script that puts a part into a page."""
+    headers, path = request.headers, request.url.path
+    return "text/html" in headers.get("accept", "") and "x-part" not in headers and not path.startswith(_NO_PAGES)

@@ -18,7 +18,8 @@ from ...api.stored_runs import RunHead, RunRecord, find_run, run_details, run_he
 from ...api.text_updating import pending_updates
 from ...errors import InputError
 from ..problems import ServerError
-from ..routes.run_routes import file_records
+from ..request_models import SentenceBody
+from ..routes.run_routes import check_edited_sentence, file_records
 from ..server_state import StateOf
 from .answer_view import answer_view
 from .ask_page import detail_page
@@ -154,6 +155,13 @@ async def run_detail(run_id: str, kinds: str, which: str, request: Request, stat
     known = await asyncio.to_thread(run_texts.with_notices, run_texts.stored(record.result), state.session)
     view = await asyncio.to_thread(answer_view, known, f"/runs/{record.thread_id}")
     return await detail_page(request, state, view, kinds, which)
+
+
+@router.post("/runs/{run_id}/sentence-check")
+async def sentence_check(run_id: str, body: SentenceBody, request: Request, state: StateOf) -> Response:
+    """The check of an edited sentence, for the form in which it is edited."""
+    checked = await check_edited_sentence(run_id, body, state)
+    return page(request, "sentence_check.html", {"checked": checked})
 
 
 def _load_text(run_id: str, record: run_texts.StoredRecord, session: Session) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from fastapi import APIRouter, Request, Response
 
+from ...api.checking import LABELS
 from ...api.evidence_tables import alist_tables
 from ...api.run_options import PAPER_ORDER, SECTIONS
 from ..server_state import StateOf
@@ -82,4 +83,4 @@ def check(request: Request, state: StateOf) -> Response:
     """The form; the script sends it to the API and shows the sentences beside the passages that they cite."""
     session = state.session
     context = {"papers": len(session.library.records()), "judged": "judge" not in session.extractive}
-    return page(request, "check_text.html", context)
+    return page(request, "check_text.html", {**context, "labels": LABELS})

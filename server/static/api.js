@@ -1,6 +1,6 @@
 // Requests to the server's API. Every error has the same form: a message, and what to do about it.
 
-import { clean, element } from "./text.js";
+import { clean, element, localTimes } from "./text.js";
 
 /** A refused or failed request: `message`, `help` and `status`. */
 export class Problem extends Error {
@@ -25,12 +25,14 @@ export async function send(method, address, body, headers = {}) {
   return text ? JSON.parse(text) : null;
 }
 
-/** A part of a page, rendered by the server, as a fragment of the document. */
-export async function part(address, name = "1") {
-  const response = await reached(address, { headers: { Accept: "text/html", "X-Part": name } });
+/** A part of a page, rendered by the server for what is sent if anything is, as a fragment of the document. */
+export async function part(address, name = "1", body = undefined) {
+  const headers = { Accept: "text/html", "X-Part": name, ...(body && { "Content-Type": "application/json" }) };
+  const response = await reached(address, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
   const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
   const fragment = document.createDocumentFragment();
   fragment.append(...parsed.body.childNodes);
+  localTimes(fragment);
   return fragment;
 }
 
@@ -56,9 +58,9 @@ export function problemCard(problem) {
   return card;
 }
 
-/** A short message that goes away by itself; screen readers say it. */
-export function toast(message) {
-  const shown = element("p", { class: "toast" }, message);
+/** A short message, or a problem, that goes away by itself; screen readers say it. */
+export function toast(said) {
+  const shown = element("p", { class: "toast" }, said instanceof Error ? [said.message, said.help].filter(Boolean).join(" ") : said);
   document.getElementById("toasts").append(shown);
   setTimeout(() => shown.remove(), 6000);
 }

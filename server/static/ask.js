@@ -5,11 +5,10 @@ import { confirmed } from "./confirm.js";
 import { follow } from "./events.js";
 import { LiveTurn } from "./live_turn.js";
 import { closePanel } from "./panel.js";
-import { counted, element, localTimes } from "./text.js";
+import { byId, counted, element } from "./text.js";
 
 const API = "/api/v1/conversations";
 const AGAIN = 3000; // milliseconds until an unreachable server is tried again
-const byId = (id) => document.getElementById(id);
 const conversation = byId("conversation");
 const composer = byId("composer");
 const question = byId("question");
@@ -111,7 +110,6 @@ async function finished(number) {
 async function addTurn(number) {
   const content = await part(`/conversations/${threadId()}/turns/${number}`);
   if (byId(`turn-${number}`)) return;
-  localTimes(content);
   const followed = atEnd();
   byId("turns").append(content);
   byId("live").replaceChildren();
@@ -119,7 +117,7 @@ async function addTurn(number) {
   if (followed) byId(`turn-${number}`).scrollIntoView({ block: "start" });
   byId("head").hidden = false;
   byId("alone-box").hidden = false;
-  byId("count").textContent = `${shownTurns()} ${shownTurns() === 1 ? "answer" : "answers"}`;
+  byId("count").textContent = counted(shownTurns(), "answer");
   question.placeholder = "Ask a follow-up, or something else";
 }
 
@@ -134,7 +132,7 @@ async function sync() {
     if (!(problem instanceof Problem)) throw problem;
     if (problem.status === 404) location.assign("/");
     else if (!problem.status) setTimeout(sync, AGAIN);
-    else toast(problem.message);
+    else toast(problem);
   }
 }
 
@@ -212,7 +210,7 @@ byId("stop").addEventListener("click", async () => {
     await send("POST", `${API}/${threadId()}/cancel`);
   } catch (problem) {
     byId("stop").disabled = false;
-    toast(problem.message);
+    toast(problem);
   }
   question.focus();
 });
@@ -240,7 +238,7 @@ async function copy(turn) {
 
 // The papers to ask
 
-const scope = { only: new Set(byId("scope").dataset.chosen.split(" ").filter(Boolean)), without: new Set() };
+const scope = { only: new Set(JSON.parse(byId("scope").dataset.chosen)), without: new Set() };
 
 /** What a question may draw on, as its request says it. */
 function chosen() {
@@ -308,11 +306,8 @@ document.addEventListener("click", ({ target }) => {
 // The list of conversations
 
 async function refreshList() {
-  const list = byId("conversation-list");
   try {
-    const content = await part(`/conversations?current=${encodeURIComponent(threadId())}`);
-    localTimes(content);
-    list.replaceChildren(content);
+    byId("conversation-list").replaceChildren(await part(`/conversations?current=${encodeURIComponent(threadId())}`));
   } catch {
     // It is refreshed with the next answer.
   }
@@ -323,7 +318,7 @@ byId("delete").addEventListener("click", async () => {
   try {
     await send("DELETE", `${API}/${threadId()}`);
   } catch (problem) {
-    toast([problem.message, problem.help].filter(Boolean).join(" "));
+    toast(problem);
     return;
   }
   tabs.postMessage(threadId());
@@ -343,6 +338,4 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden) sync();
 });
 
-if (conversation.dataset.asked !== undefined) {
-  showOpen({ asked: conversation.dataset.asked, kind: conversation.dataset.kind, active: conversation.dataset.active === "yes", papers: conversation.dataset.papers.split(" ").filter(Boolean) });
-}
+showOpen(JSON.parse(conversation.dataset.open));

@@ -1,15 +1,11 @@
 // Check: a text is sent to the API, and its sentences are shown beside the passages of the papers.
 
 import { problemCard, send } from "./api.js";
-import { counted, element } from "./text.js";
+import { byId, counted, element } from "./text.js";
 
-const LABELS = {
-  supported: "Supported", overstated: "Overstated", contradicted: "Contradicted", not_found: "Not in the cited paper",
-  indirect: "Indirect", not_in_library: "Not in the library", unread: "Could not be read", unjudged: "Not judged",
-};
-const byId = (id) => document.getElementById(id);
 const form = byId("check");
 const result = byId("result");
+const LABELS = JSON.parse(result.dataset.labels);
 
 byId("file").addEventListener("change", async ({ target }) => {
   const [file] = target.files;

@@ -2,14 +2,14 @@
 
 import { announce, part, Problem, problemCard, send } from "./api.js";
 import { follow } from "./events.js";
-import { element } from "./text.js";
+import { byId, counted, element } from "./text.js";
 
-const byId = (id) => document.getElementById(id);
 const files = byId("files");
 const progress = byId("adding-progress");
 let uploadId = null;
 let request = null;
 let embedded = 0;
+let refreshing = null;
 
 // Sending
 
@@ -56,7 +56,7 @@ function listen(id) {
     waiting: () => say("Waiting for another process that writes to the library"),
     planned: (plan) => {
       texts = plan.texts;
-      say(`Indexing ${plan.papers} ${plan.papers === 1 ? "paper" : "papers"}`);
+      say(`Indexing ${counted(plan.papers, "paper")}`);
     },
     embedded: ({ count }) => {
       embedded += count;
@@ -64,9 +64,9 @@ function listen(id) {
     },
     stored: ({ key }) => {
       say(`Added ${key}`);
-      refresh().catch(() => {}); // it is refreshed at the end
+      refreshing ??= refresh(); // one at a time
     },
-    described: ({ done, total }) => say(`Described ${done} of ${total} ${total === 1 ? "figure" : "figures"}`),
+    described: ({ done, total }) => say(`Described ${done} of ${counted(total, "figure")}`),
     done: ({ result }) => over(() => finished(result)),
     error: (problem) => over(() => failed(problem)),
     stopped: () => over(() => failed(new Problem({ detail: "Stopped.", help: "Papers that were finished stay in the library." }))),
@@ -88,14 +88,14 @@ function finished(report) {
   for (const [names, what] of [[report.added, "added"], [report.updated, "updated"]]) {
     if (!names.length) continue;
     const links = names.map((key) => element("li", {}, element("a", { href: `/library/${encodeURIComponent(key)}` }, key)));
-    parts.push(element("div", { class: "notice" }, element("p", {}, `${counted(names.length, "paper was", "papers were")} ${what}:`), element("ul", {}, ...links)));
+    parts.push(element("div", { class: "notice" }, element("p", {}, `${were(names, "paper")} ${what}:`), element("ul", {}, ...links)));
   }
   if (report.unchanged.length) parts.push(element("p", { class: "notice" }, `Already in the library: ${report.unchanged.join(", ")}.`));
   if (report.refused.length) parts.push(refusals(report.refused.map(({ name, reason }) => [name, reason])));
   for (const warning of report.warnings) parts.push(element("p", { class: "notice", dir: "auto" }, warning));
   byId("added").replaceChildren(...parts);
-  refresh();
-  announce(`${counted(report.added.length, "paper", "papers")} added, ${report.updated.length} updated, ${report.refused.length} refused.`);
+  Promise.resolve(refreshing).then(refresh);
+  announce(`${counted(report.added.length, "paper")} added, ${report.updated.length} updated, ${report.refused.length} refused.`);
 }
 
 function failed(problem, errors = []) {
@@ -108,15 +108,16 @@ function failed(problem, errors = []) {
 
 function refusals(pairs) {
   const items = pairs.map(([name, reason]) => element("li", { dir: "auto" }, element("b", {}, name), `: ${reason}`));
-  return element("div", { class: "problem" }, element("p", {}, `${counted(items.length, "file was", "files were")} refused:`), element("ul", {}, ...items));
+  return element("div", { class: "problem" }, element("p", {}, `${were(items, "file")} refused:`), element("ul", {}, ...items));
 }
 
-/** Show the list as it is now. */
+/** Show the list as it is now; if that fails, it stays as it is. */
 async function refresh() {
-  byId("paper-list").replaceChildren(await part(location.pathname + location.search));
+  await part(location.pathname + location.search).then((content) => byId("paper-list").replaceChildren(content), () => {});
+  refreshing = null;
 }
 
-const counted = (number, one, several) => `${number} ${number === 1 ? one : several}`;
+const were = (things, noun) => `${counted(things.length, noun)} ${things.length === 1 ? "was" : "were"}`;
 
 function working(text) {
   byId("adding").hidden = false;

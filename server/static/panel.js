@@ -1,7 +1,7 @@
 // The side panel: shows what a link points to, beside the page or, on a phone, over it.
 
 import { part, problemCard } from "./api.js";
-import { element, localTimes } from "./text.js";
+import { element } from "./text.js";
 
 const panel = document.getElementById("panel");
 const WIDE = matchMedia("(min-width: 64rem)");
@@ -55,7 +55,6 @@ function take(link) {
 
 function show(content) {
   panel.replaceChildren(content);
-  localTimes(panel);
   markMissing(panel);
   panel.scrollTop = 0;
   open();

@@ -3,9 +3,9 @@
 import { problemCard, send, toast } from "./api.js";
 import { confirmed } from "./confirm.js";
 import { follow } from "./events.js";
-import { element } from "./text.js";
+import { byId, element } from "./text.js";
 
-const remove = document.getElementById("remove");
+const remove = byId("remove");
 
 remove.addEventListener("click", async () => {
   const file = remove.dataset.deletes === "yes" ? "Its file was added here and is deleted too." : "Its file stays where it is.";
@@ -16,25 +16,25 @@ remove.addEventListener("click", async () => {
     location.assign("/library");
   } catch (problem) {
     remove.disabled = false;
-    toast([problem.message, problem.help].filter(Boolean).join(" "));
+    toast(problem);
   }
 });
 
-document.getElementById("entry").addEventListener("submit", async (event) => {
+byId("entry").addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.currentTarget;
   try {
     await send("PUT", `/api/v1/papers/${encodeURIComponent(form.dataset.key)}/entry`, { bibtex: form.elements.bibtex.value });
     location.reload();
   } catch (problem) {
-    document.getElementById("entry-problem").replaceChildren(problemCard(problem));
+    byId("entry-problem").replaceChildren(problemCard(problem));
   }
 });
 
-const enrich = document.getElementById("enrich");
+const enrich = byId("enrich");
 
 enrich?.addEventListener("click", async () => {
-  const shown = document.getElementById("enriched");
+  const shown = byId("enriched");
   const over = (...parts) => {
     enrich.disabled = false;
     shown.replaceChildren(...parts);

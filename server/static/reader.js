@@ -148,7 +148,7 @@ class Reader {
     const again = query === this.sought;
     this.sought = query;
     if (this.bus) {
-      this.bus.dispatch("find", { source: this, type: again ? "again" : "", query, highlightAll: true, caseSensitive: false, entireWord: false, findPrevious: Boolean(event.submitter?.dataset.back), matchDiacritics: false });
+      this.bus.dispatch("find", { source: this, type: again ? "again" : "", query, highlightAll: true, caseSensitive: false, entireWord: false, findPrevious: false, matchDiacritics: false });
       return;
     }
     const found = findWords(this.scroll, query);
@@ -211,7 +211,7 @@ class Reader {
       this.mark();
     } catch (problem) {
       said.textContent = "Not saved.";
-      toast([problem.message, problem.help].filter(Boolean).join(" "));
+      toast(problem);
     }
   }
 
@@ -220,8 +220,8 @@ class Reader {
   act(name) {
     const zoom = (steps) => this.viewer && this.viewer.updateScale({ steps });
     const acts = {
-      previous: () => this.go(this.viewer.currentPageNumber - 1),
-      next: () => this.go(this.viewer.currentPageNumber + 1),
+      previous: () => this.go(this.viewer?.currentPageNumber - 1),
+      next: () => this.go(this.viewer?.currentPageNumber + 1),
       smaller: () => zoom(-1),
       larger: () => zoom(1),
       fit: () => (this.viewer.currentScaleValue = "page-width"),

@@ -6,14 +6,14 @@ import { LiveRun } from "./live_run.js";
 import { follow } from "./events.js";
 import { readLimits } from "./limits.js";
 import { editSentences } from "./sentences.js";
-import { localTimes } from "./text.js";
+import { byId } from "./text.js";
 
 const AGAIN = 4000; // milliseconds until a run of another process, or a lost server, is looked at again
-const body = document.getElementById("run-body");
+const body = byId("run-body");
 let stream = null;
 let timer = 0;
 
-const run = () => document.getElementById("run");
+const run = () => byId("run");
 const address = () => `/api/v1/runs/${encodeURIComponent(run().dataset.id)}`;
 
 /** Show the run as it stands now, and say how it ended if it did. */
@@ -21,16 +21,14 @@ async function refresh(focus = "") {
   clearTimeout(timer);
   const before = run().dataset.state;
   try {
-    const content = await part(location.pathname);
-    localTimes(content);
-    body.replaceChildren(content);
+    body.replaceChildren(await part(location.pathname));
   } catch (problem) {
-    if (problem.status) toast(problem.message);
+    if (problem.status) toast(problem);
     timer = setTimeout(refresh, AGAIN);
     return;
   }
   if (focus) body.querySelector(focus)?.focus();
-  if (run().dataset.state !== before) announce(`The run is now: ${document.getElementById("run-state").textContent}`);
+  if (run().dataset.state !== before) announce(`The run is now: ${byId("run-state").textContent}`);
   begin();
 }
 
@@ -46,7 +44,7 @@ function focusResume() {
 }
 
 function listen() {
-  const live = new LiveRun(document.getElementById("live"), run().dataset.kind);
+  const live = new LiveRun(byId("live"), run().dataset.kind);
   const over = () => {
     stream?.close();
     stream = null;
@@ -58,9 +56,9 @@ function listen() {
     notice: ({ text }) => live.say(text),
     finding: (event) => live.finding(event),
     evidence: (event) => live.evidence(event),
-    citation: (event) => live.cite(event),
-    token: ({ text }) => live.add(text),
-    restarted: () => live.restart(),
+    citation: (event) => live.writing().cite(event),
+    token: ({ text }) => live.writing().add(text),
+    restarted: () => live.draft?.clear(),
     done: over,
     error: over,
     stopped: over,
@@ -70,7 +68,7 @@ function listen() {
 }
 
 async function resume(form) {
-  const refusal = document.getElementById("resume-refusal");
+  const refusal = byId("resume-refusal");
   refusal.replaceChildren();
   try {
     const limits = readLimits((name) => form.elements[name]);
@@ -85,7 +83,7 @@ async function resume(form) {
 }
 
 async function answer(form, type) {
-  const refusal = document.getElementById("answer-refusal");
+  const refusal = byId("answer-refusal");
   refusal.replaceChildren();
   const args = Object.fromEntries([...form.querySelectorAll("textarea")].map((area) => [area.name, area.value]));
   const given = { type, args, question: form.dataset.question, by: "on the page" };
@@ -120,7 +118,7 @@ body.addEventListener("click", (event) => {
   if (!button) return;
   if ("ignore" in button.dataset) return void answer(button.form, "ignore");
   const work = "stop" in button.dataset ? stop(button) : remove();
-  work.catch((problem) => toast(`${problem.message} ${problem.help ?? ""}`));
+  work.catch((problem) => toast(problem));
 });
 
 editSentences(body, address, refresh);

@@ -2,7 +2,6 @@
 
 import { part, send, toast } from "./api.js";
 import { confirmed } from "./confirm.js";
-import { localTimes } from "./text.js";
 
 const EVERY = 4000; // milliseconds
 const list = document.getElementById("run-list");
@@ -10,7 +9,6 @@ const list = document.getElementById("run-list");
 async function refresh() {
   const content = await part(location.pathname + location.search);
   const focused = document.activeElement?.closest("[data-run]")?.dataset.run;
-  localTimes(content);
   list.replaceChildren(content);
   if (focused) list.querySelector(`[data-run="${CSS.escape(focused)}"] a`)?.focus();
 }
@@ -31,7 +29,7 @@ async function act(button) {
 
 list.addEventListener("click", (event) => {
   const button = event.target.closest("[data-stop], [data-delete]");
-  if (button) act(button).catch((problem) => toast(`${problem.message} ${problem.help ?? ""}`));
+  if (button) act(button).catch((problem) => toast(problem));
 });
 
 setInterval(() => {

@@ -1,19 +1,7 @@
 // Sentence by sentence: edits one, has it checked again, keeps it beside the text, or returns to the original.
 
-import { announce, problemCard, send, toast } from "./api.js";
+import { part, problemCard, send, toast } from "./api.js";
 import { element } from "./text.js";
-
-const VERDICTS = {
-  supported: ["Supported", "good"],
-  partly: ["Partly supported", "doubt"],
-  unsupported: ["Not supported", "doubt"],
-  contradicted: ["Contradicted", "doubt"],
-  "on-topic": ["Support not judged", ""],
-  "off-topic": ["Off topic", "doubt"],
-  unjudged: ["Not judged", ""],
-  uncited: ["Cites nothing", ""],
-  removed: ["Removed", ""],
-};
 
 /** Make the sentences below `body` editable; `address()` is that of the run, `refresh` shows it again. */
 export function editSentences(body, address, refresh) {
@@ -80,8 +68,8 @@ class Sentence {
 
   async check() {
     await this.busy("Checking", async () => {
-      const checked = await send("POST", this.address, { position: this.position, text: this.text });
-      this.result.replaceChildren(...resultOf(checked));
+      const sentence = { position: this.position, text: this.text };
+      this.result.replaceChildren(await part(`${location.pathname}/sentence-check`, "1", sentence));
     });
   }
 
@@ -111,7 +99,7 @@ class Sentence {
 
   refused(problem) {
     if (!this.form) {
-      toast(problem.message);
+      toast(problem);
       return;
     }
     const anyway = element("button", { class: "button small", type: "button", "data-anyway": true }, "Keep it unchecked");
@@ -129,36 +117,3 @@ class Sentence {
     }
   }
 }
-
-function resultOf(checked) {
-  const [label, look] = VERDICTS[checked.verdict] ?? [checked.verdict, ""];
-  const good = checked.ok ? "No problem was found." : "";
-  announce(`${label}. ${good || `${checked.findings.length} findings.`}`);
-  return [
-    element("p", {}, element("span", { class: `chip ${look}` }, label), ` ${good}`),
-    ...checked.warnings.map((text) => element("p", { class: "notice" }, text)),
-    ...checked.findings.map(({ rule, message }) =>
-      element("p", { class: "finding-note" }, element("b", {}, `${capital(rule.replaceAll("-", " "))}. `), element("span", { dir: "auto" }, message)),
-    ),
-    ...numbersOf(checked.numbers),
-    ...checked.citations.flatMap(citation),
-  ];
-}
-
-function numbersOf(numbers) {
-  const found = numbers.filter((number) => number.found);
-  if (!found.length) return [];
-  const places = found.map(({ text, found: { path, evidence_id: id } }) => element("li", {}, element("b", {}, text), " also stands in ", element("span", { class: "id" }, path ?? id)));
-  return [element("ul", { class: "meta" }, ...places)];
-}
-
-function citation({ key, page, section, quote, verdict, reason }) {
-  const [label, look] = VERDICTS[verdict] ?? [verdict, ""];
-  const place = [page === null ? "" : `page ${page}`, section].filter(Boolean).join(", ");
-  return [
-    element("p", { class: "meta" }, element("span", { class: "id" }, key), ` ${place} `, element("span", { class: `chip ${look}` }, label), reason ? ` ${reason}` : ""),
-    element("blockquote", { dir: "auto" }, quote),
-  ];
-}
-
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

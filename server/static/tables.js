@@ -4,10 +4,9 @@ import { part, problemCard, send, toast } from "./api.js";
 import { confirmed } from "./confirm.js";
 import { follow } from "./events.js";
 import { closePanel } from "./panel.js";
-import { element } from "./text.js";
+import { byId, element } from "./text.js";
 
 const API = "/api/v1/tables";
-const byId = (id) => document.getElementById(id);
 const table = byId("table");
 const address = () => `${API}/${encodeURIComponent(table.dataset.id)}`;
 
@@ -69,7 +68,7 @@ table?.addEventListener("click", async (event) => {
       location.assign("/tables");
     }
   } catch (problem) {
-    toast(`${problem.message} ${problem.help ?? ""}`);
+    toast(problem);
   }
 });
 

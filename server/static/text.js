@@ -5,6 +5,8 @@ const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 /** The text without characters that change the direction of what surrounds it. */
 export const clean = (text) => String(text ?? "").replace(TURNING, "");
 
+export const byId = (id) => document.getElementById(id);
+
 /** A count with its noun: "1 sentence", "2 sentences". */
 export const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 

@@ -3,14 +3,13 @@
 import { Problem, problemCard, send, toast } from "./api.js";
 import { collect, fieldsOf, fill } from "./experiment_form.js";
 import { readLimits } from "./limits.js";
-import { element } from "./text.js";
+import { byId, element } from "./text.js";
 
 const KEPT = "citeloom-experiment"; // the form survives a reload
 const KEPT_PLOTS = "citeloom-plots"; // so do the images, until the server deletes them
 const KEPT_CHOICES = "citeloom-choices"; // and, in this tab, kind, limits and what cannot be read yet
 const LARGEST = 4_000_000; // bytes
 const PAUSE = 400; // milliseconds after the last key until the form is checked
-const byId = (id) => document.getElementById(id);
 const form = byId("experiment");
 const fields = fieldsOf(form);
 let rest = {};
@@ -206,7 +205,7 @@ function weighsStudies() {
 }
 
 function offerTables() {
-  const tables = document.getElementById("tables");
+  const tables = byId("tables");
   if (tables) tables.hidden = !weighsStudies();
 }
 

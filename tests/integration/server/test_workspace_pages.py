@@ -73,9 +73,25 @@ def test_settings_say_where_they_come_from_and_hide_secrets(served: Served) -> N
 def test_runs_that_are_not_there_are_a_page_that_says_so(served: Served) -> None:
     missing = page(served, "/runs/nothing-here")
     assert missing.status_code == 404 and "There is no run" in missing.text and "<main" in missing.text
+    asked_by_a_script = page(served, "/runs/nothing-here", **{"X-Part": "1"})
+    assert asked_by_a_script.status_code == 404 and "There is no run" in asked_by_a_script.json()["detail"]
     assert page(served, "/runs/nothing/citations/1").status_code == 404
     assert page(served, "/runs?show=unknown").status_code == 422
     assert "Nothing has run yet" in page(served, "/runs").text
+
+
+def test_the_check_of_a_sentence_is_shown_with_its_sources(served: Served, experiment: dict[str, Any]) -> None:
+    run = served.post("/sections/discussion", {"experiment": experiment}).json()["thread_id"]
+    (source, *_) = served.api.get(f"/runs/{run}").json()["result"]["citations"]
+    for words, said in ((source["quote"].rstrip("."), source["key"]), ("It <b>slept</b> 7.77 hours", "7.77")):
+        body = {"position": 0, "text": f"{words} ({source['key']})."}
+        shown = httpx.post(f"{served.url}/runs/{run}/sentence-check", json=body, headers={"X-Part": "1"})
+        assert shown.status_code == 200, shown.text
+        assert said in shown.text and "<b>slept" not in shown.text
+        checked = served.post(f"/runs/{run}/sentences", body).json()
+        for number in filter(lambda number: number["found"], checked["numbers"]):
+            assert f"<b>{number['text']}</b> also stands in" in shown.text
+        assert ("No problem was found." in shown.text) == checked["ok"]
 
 
 def test_links_of_a_text_open_their_details(served: Served, experiment: dict[str, Any]) -> None:
