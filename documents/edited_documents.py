@@ -277,7 +277,7 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
             if child.tag == _TEXT + "tracked-changes":
                 for region in child:
                     found.changes += 1
-                    name = region.get(_TEXT + "id", "") or region.get("{http://www.w3.org/XML/1998/namespace}id", "")
+                    name = region.get(_TEXT + "id", "") or region.get(f"{_XML}id", "")
                     removal = region.find(_TEXT + "deletion")
                     paragraphs = (
                         [] if removal is None else [one for one in removal if one.tag in (_TEXT + "p", _TEXT + "h")]
