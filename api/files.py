@@ -23,7 +23,6 @@ from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..plurals import counted
 from ..runs.edited_text import (
-    editable_text,
     edited_by_hand,
     edited_record,
     export_record,
@@ -155,18 +154,19 @@ async def aimport_text(
         raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from None
     if document.changes and tracked == "ask":
         raise TrackedChangesError(f"{path}: has {counted(document.changes, 'tracked change')}.")
-    return await in_thread(_import, session, path, document, run)
+    return await in_thread(keep_imported, session, path, document, run)
 
 
-def _import(session: Session, path: Path, document: EditedDocument, run_id: str | None) -> ImportedText:
+def keep_imported(session: Session, path: Path, document: EditedDocument, run_id: str | None = None) -> ImportedText:
+    """Store an edited document as the user's version of its run; blocks."""
     thread_id, _, kind = document.mark.partition(" ")
     if not (run_id or thread_id):
         raise InputError(
             f"{path}: does not name the run that it is of.", help="Name it with --run ID (see 'runs list')."
         )
     backend = backend_of(session.home)
-    run = backend.runs().get(run_id or thread_id)
-    text = editable_text(run, [])
+    text = load_editable(session.home, run_id or thread_id)
+    run = text.run
     places = {section.kind: place for place, section in enumerate(text.sections, 1)}
     if kind in places and len(places) > 1:  # a section of a paper
         text = replace(text, sections=tuple(section for section in text.sections if section.kind == kind))
@@ -174,12 +174,12 @@ def _import(session: Session, path: Path, document: EditedDocument, run_id: str 
     if not sections:
         titles = ", ".join(section_title(section.kind) for section in text.sections)
         raise InputError(f"{path}: has none of the paper's headings.", help=f"Keep them: {titles}.")
-    every = {one["id"]: one for section in text.sections for one in section.record["evidence"]}
+    every = {one.id: one.as_dict() for section in text.sections for one in section.evidence}
     for item in sections:
         if (by_hand := item.section.by_hand) is not None:
             own, cited = {one["id"] for one in item.section.record["evidence"]}, set(marker_ids(by_hand.text))
             moved = [every[name] for name in sorted(cited - own) if name in every]
-            checked = {"typed": sorted(by_hand.typed), "evidence": moved}
+            checked = {"typed": sorted(by_hand.typed), "evidence": moved, "sentences": item.now}
             edit = EditedSentence(-places[item.section.kind], by_hand.text, checked)
             backend.edited_sentences().keep(run.thread_id, edit)
     found = [sentence for item in sections for sentence in item.sentences]

@@ -8,23 +8,26 @@ from pathlib import Path
 
 from typing_extensions import TypedDict
 
+from ..documents.edited_documents import EditedDocument, read_latex
+from ..documents.pandoc import PandocError
 from ..documents.sandbox import in_thread
+from ..errors import InputError
 from ..graph.session import Session
 from ..runs.edited_text import edited_record
 from ..runs.result_record import stored
-from ..runs.sentence_check import keep_edit, load_editable
+from ..runs.sentence_check import load_editable
 from ..runs.tex_project import (
     Side as Side,
     SyncedRegion as SyncedRegion,
     TexProject,
     TexSection,
-    edits_from_tex,
     synchronize,
 )
 from ..stores.backends import backend_of, written_files
 from ..stores.run_register import UnknownRunError
 from .arguments import ArgumentError, one_or_more, require_choice, require_writable, requires_open
 from .blocking import blocking, run_async
+from .files import keep_imported
 
 
 class TexSync(TypedDict):
@@ -72,10 +75,12 @@ async def async_tex(
                     raise
                 project.problems.append(f"{place}: {error.message} Its regions stay as they are.")
 
-        def take(section: TexSection, fresh: str, theirs: str) -> TexSection:
-            text = load_editable(session.home, section.run)
-            for position, words in edits_from_tex(text, section.kind, fresh, theirs).items():
-                keep_edit(session.home, section.run, position, words)
+        def take(section: TexSection, theirs: str) -> TexSection:
+            try:
+                document = EditedDocument(read_latex(theirs), f"{section.run} {section.kind}")
+            except PandocError as error:
+                raise InputError(f"{section.kind}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
+            project.notices.extend(keep_imported(session, place, document)["warnings"])
             return next(item for item in run_async(_sections(session, section.run)) if item.kind == section.kind)
 
         latest = {section.kind: section for section in sections}

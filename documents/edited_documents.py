@@ -19,7 +19,7 @@ from typing import Any, Final
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from .exported_text import without_comments_and_references
+from .exported_text import latex_without_figures, without_comments_and_references
 from .office_files import open_office, read_part
 from .pandoc import PandocError, pandoc
 from .safe_files import FileRefusedError, read_regular
@@ -100,8 +100,7 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
         if kind not in _PARTS:
             source = read_regular(path, _MOST_TEXT).decode("utf-8-sig", "replace").replace("\r\n", "\n")
             found = _MARKED.findall(source)
-            text = source if kind == ".md" else _as_markdown(source.encode(), ".tex")
-            text = _ESCAPED.sub(r"\1", without_comments_and_references(text))
+            text = _ESCAPED.sub(r"\1", without_comments_and_references(source)) if kind == ".md" else read_latex(source)
             return EditedDocument(text, found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
@@ -116,6 +115,12 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
         document.text = without_comments_and_references(document.text)
     document.text = _ESCAPED.sub(r"\1", document.text.replace("&nbsp;", " "))
     return document
+
+
+def read_latex(source: str) -> str:
+    """The text of LaTeX as markdown, without figures and references; blocks. Raises `PandocError`."""
+    markdown = _as_markdown(latex_without_figures(source).encode(), ".tex")
+    return _ESCAPED.sub(r"\1", without_comments_and_references(markdown))
 
 
 def _as_markdown(content: bytes, kind: str) -> str:
@@ -272,7 +277,7 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
             if child.tag == _TEXT + "tracked-changes":
                 for region in child:
                     found.changes += 1
-                    name = region.get(_TEXT + "id", "") or region.get("{http://www.w3.org/XML/1998/namespace}id", "")
+                    name = region.get(_TEXT + "id", "") or region.get(f"{_XML}id", "")
                     removal = region.find(_TEXT + "deletion")
                     paragraphs = (
                         [] if removal is None else [one for one in removal if one.tag in (_TEXT + "p", _TEXT + "h")]

@@ -54,13 +54,18 @@ def read_exported(file: Path) -> ExportedText:
                 # With a citation style, pandoc writes citations into its own command, which it cannot read back.
                 linked = file.read_text("utf-8").replace("\\citeproc{ref-", "\\hyperlink{ref-")
                 source = Path(folder) / "text.tex"
-                source.write_text(_LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked)), "utf-8")
+                source.write_text(latex_without_figures(linked), "utf-8")
             options = ["--from", _READERS[file.suffix], "--to", "markdown-smart", "--wrap=none"]
             command = [*options, f"--template={template}", "--", str(source)]
             made = pandoc(command, seconds=_SECONDS, megabytes=_MEGABYTES)
         return restore_keys(made.decode("utf-8", "replace"))
     except (OSError, UnicodeDecodeError, PandocError) as error:
         raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
+
+
+def latex_without_figures(latex: str) -> str:
+    """LaTeX without figures, and with the number of each figure that the text mentions."""
+    return _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", latex))
 
 
 def without_frame(markdown: str) -> str:

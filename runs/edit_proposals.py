@@ -44,10 +44,15 @@ def propose_from_edits(home: Home) -> list[EditProposal]:
             continue  # deleted meanwhile
         for section in text.sections:
             shown = section.shown()
-            for position, edit in section.edits.items():
-                before = shown[position - section.first]
-                for line in dict.fromkeys(suggested_lines(before, edit.text)):
-                    seen.setdefault(line, []).append((before, edit.text))
+            changed = [(shown[position - section.first], edit.text) for position, edit in section.edits.items()]
+            changed += [
+                (MARKER.sub("", sentence.text), MARKER.sub("", section.current(position)))
+                for position, sentence in enumerate(section.sentences, section.first)
+                if section.imported and position not in section.edits
+            ]
+            for before, after in changed:
+                for line in dict.fromkeys(suggested_lines(before, after)):
+                    seen.setdefault(line, []).append((before, after))
     proposals = [
         EditProposal(hashlib.sha256(line.encode()).hexdigest()[:8], line, len(examples), examples[:_EXAMPLES])
         for line, examples in seen.items()

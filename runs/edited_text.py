@@ -55,8 +55,8 @@ class NotEditableError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class EditedSection:
-    """A section's text with edits: the span of each edited sentence by its position, and the sentences with markers
-    whose citation the user `typed` and must therefore stay in place."""
+    """A section's text with edits: the span of each edited sentence by its position, below 0 if it was imported, and
+    the sentences with markers whose citation the user `typed` and must therefore stay in place."""
 
     text: str
     spans: Mapping[int, tuple[int, int]]
@@ -73,6 +73,7 @@ class EditableSection:
     first: int  # the run-wide position of its first sentence
     edits: Mapping[int, EditedSentence]
     by_hand: EditedSection | None = None  # the section as edited in the file
+    imported: EditedSentence | None = None  # the section as imported, before later edits
 
     @cached_property
     def sentences(self) -> Sequence[CitedSentence]:
@@ -112,21 +113,50 @@ class EditableSection:
         """The section with these edits, or as edited by hand."""
         if self.by_hand is not None:
             return self.by_hand
-        text = self.record["with_markers"]
+        brought = self.imported
+        text = brought.text if brought else self.record["with_markers"]
+        typed = list[str](brought.checked.get("typed", ()) if brought else ())
         pieces: list[str] = []
         spans: dict[int, tuple[int, int]] = {}
-        typed: list[str] = []
         done = length = 0
-        for position in sorted(edits):
-            old = self.sentences[position - self.first]
+        found = sorted((*self._span(position), position) for position, edit in edits.items() if self._is_later(edit))
+        for start, end, position in found:
             new, own = self.marked_edit(edits[position], position - self.first)
             typed += own
-            pieces += [text[done : old.start], new]
-            length += old.start - done
+            pieces += [text[done:start], " " * (start == end), new]
+            length += start - done + (start == end)
             spans[position] = (length, length + len(new))
             length += len(new)
-            done = old.end
-        return EditedSection("".join([*pieces, text[done:]]), spans, frozenset(typed))
+            done = end
+        text = "".join([*pieces, text[done:]])
+        for place, (start, end) in self.with_text(text, ()).spans.items() if brought else ():
+            if all(end <= first or start >= last for first, last in list(spans.values())):
+                spans[-1 - place] = start, end
+        return EditedSection(text, spans, frozenset(typed))
+
+    def current(self, position: int) -> str:
+        """The sentence with markers as it is now; empty if an import took it out."""
+        if (edit := self.edits.get(position)) and self._is_later(edit):
+            return self.marked_edit(edit, position - self.first)[0]
+        return self._before_edits(position)
+
+    def _is_later(self, edit: EditedSentence) -> bool:
+        """Whether an edit is later than the import, which has all earlier ones."""
+        return self.imported is None or edit.updated_at > self.imported.updated_at
+
+    def _before_edits(self, position: int) -> str:
+        if self.imported is None:
+            return self.sentences[position - self.first].text
+        return str(self.imported.checked.get("sentences", {}).get(str(position), ""))
+
+    def _span(self, position: int) -> tuple[int, int]:
+        """The place of a sentence before later edits; the end of the text if an import took it out."""
+        if self.imported is None:
+            old = self.sentences[position - self.first]
+            return old.start, old.end
+        words, text = self._before_edits(position), self.imported.text
+        start = text.find(words) if words else -1
+        return (start, start + len(words)) if start >= 0 else (len(text), len(text))
 
     def with_text(self, text: str, typed: Collection[str]) -> EditedSection:
         """The section as edited by hand, from its whole text with markers; sentences of the run are not edits."""
@@ -166,15 +196,12 @@ class EditableText:
 
     @property
     def edits(self) -> list[EditedSentence]:
-        """All edits in text order, of an imported section the whole."""
+        """All edits in text order, that of an imported section before those of its sentences."""
         return [
             edit
             for section in self.sections
-            for edit in (
-                [EditedSentence(section.first, section.by_hand.text)]
-                if section.by_hand
-                else [edit for _, edit in sorted(section.edits.items())]
-            )
+            for edit in (section.imported, *(section.edits[position] for position in sorted(section.edits)))
+            if edit is not None
         ]
 
     def section_at(self, position: int) -> EditableSection:
@@ -212,11 +239,9 @@ def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[Edi
         brought = imported.get(-place)
         with_own = [*own.values(), *([brought] if brought else [])]
         added = [item for edit in with_own for item in edit.checked.get("evidence", ())]
-        evidence = tuple(Evidence.from_dict(item) for item in (*record["evidence"], *added))
-        section = EditableSection(record.get("section", "research"), record, evidence, first, own)
-        if brought:
-            section = replace(section, by_hand=section.with_text(brought.text, brought.checked.get("typed", ())))
-        sections.append(section)
+        evidence = tuple({item["id"]: Evidence.from_dict(item) for item in (*record["evidence"], *added)}.values())
+        kind = record.get("section", "research")
+        sections.append(EditableSection(kind, record, evidence, first, own, imported=brought))
         first += count
     return tuple(sections)
 

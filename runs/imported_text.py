@@ -47,11 +47,15 @@ class ImportedSentence(TypedDict):
 
 @dataclass
 class ImportedSection:
-    """A section as it came back; `unknown` are citations that no evidence of the run stands for."""
+    """A section as it came back; `unknown` are citations that no evidence of the run stands for.
+
+    `now` has the sentences of the run that are still there, with markers, by position.
+    """
 
     section: EditableSection
     sentences: list[ImportedSentence] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    now: dict[str, str] = field(default_factory=dict)
 
 
 def import_sections(text: EditableText, document: EditedDocument) -> tuple[list[ImportedSection], str]:
@@ -117,6 +121,8 @@ def _import_section(section: EditableSection, body: str, fields: Sequence[Mappin
             marked, own = section.sentences[old].text, []
         typed += own
         edits.setdefault(item.line, []).append((item.start, item.end, marked))
+        if olds:
+            made.now.setdefault(str(section.first + old), marked)
         state = "moved" if old in moved else "kept" if kept else "edited"
         state = "new" if not olds else "merged" if len(olds) > 1 else "split" if times[old] > 1 else state
         was = " ".join(section.shown()[place] for place in olds)

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
+from math import inf
 from typing import Any, Final
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
@@ -162,7 +163,7 @@ async def check_sentence(run_id: str, position: int, words: str, session: Sessio
     words = _plain(words)
     if not words:
         return SentenceCheck({**unchecked(position), "section": section.kind, "verdict": "removed", "ok": True})
-    edits = {**section.edits, position: EditedSentence(position, words)}
+    edits = {**section.edits, position: EditedSentence(position, words, updated_at=inf)}
     whole = await asyncio.to_thread(section.edited, edits)
     sources, lost = await asyncio.to_thread(sources_for, session.library, section.evidence)
     run, (first, last) = text.run.thread_id, whole.spans[position]

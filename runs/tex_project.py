@@ -10,11 +10,9 @@ import difflib
 import os
 import re
 import stat
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 from typing import Final, Literal
 
@@ -31,16 +29,13 @@ from ..citations.export.tex_regions import (
     with_keys,
     without_comments,
 )
-from ..citations.markers import sentences
 from ..documents.bibliography import parse_bibliography
-from ..documents.exported_text import read_exported
 from ..documents.safe_files import FileRefusedError, read_regular, replace_file
 from ..errors import InputError
 from ..plurals import counted
 from ..stores.home import Home
 from ..stores.run_register import WrittenFiles
 from ..text.sentences import replace_spans
-from .edited_text import EditableText
 from .output_files import ResultFiles, with_sources
 from .result_record import StoredRecord, stored
 
@@ -208,11 +203,11 @@ def synchronize(
     sections: Mapping[str, TexSection],
     side: Side,
     written: WrittenFiles,
-    take: Callable[[TexSection, str, str], TexSection],
+    take: Callable[[TexSection, str], TexSection],
 ) -> list[SyncedRegion]:
     """Bring the regions of a project up to date with sections by kind; blocks.
 
-    `take(section, fresh, theirs)` stores a person's text in the run and returns the section as it is then. Raises
+    `take(section, theirs)` stores a person's text in the run and returns the section as it is then. Raises
     `InputError` for broken marks, before anything is written.
     """
     source, base = project.source, project.main_folder
@@ -234,7 +229,7 @@ def synchronize(
         elif region.body != fresh and not region.edited and not region.source:
             state = "updated" if region.run else "new"
         elif region.body != fresh and side == "theirs":
-            known = take(section, with_keys(fresh, originals), with_keys(region.body, originals))
+            known = take(section, with_keys(region.body, originals))
             body, taken, state = region.body, body_hash(_body(known, source, keys)), "taken"
         elif region.body != fresh:
             old, new = (_SENTENCE_END.sub("\n", words).split("\n") for words in (fresh, region.body))
@@ -294,49 +289,3 @@ def _back_up(project: TexProject, file: _TextFile) -> str:
     names = (f"{file.name}.original{f'.{number}' * (number > 1)}" for number in range(1, 10_000))
     name = next(name for name in names if not os.path.lexists(project.root / name))
     return name if project.put(name, file.data or b"", None) else ""
-
-
-def edits_from_tex(text: EditableText, section: str, fresh: str, theirs: str) -> dict[int, str]:
-    """The sentences of a run that a person changed in LaTeX, by position; blocks.
-
-    `fresh` is the section as the run has it, `theirs` as it is now. A removed sentence becomes empty, a new one belongs
-    to the sentence before it.
-    """
-    found = next(item for item in text.sections if item.kind == section)
-    known: list[tuple[str, int]] = []
-    for position, words in enumerate(found.shown(), found.first):
-        edit = found.edits.get(position)
-        known += [(_bare(item.text), position) for item in sentences(edit.text if edit else words)]
-    ours, changed = _read_sentences(fresh), _read_sentences(theirs)
-    matcher = difflib.SequenceMatcher(
-        None, [_bare(item) for item in ours], [words for words, _ in known], autojunk=False
-    )
-    position_of = [-1] * len(ours)
-    for mine, theirs_at, size in matcher.get_matching_blocks():
-        for offset in range(size):
-            position_of[mine + offset] = known[theirs_at + offset][1]
-    pieces: dict[int, list[str]] = defaultdict(list)
-    touched: set[int] = set()
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, ours, changed, autojunk=False).get_opcodes():
-        if tag == "insert":
-            at = max((position for position in position_of[:i1] if position >= 0), default=found.first)
-            pieces[at] = [*pieces[at], *changed[j1:j2]]
-            touched.add(at)
-            continue
-        for place, new in zip_longest(range(i1, i2), range(j1, j2)):
-            at = position_of[min(place if place is not None else i2 - 1, i2 - 1)]
-            if at >= 0:
-                pieces[at] += [changed[new]] if new is not None else []
-                touched |= {at} if tag != "equal" else set()
-    return {position: " ".join(pieces[position]) for position in sorted(touched)}
-
-
-def _read_sentences(latex: str) -> list[str]:
-    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        file = Path(folder) / "section.tex"
-        file.write_text(latex, "utf-8")
-        return [item.text for item in sentences(read_exported(file).text)]
-
-
-def _bare(text: str) -> str:
-    return re.sub(r"\[[^\[\]]*\]|\([^()]*\)|[\W_]+", "", text.casefold())

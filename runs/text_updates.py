@@ -95,9 +95,8 @@ class _Candidate:
 def _cited_sentences(sections: Sequence[EditableSection]) -> Iterator[_Candidate]:
     for section in sections:
         before = ""
-        for place, sentence in enumerate(section.sentences):
-            edit = section.edits.get(section.first + place)
-            marked = section.marked_edit(edit, place)[0] if edit else sentence.text
+        for place in range(len(section.sentences)):
+            marked = section.current(section.first + place)
             words = _tidy(MARKER.sub("", marked))
             if marker_ids(marked):
                 yield _Candidate(section, section.first + place, marked, words, before)
@@ -268,8 +267,7 @@ def compare_table(table: Mapping[str, Any], library: Library) -> list[UpdateItem
 
 def accepted_edit(item: UpdateItem, section: EditableSection, library: Library) -> EditedSentence:
     """The edit that an accepted item makes; its passage becomes evidence of the text. Blocks."""
-    place, edit = item["position"] - section.first, section.edits.get(item["position"])
-    before = section.marked_edit(edit, place)[0] if edit else section.sentences[place].text
+    before, edit = section.current(item["position"]), section.edits.get(item["position"])
     added = list(edit.checked.get("evidence", ())) if edit else []
     if passage := item["passage"]:
         chunk = library.chunks([passage["chunk_id"]])[0]

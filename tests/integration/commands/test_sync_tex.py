@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from citeloom import aopen_library, async_tex
+from citeloom import aopen_library, async_tex, open_library
+from citeloom.api.run_texts import keep_edit, load_editable
+from citeloom.runs.edit_proposals import propose_from_edits
 from tests.integration.commands.conftest import Citeloom
 from tests.support.folder_state import contents
 
@@ -175,3 +177,33 @@ def test_two_at_once_write_one_region(home: Path, run: str, tmp_path: Path) -> N
     asyncio.run(both())
     assert (folder / "main.tex").read_text("utf-8").count("citeloom:begin") == 1
     assert not [path for path in folder.iterdir() if path.suffix == ".tmp"]
+
+
+def test_what_is_edited_after_its_text_was_taken_is_in_the_text(
+    citeloom: Citeloom, home: Path, run: str, tmp_path: Path
+) -> None:
+    folder = _project(tmp_path / "clone")
+    citeloom("sync-tex", folder, "--run", run, "--home", home)
+    file = folder / "main.tex"
+    with open_library(home) as library:
+        (before,) = load_editable(library.home, run).sections
+    begin, _, last = file.read_text("utf-8").rpartition(". ")
+    term = next(word for word in re.findall(r"(?<= )[a-z]{7,}(?= )", last) if word not in begin)
+    written = f"{begin}. {last.replace(term, 'zebras', 1)}"
+    figure = "\\begin{figure}\\includegraphics{plot.png}\\caption{Figure 1. A plot.}\\label{fig:1}\\end{figure}\n"
+    file.write_text(
+        written.replace("% citeloom:end", f"\nAn addition of mine alone.\n\n{figure}% citeloom:end"), "utf-8"
+    )
+    assert citeloom("sync-tex", folder, "--home", home, "--theirs").code == 0
+    with open_library(home) as library:
+        (taken,) = load_editable(library.home, run).sections
+        text = taken.edited(taken.edits).text
+        assert text.endswith("\n\nAn addition of mine alone.") and "A plot" not in text
+        assert taken.current(1) == before.sentences[1].text
+        assert [item.text for item in propose_from_edits(library.home)] == [f"zebras, not {term}"]
+        keep_edit(library.home, run, 1, "Said otherwise since.")
+        (since,) = load_editable(library.home, run).sections
+        edited = since.edited(since.edits)
+        assert "An addition of mine alone." in edited.text and before.sentences[1].text not in edited.text
+        assert edited.text[slice(*edited.spans[1])] == since.current(1)
+        assert since.current(1).startswith("Said otherwise since") and len(edited.spans) == 3
