@@ -37,6 +37,7 @@ from ..claims.claim_records import (
     ClaimLabel,
     ClaimRecord as ClaimRecord,
     ClaimsResult as ClaimsResult,
+    PassageRecord as PassageRecord,
     RemarkedText as RemarkedText,
     SentenceRecord as SentenceRecord,
     SourceRecord,

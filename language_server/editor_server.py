@@ -21,7 +21,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
-from ..api.checking import CheckPart
+from ..api.checking import CheckPart, summary_lines
 from ..api.citing import ReadText, anearest_words, asuggest_citations, sentence_at
 from ..api.library_papers import apaper
 from ..api.messages import NAME, shorten
@@ -218,7 +218,7 @@ class CitationServer(LanguageServer):
             found = diagnostics(document, checked) if document.version == checked.version else None
             if found is not None:
                 self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, document.version))
-        for line in checked.notices:
+        for line in checked.result["warnings"]:
             self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Info, line))
 
     async def _check_command(self, uri: Any = None, *_: Any) -> str | None:
@@ -242,7 +242,7 @@ class CitationServer(LanguageServer):
         finally:
             if shown:
                 self.work_done_progress.end(token, lsp.WorkDoneProgressEnd())
-        return self._checked[uri].summary if uri in self._checked else None
+        return " ".join(summary_lines(self._checked[uri].result)) if uri in self._checked else None
 
     # Requests
 
