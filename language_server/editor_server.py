@@ -7,7 +7,6 @@ nothing. Documents are checked without a model while they are typed, and by a mo
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -148,8 +147,7 @@ class CitationServer(LanguageServer):
         for task in self._checks.values():
             task.cancel()
         if self._opening is not None:
-            with contextlib.suppress(CiteloomError):
-                await asyncio.wait([self._opening])
+            await asyncio.wait([self._opening])
         await asyncio.to_thread(self._stack.close)
 
     # Documents
