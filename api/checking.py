@@ -37,6 +37,7 @@ from ..claims.claim_records import (
     ClaimLabel,
     ClaimRecord as ClaimRecord,
     ClaimsResult as ClaimsResult,
+    PassageRecord as PassageRecord,
     RemarkedText as RemarkedText,
     SentenceRecord as SentenceRecord,
     SourceRecord,
@@ -66,9 +67,8 @@ from ..tools.retrieval import Retrieval
 from ..tools.scope import require_words
 from .arguments import ArgumentError, at_least_one, require_writable, requires_open
 from .blocking import blocking
-from .citing import ReadText
+from .citing import WORD_WEIGHT, ReadText
 
-_WORD_WEIGHT: Final = 0.6  # a claim repeats more words of its source than a question does; see docs/scores.md
 _PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
 
 
@@ -293,7 +293,7 @@ async def claim_checker(
     endpoint = session.custom_model_id or [*settings.address_of("judge")[:2], settings.temperature]
     identity = hash_key([endpoint, settings.judge_protocol, prompts])[:24]
     memory = VerdictMemory(session.journal, session.scope(run), identity)
-    options = Retrieval(settings.retrieval_mode, bm25_weight=_WORD_WEIGHT, rerank=settings.rerank)
+    options = Retrieval(settings.retrieval_mode, bm25_weight=WORD_WEIGHT, rerank=settings.rerank)
     return ClaimChecker(session.library, role, memory, progress, options, most)
 
 

@@ -22,14 +22,14 @@ from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..documents.sandbox import in_thread
 from ..graph.session import Session
-from ..text.words import without_accents
+from ..text.words import close_gaps, without_accents
 from ..tools.retrieval import Retrieval, rank, retrieve
 from ..tools.scope import Scope
 from .arguments import at_least_one, requires_open
 from .blocking import blocking
 from .results import SuggestedCitation, SuggestedCitations
 
-_WORD_WEIGHT: Final = 0.6  # as of a claim
+WORD_WEIGHT: Final = 0.6  # a claim repeats more words of its source than a question does; see docs/scores.md
 _POOL: Final = 160  # passages from which papers are taken
 _NEAR_PAPERS: Final = 60
 # Beside the cosine of a paper's summary; see bench/completions.py.
@@ -86,9 +86,8 @@ def sentence_at(text: str, start: int, end: int, suffix: str) -> SentenceAt:
     manuscript = read_manuscript(Path(f"text{suffix}"), paragraph)
     said = ["", ""]
     for sentence in manuscript.sentences():
-        words = " ".join(manuscript.marked(sentence, ()).split())
         here = _CURSOR in manuscript.text[sentence.start : sentence.end]
-        shown = re.sub(r" ([.,;:!?])", r"\1", " ".join(words.replace(_CURSOR, " ").split()))
+        shown = close_gaps(manuscript.marked(sentence, ()).replace(_CURSOR, " "))
         if here and _WORD.search(shown):
             return SentenceAt(shown, said[-1])
         if here:
@@ -120,7 +119,7 @@ async def asuggest_citations(
     if not _WORD.search(sentence):
         return {"papers": [_suggested(papers[key], 0.0, None) for key in sorted(allowed or papers)[:most]]}
     vector = await library.embedding.embed_query(f"{before} {sentence}".strip())
-    options = Retrieval(session.settings.retrieval_mode, bm25_weight=_WORD_WEIGHT)
+    options = Retrieval(session.settings.retrieval_mode, bm25_weight=WORD_WEIGHT)
     query, scope = claim_query(sentence, before), Scope(papers=allowed)
     near, (ranking, _) = await asyncio.gather(
         asyncio.to_thread(library.nearest_papers, vector, max(_NEAR_PAPERS, len(allowed))),
@@ -152,7 +151,7 @@ async def anearest_words(
 ) -> list[SuggestedCitation]:
     """The passages of one paper that are nearest to a sentence, best first. Raises `UnknownPaperError`."""
     paper = await asyncio.to_thread(session.library.paper, key)
-    options = Retrieval(session.settings.retrieval_mode, bm25_weight=_WORD_WEIGHT)
+    options = Retrieval(session.settings.retrieval_mode, bm25_weight=WORD_WEIGHT)
     hits = await retrieve(session.library, claim_query(sentence, before), most, Scope(papers=(key,)), options)
     return [_suggested(paper, hit.score, _nearest(sentence, hit.chunk, paper)) for hit in hits]
 

@@ -28,6 +28,7 @@ from ..runs.edited_text import (
     export_record,
     read_markdown_file,
     section_of_paper,
+    without_figures,
 )
 from ..runs.imported_text import import_sections
 from ..runs.output_files import stem_of
@@ -170,6 +171,7 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     places = {section.kind: place for place, section in enumerate(text.sections, 1)}
     if kind in places and len(places) > 1:  # a section of a paper
         text = replace(text, sections=tuple(section for section in text.sections if section.kind == kind))
+    document = replace(document, text=without_figures(document.text, run.result or {}))
     sections, before = import_sections(text, document)
     if not sections:
         titles = ", ".join(section_title(section.kind) for section in text.sections)

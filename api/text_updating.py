@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -76,38 +76,25 @@ async def aupdate_texts(
     if max_calls is not None:
         at_least_one("max_calls", max_calls)
         session = session.with_settings(max_calls=max_calls)
-    backend, progress = backend_of(session.home), Progress()
     version, records = await asyncio.to_thread(lambda: (session.library.version(), session.library.records()))
-    name, hashes = f"update-{version}", {key: record.paper.content_hash for key, record in records.items()}
+    name, progress, backend = f"update-{version}", Progress(), backend_of(session.home)
     found: dict[str, dict[str, Any]] = {}
     compared = 0
     with session.run(name):
         checker = await claim_checker(session, name, progress)
         statuses = await asyncio.to_thread(session.metadata.statuses, [record.paper for record in records.values()])
+        hashes = {key: record.paper.content_hash for key, record in records.items()}
         retracted = sorted(key for key, status in statuses.items() if status.retracted)
-        judge = session.settings.address_of("judge")[:2] if checker.judge else ""
-
-        def stamp(text: RunHead | StoredTable) -> str:
-            """What a comparison depends on; the same again means that there is nothing to do."""
-            if isinstance(text, StoredTable):
-                return hash_key([version, retracted, backend.evidence_tables().get(text.table_id).updated_at])
-            edits = backend.edited_sentences().of(text.thread_id)
-            return hash_key([version, judge, retracted, [[edit.position, edit.text] for edit in edits]])
-
-        updates = backend.text_updates()
-        known = await asyncio.to_thread(updates.all)
+        comparison = _Comparison(session, backend, checker, version, hashes, retracted)
+        known = await asyncio.to_thread(backend.text_updates().all)
         texts = await asyncio.to_thread(_texts, backend, one_or_more(runs))
         for text_id, text in texts.items():
-            kept, record = known.get(text_id, ("", {}))
-            if kept != (now := await asyncio.to_thread(stamp, text)):
+            stamp, found[text_id] = known.get(text_id, ("", {}))
+            if stamp != (now := await asyncio.to_thread(comparison.stamp, text)):
                 compared += 1
                 on_notice(f"Comparing {text_id} with the library.")
-                since = record.get("since", "")
-                items = await fitted(session, name, partial(_compare, session, checker, text, since))
-                record = {"items": items, "since": since if items else version}
-                await asyncio.to_thread(updates.note_library, version, hashes)
-                await asyncio.to_thread(updates.keep, text_id, "" if progress.stopped else now, record)
-            found[text_id] = record
+                work = partial(comparison.compare, text, found[text_id].get("since", ""), now)
+                found[text_id] = await fitted(session, name, work)
         items = [item for record in found.values() for item in record["items"]]
         if unknown := set(accept) - {item["id"] for item in items}:
             raise ArgumentError(f"accept: there is no item {min(unknown)}; there are {len(items)}.")
@@ -116,9 +103,8 @@ async def aupdate_texts(
         for text_id in {item["run"]: 0 for item in accepted}:
             await _accept(session, backend, [item for item in accepted if item["run"] == text_id])
             left = [item for item in rest if item["run"] == text_id]
-            record = {"items": left, "since": found[text_id]["since"] if left else version}
-            now = await asyncio.to_thread(stamp, texts[text_id])
-            await asyncio.to_thread(updates.keep, text_id, "" if progress.stopped else now, record)
+            now = await asyncio.to_thread(comparison.stamp, texts[text_id])
+            await comparison.keep(text_id, left, found[text_id]["since"], now)
     return {
         "items": rest,
         "accepted": accepted,
@@ -156,23 +142,51 @@ def _texts(backend: Backend, named: Sequence[str]) -> dict[str, RunHead | Stored
     return {text.thread_id if isinstance(text, RunHead) else text.table_id: text for text in chosen}
 
 
-async def _compare(
-    session: Session, checker: ClaimChecker, text: RunHead | StoredTable, since: str
-) -> list[UpdateItem]:
-    backend = backend_of(session.home)
-    if isinstance(text, StoredTable):
-        table = await asyncio.to_thread(load_table, session.library, backend.evidence_tables(), text.table_id)
-        found = await asyncio.to_thread(compare_table, table, session.library)
-        named = {"run": text.table_id, "kind": "table", "title": text.question}
-    else:
-        run = await asyncio.to_thread(backend.runs().get, text.thread_id)
-        edits = await asyncio.to_thread(backend.edited_sentences().of, text.thread_id)
-        hashes = await asyncio.to_thread(backend.text_updates().library, since or run.library_version)
-        papers = (run.result or {}).get("report", {}).get("papers", {})
-        known = [key for key, paper in papers.items() if paper.get("status") == "retracted"]
-        found = await compare_text(cited_sections(run, edits), checker, hashes, known)
-        named = {"run": run.thread_id, "kind": run.section, "title": run.title}
-    return [cast("UpdateItem", {**item, **named, "id": _item_id(named["run"], item)}) for item in found]
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """A comparison of texts with a version of the library, whose papers have these `hashes`."""
+
+    session: Session
+    backend: Backend
+    checker: ClaimChecker
+    version: str
+    hashes: Mapping[str, str]
+    retracted: Sequence[str]
+
+    def stamp(self, text: RunHead | StoredTable) -> str:
+        """What a comparison depends on; the same again means that there is nothing to do. Blocks."""
+        if isinstance(text, StoredTable):
+            table = self.backend.evidence_tables().get(text.table_id)
+            return hash_key([self.version, self.retracted, table.updated_at])
+        edits = [[edit.position, edit.text] for edit in self.backend.edited_sentences().of(text.thread_id)]
+        judge = self.session.settings.address_of("judge")[:2] if self.checker.judge else ""
+        return hash_key([self.version, judge, self.retracted, edits])
+
+    async def compare(self, text: RunHead | StoredTable, since: str, stamp: str) -> dict[str, Any]:
+        """Compare a text with what changed `since` a version, if any, and store what needs another look."""
+        backend, library = self.backend, self.session.library
+        if isinstance(text, StoredTable):
+            table = await asyncio.to_thread(load_table, library, backend.evidence_tables(), text.table_id)
+            found = await asyncio.to_thread(compare_table, table, library)
+            named = {"run": text.table_id, "kind": "table", "title": text.question}
+        else:
+            run = await asyncio.to_thread(backend.runs().get, text.thread_id)
+            edits = await asyncio.to_thread(backend.edited_sentences().of, text.thread_id)
+            hashes = await asyncio.to_thread(backend.text_updates().library, since or run.library_version)
+            papers = (run.result or {}).get("report", {}).get("papers", {})
+            known = [key for key, paper in papers.items() if paper.get("status") == "retracted"]
+            found = await compare_text(cited_sections(run, edits), self.checker, hashes, known)
+            named = {"run": run.thread_id, "kind": run.section, "title": run.title}
+        items = [cast("UpdateItem", {**item, **named, "id": _item_id(named["run"], item)}) for item in found]
+        await asyncio.to_thread(backend.text_updates().note_library, self.version, self.hashes)
+        return await self.keep(named["run"], items, since, stamp)
+
+    async def keep(self, text_id: str, items: Sequence[UpdateItem], since: str, stamp: str) -> dict[str, Any]:
+        """Store what of a text needs another look; a comparison that a limit stopped is repeated."""
+        record = {"items": items, "since": since if items else self.version}
+        kept = "" if self.checker.progress.stopped else stamp
+        await asyncio.to_thread(self.backend.text_updates().keep, text_id, kept, record)
+        return record
 
 
 def _item_id(run: str, item: UpdateItem) -> str:

@@ -25,7 +25,6 @@ from citeloom import Settings, ingest, open_library
 from citeloom.api.blocking import run_async
 from citeloom.api.citing import anearest_words, asuggest_citations, sentence_at
 
-FIVE = 5
 _CITATION = re.compile(r"\s?\[@[^\[\]]{1,2000}\]")
 
 

@@ -177,9 +177,7 @@ async def calls(cache: Path, shared: Path) -> None:
             await aupdate_texts(library)
             again = len(server.requests) - began
         anew = await write(True)
-    print(
-        f"requests: {first} on the older half; {update} to compare ({len(found['items'])} items), {again} once more; "
-    )
+    print(f"requests: {first} on the older half; {update} to compare ({len(found['items'])} items), {again} once more")
     print(f"{anew} to write anew: {update / anew:.1%}")
 
 

@@ -20,6 +20,7 @@ from ..documents.marker_escaping import as_text, as_written
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..text.sentences import sentence_spans
+from ..text.words import close_gaps
 from .claim_records import PlaceRecord
 
 TextFormat = Literal["tex", "md", "docx", "typ", "org", "pdf"]
@@ -229,8 +230,7 @@ class Manuscript:
             pieces += [self.text[done : max(done, mark.start)], f"\ue010{number}\ue011"]
             done = max(done, mark.end)
         plain = plain_text(as_text("".join([*pieces, self.text[done:end]]))[:_LONGEST_SENTENCE])
-        words = _HELD.sub(lambda held: written[int(held[1])], plain)
-        return re.sub(r" ([.,;:!?])", r"\1", " ".join(words.split()))
+        return close_gaps(_HELD.sub(lambda held: written[int(held[1])], plain))
 
     def _source(self, position: int, *, at_end: bool) -> tuple[int, int]:
         """The unit and the position in it of a character; with `at_end`, the position behind it."""

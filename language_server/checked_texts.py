@@ -15,15 +15,16 @@ from ..api.checking import (
     LABELS,
     CheckPart,
     CheckResult,
+    PassageRecord,
     SentenceRecord,
     acheck_read,
     problem_lines,
     problems,
-    summary_lines,
 )
 from ..api.citing import ReadText, aread_text, asuggest_citations
 from ..api.library_papers import apaper
 from ..api.messages import shorten
+from ..api.results import SuggestedCitation
 from ..errors import CiteloomError
 from .citation_syntax import CitedKey, cited_keys
 from .manuscript_documents import ManuscriptDocument, document_of
@@ -59,14 +60,6 @@ class CheckedText:
     judged: dict[str, SentenceRecord]
     keys: tuple[CitedKey, ...]
 
-    @property
-    def notices(self) -> list[str]:
-        return self.result["warnings"]
-
-    @property
-    def summary(self) -> str:
-        return " ".join(summary_lines(self.result))
-
     def at(self, start: int, end: int) -> Iterator[SentenceRecord]:
         """The sentences of the main file that a span touches."""
         for sentence in self.sentences:
@@ -76,9 +69,7 @@ class CheckedText:
 
     def verdict(self, document: ManuscriptDocument, place: int) -> list[str]:
         """What was found for the sentence at a place, in lines of markdown."""
-        if self.version != document.version:
-            return []
-        found = next(self.at(place, place), None)
+        found = next(self.at(place, place), None) if self.version == document.version else None
         if found is None:
             return []
         name = [f"**{LABELS[found['label']]}**"] if found["label"] != "unjudged" else []
@@ -164,13 +155,12 @@ async def code_actions(
         first, last = _span(sentence)
         keys = [key for key in checked.keys if first <= key.start <= last]
         rules = [rule for rule, _, _ in problems(sentence)]
-        offered = [(item["key"], item["title"], item["page"]) for item in sentence["elsewhere"]]
+        offered: Sequence[PassageRecord | SuggestedCitation] = sentence["elsewhere"]
         if not keys and not offered:
-            found = await asuggest_citations(session, sentence["claim"], most=_OFFERED)
-            offered = [(item["key"], item["title"], item["page"]) for item in found["papers"]]
-        for paper, title, page in list({item[0]: item for item in reversed(offered)}.values())[::-1]:
-            own, what = checked.read.keys.get(paper, paper), shorten(title, _SHOWN)
-            where = f", p. {page}" if page is not None else ""
+            offered = (await asuggest_citations(session, sentence["claim"], most=_OFFERED))["papers"]
+        for item in offered:
+            own, what = checked.read.keys.get(item["key"], item["key"]), shorten(item["title"], _SHOWN)
+            where = f", p. {item['page']}" if item["page"] is not None else ""
             if len(keys) == 1:
                 edit = lsp.TextEdit(document.range(keys[0].start, keys[0].end), own)
                 add(f"Cite {own}{where} instead: {what}", {document.uri: [edit]}, *rules)

@@ -7,7 +7,6 @@ nothing. Documents are checked without a model while they are typed, and by a mo
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -21,13 +20,14 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
-from ..api.checking import CheckPart
+from ..api.checking import CheckPart, summary_lines
 from ..api.citing import ReadText, anearest_words, asuggest_citations, sentence_at
 from ..api.library_papers import apaper
 from ..api.messages import NAME, shorten
+from ..api.results import SuggestedCitation
 from ..errors import CiteloomError
 from .checked_texts import CheckedText, check_document, code_actions, diagnostics, paper_of, symbols
-from .citation_syntax import cited_at, cited_keys, entry_span, open_citation
+from .citation_syntax import CitedKey, cited_at, cited_keys, entry_span, open_citation
 from .manuscript_documents import ManuscriptDocument, ManuscriptWorkspace, document_of
 
 if TYPE_CHECKING:
@@ -86,9 +86,8 @@ class CitationServer(LanguageServer):
             (lsp.TEXT_DOCUMENT_RENAME, self._rename, lsp.RenameOptions(prepare_provider=True)),
         ]
         for name, handle, options in features:
-            self.feature(name, options)(
-                partial(self._guarded if asyncio.iscoroutinefunction(handle) else _call, handle)
-            )
+            is_async = asyncio.iscoroutinefunction(handle)
+            self.feature(name, options)(partial(self._guarded, handle) if is_async else partial(handle))
 
         @self.command("citeloom.check")
         async def _(*arguments: Any) -> Any:
@@ -148,8 +147,7 @@ class CitationServer(LanguageServer):
         for task in self._checks.values():
             task.cancel()
         if self._opening is not None:
-            with contextlib.suppress(CiteloomError):
-                await asyncio.wait([self._opening])
+            await asyncio.wait([self._opening])
         await asyncio.to_thread(self._stack.close)
 
     # Documents
@@ -158,6 +156,16 @@ class CitationServer(LanguageServer):
         """The open text; None for a language without citations."""
         document = self.workspace.text_documents.get(unquote(uri))
         return document if isinstance(document, ManuscriptDocument) and document.suffix else None
+
+    def _key_at(self, uri: str, position: lsp.Position) -> tuple[ManuscriptDocument, CitedKey] | None:
+        """An open text, and the key or number at a position of it."""
+        document = self._document(uri)
+        cited = cited_at(document.source, document.place(position), document.suffix) if document else None
+        return (document, cited) if document and cited else None
+
+    def _read(self, document: ManuscriptDocument) -> ReadText | None:
+        checked = self._checked.get(document.uri)
+        return checked.read if checked else None
 
     def _opened(self, params: lsp.DidOpenTextDocumentParams) -> None:
         self._retry()
@@ -208,7 +216,7 @@ class CitationServer(LanguageServer):
             found = diagnostics(document, checked) if document.version == checked.version else None
             if found is not None:
                 self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, document.version))
-        for line in checked.notices:
+        for line in checked.result["warnings"]:
             self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Info, line))
 
     async def _check_command(self, uri: Any = None, *_: Any) -> str | None:
@@ -232,18 +240,16 @@ class CitationServer(LanguageServer):
         finally:
             if shown:
                 self.work_done_progress.end(token, lsp.WorkDoneProgressEnd())
-        return self._checked[uri].summary if uri in self._checked else None
+        return " ".join(summary_lines(self._checked[uri].result)) if uri in self._checked else None
 
     # Requests
 
     async def _completion(self, params: lsp.CompletionParams) -> lsp.CompletionList | None:
-        document = self._document(params.text_document.uri)
-        if document is None:
+        if (document := self._document(params.text_document.uri)) is None:
             return None
         source, place = document.source, document.place(params.position)
         typed = open_citation(source, place, document.suffix)
-        session = await self._session() if typed else None
-        if typed is None or session is None:
+        if typed is None or (session := await self._session()) is None:
             return None
         read = self._read(document)
         sentence = await asyncio.to_thread(sentence_at, source, *typed.whole, document.suffix)
@@ -273,15 +279,12 @@ class CitationServer(LanguageServer):
         return lsp.CompletionList(is_incomplete=True, items=items)
 
     async def _hover(self, params: lsp.HoverParams) -> lsp.Hover | None:
-        document = self._document(params.text_document.uri)
-        source = document.source if document else ""
-        place = document.place(params.position) if document else 0
-        cited = cited_at(source, place, document.suffix) if document else None
-        session = await self._session() if cited else None
-        if document is None or cited is None or session is None:
+        found = self._key_at(params.text_document.uri, params.position)
+        if found is None or (session := await self._session()) is None:
             return None
-        paper = await paper_of(session, self._read(document), cited.key)
-        read, span = self._read(document), document.range(cited.start, cited.end)
+        document, cited = found
+        read, span, source = self._read(document), document.range(cited.start, cited.end), document.source
+        paper = await paper_of(session, read, cited.key)
         if not paper:
             entry = read.references.entries.get(read.entry_of(cited.key)) if read else None
             if read is None or entry is None:
@@ -289,64 +292,64 @@ class CitationServer(LanguageServer):
             name = f"**{entry.title}** ({entry.year or 'no year'})" if entry.title else read.references.texts[entry.key]
             return lsp.Hover(_markdown(f"{name}\n\nNot in the library."), span)
         sentence = await asyncio.to_thread(sentence_at, source, *cited.whole, document.suffix)
-        found = await anearest_words(session, sentence.text, paper, before=sentence.before) if sentence.text else []
+        near = await anearest_words(session, sentence.text, paper, before=sentence.before) if sentence.text else []
         head = await apaper(session, paper)
         lines = [f"**{head.title}**", f"{', '.join(head.authors[:6])} ({head.year or 'no year'})"]
-        lines += [_quoted(item) for item in found]
+        lines += [_quoted(item) for item in near]
         if checked := self._checked.get(document.uri):
-            lines += checked.verdict(document, place)
+            lines += checked.verdict(document, cited.start)
         return lsp.Hover(_markdown("\n\n".join(lines)), span)
 
     async def _definition(self, params: lsp.DefinitionParams) -> list[lsp.Location] | None:
         """Where the nearest words of the cited paper are, and its entry; a PDF is shown at its page, if possible."""
-        document = self._document(params.text_document.uri)
-        place = document.place(params.position) if document else 0
-        cited = cited_at(document.source, place, document.suffix) if document else None
-        session = await self._session() if cited else None
-        if document is None or cited is None or session is None:
+        found = self._key_at(params.text_document.uri, params.position)
+        if found is None or (session := await self._session()) is None:
             return None
-        found: list[lsp.Location] = []
-        if paper := await paper_of(session, self._read(document), cited.key):
+        document, cited = found
+        read, places = self._read(document), list[lsp.Location]()
+        if paper := await paper_of(session, read, cited.key):
             sentence = await asyncio.to_thread(sentence_at, document.source, *cited.whole, document.suffix)
-            found += await self._paper_places(session, paper, sentence.text or paper, show=True)
-        read = self._read(document)
+            for near in await anearest_words(session, sentence.text or paper, paper):
+                places += await self._passage_places(session, near)
         for bib in read.bibliographies if read else ():
             entries = document_of(bib, self.workspace)
             if read and entries and (span := entry_span(entries.source, read.entry_of(cited.key))):
-                found.append(lsp.Location(entries.uri, entries.range(*span)))
-        return found
+                places.append(lsp.Location(entries.uri, entries.range(*span)))
+        return places
 
-    async def _paper_places(self, session: Session, key: str, words: str, *, show: bool) -> list[lsp.Location]:
-        paper = await apaper(session, key)
-        near = await anearest_words(session, words, key)
-        file = Path(paper.source)
-        if not near or not await asyncio.to_thread(file.is_file):
+    async def _passage_places(self, session: Session, passage: SuggestedCitation) -> list[lsp.Location]:
+        """Where a passage is; nothing for a PDF that the editor showed at its page."""
+        file = Path((await apaper(session, passage["key"])).source)
+        if not await asyncio.to_thread(file.is_file):
             return []
         if file.suffix.lower() == ".pdf":
-            window = self.client_capabilities.window
-            uri = f"{from_fs_path(str(file))}#page={near[0]['page'] or 1}"
-            if show and window and window.show_document and window.show_document.support:
-                await self.window_show_document_async(lsp.ShowDocumentParams(uri, external=True))
+            uri = f"{from_fs_path(str(file))}#page={passage['page'] or 1}"
+            if await self._show(uri, external=True):
                 return []
             return [lsp.Location(uri, lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0)))]
         text = await asyncio.to_thread(document_of, file, self.workspace)
         if text is None:
             return []
-        start = max(0, text.source.find(near[0]["quote"][:60]))
+        start = max(0, text.source.find(passage["quote"][:60]))
         return [lsp.Location(text.uri, text.range(start, start))]
+
+    async def _show(self, uri: str, **options: Any) -> bool:
+        """Have the editor show a document; false if it cannot."""
+        window = self.client_capabilities.window
+        able = bool(window and window.show_document and window.show_document.support)
+        if able:
+            await self.window_show_document_async(lsp.ShowDocumentParams(uri, **options))
+        return able
 
     async def _show_passage(self, key: Any = None, words: Any = None, *_: Any) -> None:
         """Show the words of a paper that are nearest to a sentence, and open the paper there."""
         session = await self._session()
         if session is None or not isinstance(key, str) or not isinstance(words, str):
             return
-        for item in await anearest_words(session, words, key):
-            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, f"{key}: {_quoted(item)}"))
-        places = await self._paper_places(session, key, words, show=True)
-        window = self.client_capabilities.window
-        if places and window and window.show_document and window.show_document.support:
-            shown = lsp.ShowDocumentParams(places[0].uri, selection=places[0].range)
-            await self.window_show_document_async(shown)
+        for near in await anearest_words(session, words, key):
+            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, f"{key}: {_quoted(near)}"))
+            for place in await self._passage_places(session, near):
+                await self._show(place.uri, selection=place.range)
 
     async def _code_actions(self, params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
         document, checked = self._document(params.text_document.uri), self._checked.get(params.text_document.uri)
@@ -361,18 +364,17 @@ class CitationServer(LanguageServer):
         return symbols(document, checked) if document and checked and checked.version == document.version else []
 
     def _prepare_rename(self, params: lsp.PrepareRenameParams) -> lsp.Range | None:
-        document = self._document(params.text_document.uri)
-        place = document.place(params.position) if document else 0
-        cited = cited_at(document.source, place, document.suffix) if document else None
-        return document.range(cited.start, cited.end) if document and cited and not cited.key.isdecimal() else None
+        found = self._key_at(params.text_document.uri, params.position)
+        if found is None or found[1].key.isdecimal():
+            return None
+        return found[0].range(found[1].start, found[1].end)
 
     def _rename(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
         """A key under another name in the text, in the files that it includes, and in its `.bib` files."""
-        document, name = self._document(params.text_document.uri), params.new_name.strip()
-        place = document.place(params.position) if document else 0
-        cited = cited_at(document.source, place, document.suffix) if document else None
-        if document is None or cited is None or cited.key.isdecimal():
+        found = self._key_at(params.text_document.uri, params.position)
+        if found is None or found[1].key.isdecimal():
             return None
+        (document, cited), name = found, params.new_name.strip()
         if not name or any(sign.isspace() or sign in "{}[](),;@\\\"'#%~" for sign in name):
             self._say(f"{shorten(name)!r} cannot be a key: choose letters, digits, and signs such as : . _ -")
             return None
@@ -390,22 +392,12 @@ class CitationServer(LanguageServer):
                 changes[entries.uri] = [lsp.TextEdit(entries.range(*span), name)]
         return lsp.WorkspaceEdit({uri: edits for uri, edits in changes.items() if edits})
 
-    # What a text cites
-
-    def _read(self, document: ManuscriptDocument) -> ReadText | None:
-        checked = self._checked.get(document.uri)
-        return checked.read if checked else None
-
-
-def _call(handle: Callable[..., Any], *arguments: Any) -> Any:
-    return handle(*arguments)
-
 
 def _markdown(text: str) -> lsp.MarkupContent:
     return lsp.MarkupContent(lsp.MarkupKind.Markdown, text)
 
 
-def _quoted(item: Any) -> str:
+def _quoted(item: SuggestedCitation) -> str:
     page = f"p. {item['page']}" if item["page"] is not None else ""
     place = ", ".join(filter(None, [page, item["section"]]))
     return f"\u201c{item['quote']}\u201d{f' ({place})' if place else ''}" if item["quote"] else ""

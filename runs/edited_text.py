@@ -449,13 +449,17 @@ def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
 
 def _body(markdown: str, record: Mapping[str, Any]) -> str:
     """Strip title, references, and the images and captions added below the text, from a markdown file."""
-    body = without_comments_and_references(markdown)
+    return _TITLE.sub("", f"{without_figures(without_comments_and_references(markdown), record)}\n")
+
+
+def without_figures(markdown: str, record: Mapping[str, Any]) -> str:
+    """The markdown without the images and captions of the record; a caption that was edited stays."""
     for figure in record.get("figures", ()):
         image, _, caption = figure_lines([figure]).partition("\n\n")
-        body = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", body.replace(image, ""))
+        markdown = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", markdown.replace(image, ""))
         if caption:  # whole paragraphs only: "shown in Figure 1." ends like the caption of an untitled plot
-            body = re.sub(rf"(?m)^{re.escape(caption)}$", "", body)
-    return _TITLE.sub("", f"{body}\n")
+            markdown = re.sub(rf"(?m)^{re.escape(caption)}$", "", markdown)
+    return markdown
 
 
 def read_markdown_file(file: Path) -> str:

@@ -24,6 +24,7 @@ from ..documents import Evidence, Paper
 from ..documents.edited_documents import HELD, EditedDocument
 from ..documents.plain_text import plain_text
 from ..text.sentences import replace_spans
+from ..text.words import close_gaps
 from .edited_text import EditableSection, EditableText
 
 _ALIKE: Final = 0.6  # share of words in common
@@ -148,7 +149,7 @@ def _comparable(text: str, section: EditableSection) -> tuple[str, Counter[str]]
     bare = HELD.sub("", MARKER.sub("", text)).translate(_SIGNS)
     bare = _BRACKET.sub(lambda found: "" if _cites(found[1], section) else found[0], bare)
     bare = re.sub(r"\[@?[^\[\]]{1,300}\]", "", bare)
-    plain = re.sub(r" ([.,;:!?])", r"\1", " ".join(plain_text(bare).replace("\\", "").split()))
+    plain = close_gaps(plain_text(bare).replace("\\", ""))
     plain = re.sub(r":?-{3,}:?", "---", plain)  # the rule of a table
     plain = re.sub(r" ?\| ?", "|", plain)
     return plain, Counter(_WORD.findall(plain.casefold()))

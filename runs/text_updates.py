@@ -31,6 +31,7 @@ from ..roles.protocols import Source, Verdict
 from ..stores.library import Library
 from ..stores.run_register import EditedSentence
 from ..text.sentences import replace_spans
+from ..text.words import close_gaps
 from ..tools.retrieval import RERANKER, retrieve
 from ..tools.scope import Scope
 from .edited_text import EditableSection, section_verdicts
@@ -97,14 +98,10 @@ def _cited_sentences(sections: Sequence[EditableSection]) -> Iterator[_Candidate
         before = ""
         for place in range(len(section.sentences)):
             marked = section.current(section.first + place)
-            words = _tidy(MARKER.sub("", marked))
+            words = close_gaps(MARKER.sub("", marked))
             if marker_ids(marked):
                 yield _Candidate(section, section.first + place, marked, words, before)
             before = words
-
-
-def _tidy(words: str) -> str:
-    return " ".join(words.split()).replace(" .", ".").replace(" ,", ",")
 
 
 async def compare_text(
@@ -137,7 +134,7 @@ async def compare_text(
         if item.key in retracted and item.key not in known_retracted:
             return "retracted", statuses[item.key].retraction_line()
         if source is None:
-            return "words gone", f'{item.key} no longer has "{_tidy(item.quote)}".'
+            return "words gone", f'{item.key} no longer has "{close_gaps(item.quote)}".'
         page = chunks[source.evidence.chunk_id].page_at(source.evidence.start)
         return None if page == item.page else ("page moved", f"{item.key}: from page {item.page} to {page}.")
 
@@ -229,7 +226,10 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
     named = list(dict.fromkeys(keys[found] for found in item.bad or kept))
     made = _item(reason, item.detail, item.section.kind, item.words, named, action)
     made |= {"position": item.position, "passage": passage, "judged": judged, "marked": marked}
-    return made | {"proposed": _tidy(as_written(replace_spans(marked, groups))), "evidence_id": name if passage else ""}
+    return made | {
+        "proposed": close_gaps(as_written(replace_spans(marked, groups))),
+        "evidence_id": name if passage else "",
+    }
 
 
 _EMPTY: Final[Mapping[str, Any]] = {

@@ -24,6 +24,11 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def close_gaps(text: str) -> str:
+    """`text` on one line, without spaces before punctuation, such as a citation that was taken out leaves."""
+    return re.sub(r" ([.,;:!?])", r"\1", one_line(text))
+
+
 def shorten(text: str, most: int = 80) -> str:
     """`text` on one line of at most `most` characters, cut with an ellipsis."""
     flat = one_line(text)
