@@ -19,7 +19,7 @@ from typing import Any, Final
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from .exported_text import latex_without_figures, without_comments_and_references
+from .exported_text import latex_without_figures, without_comments_and_references, without_images
 from .office_files import open_office, read_part
 from .pandoc import PandocError, pandoc
 from .safe_files import FileRefusedError, read_regular
@@ -104,7 +104,7 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
             return EditedDocument(text, found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
-        document = EditedDocument(_as_markdown(read.pop("content"), kind), **read)
+        document = EditedDocument(without_images(_as_markdown(read.pop("content"), kind)), **read)
     except (SandboxError, PandocError) as error:
         raise FileRefusedError(f"cannot be read ({' '.join(str(error).split())[:160]})") from None
     if len(document.text) > _MOST_TEXT:
@@ -290,6 +290,8 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
                 child[:] = []
                 continue
             else:
+                if child.tag.endswith("-ref"):  # a cross-reference, whose number pandoc would lose
+                    child.tag = _TEXT + "span"
                 continue
             _drop(parent, child)
     inside: dict[str, list[_Slot]] = {}

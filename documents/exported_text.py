@@ -73,6 +73,11 @@ def without_frame(markdown: str) -> str:
     return _IMAGE.sub("", _HEADING.sub("", without_comments_and_references(markdown))).strip()
 
 
+def without_images(markdown: str) -> str:
+    """Pandoc's markdown without images; references to figures are their numbers."""
+    return _IMAGE.sub("", _FIGURE_NUMBER.sub(r"\g<number>", markdown))
+
+
 def without_comments_and_references(markdown: str) -> str:
     """The text of a section's markdown without comments and references, but with headings and images."""
     text = markdown.replace("\r\n", "\n")

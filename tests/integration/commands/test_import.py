@@ -18,6 +18,7 @@ from citeloom.api.run_texts import load_editable
 from citeloom.citations.markers import marker_ids
 from citeloom.errors import InputError
 from tests.integration.commands.conftest import Citeloom
+from tests.support.cli_process import ROOT
 from tests.support.document_edits import EditedFile
 
 _LONG = int(os.environ.get("CITELOOM_RANDOM_EDITS", "0"))  # 200 in the long test
@@ -25,7 +26,9 @@ _LONG = int(os.environ.get("CITELOOM_RANDOM_EDITS", "0"))  # 200 in the long tes
 
 @pytest.fixture
 def paper(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> tuple[Path, str]:
-    """A home with a paper, written to files for Zotero in `out`; and the id of its run."""
+    """A home with a paper with figures, written to files for Zotero in `out`; and the id of its run."""
+    for image in (ROOT / "examples").glob("*.png"):
+        shutil.copy(image, exp.parent)
     done = citeloom("paper", exp, "--home", home, "--out", tmp_path / "out", "--json")
     run = str(done.json["thread_id"])
     live = ("--citations", "zotero", "--evidence-comments", "--out", tmp_path / "out")
@@ -52,6 +55,8 @@ def test_an_unchanged_file_is_recognised_sentence_by_sentence(
     counts, total = done.json["counts"], len(done.json["sentences"])
     assert done.json["run"] == run and counts["kept"] >= (0.95 if kind in ("md", "tex") else 0.99) * total, counts
     assert _texts(home, run)[1] == before
+    new = [item["text"] for item in done.json["sentences"] if item["state"] == "new"]
+    assert not new, "figures and captions come from the run, and would stand twice"
 
 
 @pytest.mark.parametrize("kind", ["docx", "odt"])
@@ -84,7 +89,8 @@ _FRAME = {"abstract", "introduction", "methods", "results", "discussion", "concl
 def _texts_of(library: Any, run: str) -> tuple[str, set[str]]:
     sections = load_editable(library.home, run).sections
     text = "\n\n".join(section.edited(section.edits).text for section in sections)
-    return text, set(marker_ids(text))
+    captions = " ".join(f"Figure 1 {figure['caption']}" for one in sections for figure in one.record["figures"])
+    return f"{text} {captions}", set(marker_ids(text))
 
 
 def test_what_was_changed_is_named_and_the_next_export_and_paper_have_it(
