@@ -404,11 +404,11 @@ async def with_edited_sections(
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
     backend = backend_of(session.home)
     edits = await in_thread(backend.edited_sentences().of, record["thread_id"])
-    imported = [edit for edit in edits if edit.position < 0]
+    imported = sum(edit.position < 0 for edit in edits)
     if not files and not imported:
         return record, files
     run = await in_thread(backend.runs().get, record["thread_id"])
-    text = editable_text(replace(run, result=dict(record)), imported)
+    text = editable_text(replace(run, result=dict(record)), edits if imported else ())
     bodies = {kind: await in_thread(read_markdown_file, path) for kind, path in files.items()}
     sections = [
         _by_hand(section, _body(bodies[section.kind], section.record)) if section.kind in bodies else section
@@ -416,7 +416,7 @@ async def with_edited_sections(
     ]
     edited = await edited_record(replace(text, sections=tuple(sections)), session)
     names = ", ".join([*(path.name for path in files.values()), *(["the text that you imported"] if imported else [])])
-    said = f"{names} {'was' if len(files) + len(imported) == 1 else 'were'} edited by hand: the paper has your text."
+    said = f"{names} {'was' if len(files) + imported == 1 else 'were'} edited by hand: the paper has your text."
     return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files
 
 

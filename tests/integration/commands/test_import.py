@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from citeloom import export, import_text, open_library
-from citeloom.api.run_texts import load_editable
+from citeloom.api.run_texts import keep_edit, load_editable
 from citeloom.citations.markers import marker_ids
 from citeloom.errors import InputError
 from tests.integration.commands.conftest import Citeloom
@@ -123,8 +123,11 @@ def test_what_was_changed_is_named_and_the_next_export_and_paper_have_it(
     assert citeloom("export", run, "--format", "html", "--home", home, "--out", tmp_path / "next").code == 0
     said = (tmp_path / "next" / "paper.html").read_text("utf-8")
     assert "My wholly new opening words" in said and "Tracked words" in said and old not in said
+    with open_library(home) as library:
+        keep_edit(library.home, run, 1, "Said otherwise on the page.")
     again = citeloom("paper", exp, "--home", home, "--out", tmp_path / "again")
-    assert again.code == 0 and "My wholly new opening words" in (tmp_path / "again" / "paper.md").read_text("utf-8")
+    said = (tmp_path / "again" / "paper.md").read_text("utf-8")
+    assert again.code == 0 and "My wholly new opening words" in said and "Said otherwise on the page" in said
     rejected = citeloom("import", file, "--home", home, "--tracked", "reject", "--json")
     assert not any("Tracked words" in item["text"] for item in rejected.json["sentences"])
 
