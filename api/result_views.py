@@ -13,6 +13,7 @@ from ..citations.export.evidence_report import (
 )
 from ..citations.export.report_html import (
     Link as Link,
+    MarkedSentence as MarkedSentence,
     doi_html as doi_html,
     non_overlapping as non_overlapping,
     reference_html as reference_html,
