@@ -95,6 +95,8 @@ def test_the_check_of_a_sentence_is_shown_with_its_sources(served: Served, exper
         whole = page(served, f"/runs/{run}").text
         assert said in whole and "<b>slept" not in whole and _inline(whole) == []
     assert page(served, f"/runs/{run}/sentences/999").status_code == 422
+    refused = served.post(f"/runs/{run}/sentences/0/rewrite", {"text": "It slept.", "how": "shorter"})
+    assert refused.status_code == 422 and refused.json()["detail"] == "Rewriting needs a chat model."
 
 
 def test_links_of_a_text_open_their_details(served: Served, experiment: dict[str, Any]) -> None:
