@@ -12,8 +12,8 @@ from ..citations.export.evidence_report import (
     report_view as report_view,
 )
 from ..citations.export.report_html import (
+    EnclosedSentence as EnclosedSentence,
     Link as Link,
-    MarkedSentence as MarkedSentence,
     doi_html as doi_html,
     non_overlapping as non_overlapping,
     reference_html as reference_html,

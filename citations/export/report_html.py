@@ -84,7 +84,7 @@ def anchor_attributes(link: Link) -> Markup:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedSentence:
+class EnclosedSentence:
     """The sentence `text[start:end]` and what encloses it in HTML."""
 
     start: int
@@ -97,7 +97,7 @@ def section_html(
     text: str,
     placed: Sequence[Link],
     attributes: Callable[[Link], Markup] = anchor_attributes,
-    inside: Sequence[MarkedSentence] = (),
+    inside: Sequence[EnclosedSentence] = (),
 ) -> Markup:
     """The text as HTML with these disjoint links in text order; `attributes` gives the attributes of each link.
 

@@ -31,7 +31,7 @@ class AnswerView:
 
 
 def answer_view(
-    record: Mapping[str, Any], base: str, sentences: Sequence[result_views.MarkedSentence] = ()
+    record: Mapping[str, Any], base: str, sentences: Sequence[result_views.EnclosedSentence] = ()
 ) -> AnswerView:
     """The text with its links; of a `sentence` that can be edited no finding is a link, as it opens its findings."""
     report = result_views.report_view(record)

@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from ...api import run_texts
-from ...api.result_views import MarkedSentence, section_title
+from ...api.result_views import EnclosedSentence, section_title
 from ...api.serving import JobEntry, Session
 from ...api.spending import Spending, usage_by_day, usage_total
 from ...api.stored_runs import RunHead, RunRecord, find_run, run_details, run_heads, run_summary
@@ -243,9 +243,9 @@ def _show_text(
     }
 
 
-def _marked(item: run_texts.ShownSentence) -> MarkedSentence:
+def _marked(item: run_texts.ShownSentence) -> EnclosedSentence:
     troubled = any(finding["severity"] != "note" for finding in item["findings"])
     looks = " troubled" * troubled + " edited" * item["edited"]
     position = item["position"]
     before = _SENTENCE.format(looks, position, position, strip_controls(item["text"]))
-    return MarkedSentence(item["start"], item["end"], before, _BUTTON.format(position + 1))
+    return EnclosedSentence(item["start"], item["end"], before, _BUTTON.format(position + 1))
