@@ -87,6 +87,7 @@ async def aselect_papers(
     to_year: int | None = None,
     venue: str = "",
     status: str = "",
+    papers: Sequence[PaperSummary] | None = None,
 ) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
@@ -98,6 +99,7 @@ async def aselect_papers(
         to_year: last year of publication.
         venue: the journal's or book's whole name.
         status: such as "retracted"; "noted" for any.
+        papers: all papers, if they were listed already.
     """
     folded = [word.casefold() for word in words]
 
@@ -118,7 +120,7 @@ async def aselect_papers(
 
     papers = [
         paper
-        for paper in await alist_papers(session)
+        for paper in (await alist_papers(session) if papers is None else papers)
         if (not limited or (paper["year"] is not None and first <= paper["year"] <= last))
         and venue in ("", paper["venue"])
         and (not status or status == paper["status"] or (status == "noted" and paper["status"]))
