@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from .input_check import CheckedStateGraph
 from .nodes import agent, ask, finish, route_question, search, tabulate, write
-from .shared_sessions import SectionContext, SessionProvider, bound, shared_session
+from .shared_sessions import SectionContext, bound
 from .state import (
     PaperInput,
     PaperOutput,
@@ -76,12 +76,12 @@ class GraphShape:
     steps: Sequence[Callable[..., Any]]
     edges: Edges
 
-    def build(self, session_of: SessionProvider = shared_session) -> Builder:
-        """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
+    def build(self) -> Builder:
+        """The uncompiled graph; its context is a `Session`, or settings for the one that the process shares."""
         state, given, made = self.types
         graph: Builder = CheckedStateGraph(state, context_schema=SectionContext, input_schema=given, output_schema=made)
         for step in self.steps:
-            graph.add_node(step.__name__, bound(step, session_of))
+            graph.add_node(step.__name__, bound(step))
         for start, end in self.edges.items():
             if isinstance(end, str):
                 graph.add_edge(start, end)

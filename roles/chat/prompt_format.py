@@ -321,14 +321,14 @@ def present_turns(turns: Sequence[Turn], tokens: int = WHOLE) -> str:
     return "\n\n".join(reversed(latest)) or "(this is the first question)"
 
 
-def turn_tokens(question: str, answer: str) -> int:
+def turn_tokens(turn: Turn) -> int:
     """The approximate number of tokens that a turn takes in a prompt."""
-    return estimate_tokens(_turn_block(Turn(question, answer)))
+    return estimate_tokens(_turn_block(turn))
 
 
 def _turn_block(turn: Turn) -> str:
     # Unnumbered: numbers would change whenever the oldest turns are dropped.
-    return fence(f"Question: {one_line(turn.question)}\nAnswer:\n{shorten(turn.answer, _TURN_TOKENS)}", "turn")
+    return fence(f"Question: {one_line(turn['question'])}\nAnswer:\n{shorten(turn['answer'], _TURN_TOKENS)}", "turn")
 
 
 _DESCRIBED: Final = (
