@@ -76,10 +76,10 @@ def import_sections(text: EditableText, document: EditedDocument, file: Path) ->
     A document without any heading of a section is that of the only section; raises `NotEditableError` if there are
     several.
     """
-    every = {item.id: item for section in text.sections for item in section.evidence}
+    every = {name: item for section in text.sections for name, item in _by_id(section).items()}
     # A paragraph may have been moved here from another section, with its evidence.
     titles = {
-        section_title(section.kind): replace(section, evidence=(*section.evidence, *_others(every, section)))
+        section_title(section.kind): replace(section, evidence=tuple({**_by_id(section), **every}.values()))
         for section in text.sections
     }
     words = _without_figures(document.text, text.run.result or {})
@@ -158,9 +158,8 @@ def _without_figures(markdown: str, record: Mapping[str, Any]) -> str:
     return markdown
 
 
-def _others(every: Mapping[str, Evidence], section: EditableSection) -> list[Evidence]:
-    own = {item.id for item in section.evidence}
-    return [item for item in every.values() if item.id not in own]
+def _by_id(section: EditableSection) -> dict[str, Evidence]:
+    return {item.id: item for item in section.evidence}
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,16 +230,13 @@ def _import_section(
 def _comparable(text: str, section: EditableSection) -> tuple[str, Counter[str]]:
     """A sentence without citations, markup and signs that word processors replace; and its words."""
     bare = HELD.sub("", MARKER.sub("", text)).translate(_SIGNS)
-    bare = _BRACKET.sub(lambda found: "" if _cites(found[1], section) else found[0], bare)
+    keys = {evidence.key for evidence in section.evidence}
+    bare = _BRACKET.sub(lambda found: "" if any(key in found[1] for key in keys) else found[0], bare)
     bare = re.sub(r"\[@?[^\[\]]{1,300}\]", "", bare)
     plain = close_gaps(plain_text(bare).replace("\\", ""))
     plain = re.sub(r":?-{3,}:?", "---", plain)  # the rule of a table
     plain = re.sub(r" ?\| ?", "|", plain)
     return plain, Counter(_WORD.findall(plain.casefold()))
-
-
-def _cites(inside: str, section: EditableSection) -> bool:
-    return any(evidence.key in inside for evidence in section.evidence)
 
 
 def _match(incoming: Sequence[_Incoming], stored: Sequence[tuple[str, Counter[str]]]) -> list[list[int]]:
@@ -319,7 +315,7 @@ def _with_markers(
 
 def _evidence_of(cited: Mapping[str, Any], section: EditableSection) -> list[str]:
     """The evidence that a field names by its id, else that of its papers; none if a paper has none."""
-    known = {evidence.id: evidence for evidence in section.evidence}
+    known = _by_id(section)
     keys = [_key_of(item, section) for item in cited["items"]]
     ids = cited["id"].split("-")[:-1] if _FIELD_ID.fullmatch(cited["id"]) else []
     named = [identifier for identifier in ids if identifier in known and known[identifier].key in keys]
@@ -360,7 +356,7 @@ def _by_names(found: re.Match[str], section: EditableSection) -> str:
     if not ids or not all(ids):
         return found[0]
     numbers = {key: number for number, key in enumerate(section.record["numbering"], 1)}
-    return show_group(ids, {item.id: item for item in section.evidence}, section.record["cite_style"], numbers)
+    return show_group(ids, _by_id(section), section.record["cite_style"], numbers)
 
 
 def _release(words: str, fields: Sequence[Mapping[str, Any]], made: ImportedSection) -> str:

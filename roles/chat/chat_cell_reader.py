@@ -166,9 +166,10 @@ class ChatCellReader(ChatRole):
             self.note(f"{shown[0].paper.key}: not read, since the model gave no valid answer in two attempts.")
             return None
         known = {column.name.casefold(): column for column in columns}
+        names = {study.casefold(): study for study in reversed(studies)}
         read = [
             StudyReading(
-                _study_name(item.study, studies),
+                names.get((name := one_line(item.study).strip(" .")).casefold(), name),
                 tuple(cell for one in item.cells if (cell := _cell(one, known, sentences)) is not None),
             )
             for item in answer.studies
@@ -180,11 +181,6 @@ def _described(column: TableColumn) -> str:
     parts = [column.kind if column.kind != "choice" else f"one of: {'; '.join(column.options)}"]
     parts += [f"in {column.unit}"] * bool(column.unit)
     return f"{column.name} ({', '.join(parts)}): {column.asks or column.name}"
-
-
-def _study_name(name: str, known: Sequence[str]) -> str:
-    plain = one_line(name).strip(" .")
-    return next((study for study in known if study.casefold() == plain.casefold()), plain)
 
 
 def _cell(item: ReadCell, columns: dict[str, TableColumn], sentences: Sequence[WindowSentence]) -> CellReading | None:

@@ -87,11 +87,9 @@ class _PreparedClaim:
 
     @property
     def costs(self) -> dict[str, int]:
-        return {identifier: passage.tokens for identifier, passage in self.passages.items()}
-
-    @property
-    def words(self) -> int:
-        return estimate_tokens(self.claim.sentence) + estimate_tokens(self.claim.before)
+        """The tokens of what it shows, by name."""
+        words = estimate_tokens(self.claim.sentence) + estimate_tokens(self.claim.before)
+        return {**{name: passage.tokens for name, passage in self.passages.items()}, str(self.place): words}
 
     @property
     def shown(self) -> str:
@@ -236,7 +234,7 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
         for identifier in item.ids:
             first.setdefault(identifier, item.place)
     ordered = sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place))
-    yield from in_batches(ordered, lambda item: {**item.costs, str(item.place): item.words}, tokens, most)
+    yield from in_batches(ordered, lambda item: item.costs, tokens, most)
 
 
 _LONGEST_REASON: Final = 300  # characters
@@ -371,12 +369,6 @@ class UncitedKinds(StructuredAnswer):
         return {str(name).strip().upper(): str(kind).strip(" .\"'").lower() for name, kind in data.items()}
 
 
-@lru_cache(maxsize=64)
-def _kinds_model(count: int) -> type[UncitedKinds]:
-    fields: dict[str, Any] = {f"S{number}": (UncitedKind, ...) for number in range(1, count + 1)}
-    return create_model("UncitedKinds", __base__=UncitedKinds, **fields)
-
-
 @dataclass(frozen=True)
 class ChatClaimJudge(ChatJudge):
     """Implements `ClaimJudge` on a chat model."""
@@ -392,8 +384,10 @@ class ChatClaimJudge(ChatJudge):
     async def _kinds(self, batch: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
         task = self.prompts["uncited_task"].render(sentences=present_lines(list(_numbered(batch)), "sentences"))
         messages = [SystemMessage(self.prompts["uncited_system"].render()), HumanMessage(task)]
-        answer = await self.ask(messages, _kinds_model(len(batch)))
-        return [None if answer is None else getattr(answer, f"S{number}") for number in range(1, len(batch) + 1)]
+        names = [f"S{number}" for number in range(1, len(batch) + 1)]
+        fields: dict[str, Any] = dict.fromkeys(names, (UncitedKind, ...))
+        answer = await self.ask(messages, create_model("UncitedKinds", __base__=UncitedKinds, **fields))
+        return [None if answer is None else getattr(answer, name) for name in names]
 
 
 def _numbered(batch: Sequence[UncitedSentence]) -> Iterator[str]:
