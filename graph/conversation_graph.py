@@ -25,7 +25,7 @@ from ..citations.markers import MARKER, normalise_markers
 from ..citations.references import numbered_list
 from ..drafts.written_draft import QueryRecord
 from ..errors import InputError
-from ..roles.chat.prompt_format import turn_tokens
+from ..roles.chat.prompt_format import estimate_tokens, present_turn
 from ..roles.extractive.follow_ups import condense_question
 from ..roles.protocols import Turn
 from ..tools.scope import plain_question
@@ -104,7 +104,7 @@ def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
 
 def truncate_history(past: Sequence[PastTurn], tokens: int) -> list[Turn]:
     """The latest turns within `tokens`; drops more than necessary, so that the next prompts keep their prefix."""
-    costs = [turn_tokens(turn) for turn in past]
+    costs = [estimate_tokens(present_turn(turn)) for turn in past]
     first = spent = 0
     for place, cost in enumerate(costs):
         spent += cost
@@ -273,7 +273,7 @@ def _past(state: ConversationState) -> Sequence[PastTurn]:
 _CONVERSATION: Final = GraphShape(
     "conversation",
     (ConversationState, ConversationInput, ConversationOutput),
-    (rewrite, answer, remember),
     {START: "rewrite", "rewrite": "answer", "answer": "remember", "remember": END},
+    {"rewrite": rewrite, "answer": answer, "remember": remember},
 )
 build_conversation_graph, conversation_graph = _CONVERSATION.build, _CONVERSATION.compiled

@@ -77,14 +77,6 @@ class SectionInput(TypedDict):
     interrupts: NotRequired[Interrupts]
 
 
-class SectionOutput(TypedDict):
-    """The output of the section graph; `result` is the section's JSON without files and usage."""
-
-    section: SectionKind
-    text: str
-    result: dict[str, Any]
-
-
 class PaperInput(TypedDict):
     """The input of the paper graph: the experiment as plain JSON data."""
 
@@ -98,6 +90,12 @@ class PaperOutput(TypedDict):
 
     text: str
     result: dict[str, Any]
+
+
+class SectionOutput(PaperOutput):
+    """The output of the section graph; `result` is the section's JSON without files and usage."""
+
+    section: SectionKind
 
 
 class RunState(TypedDict, total=False):
@@ -168,14 +166,12 @@ class ResearchInput(TypedDict):
     interrupts: NotRequired[Interrupts]
 
 
-class ResearchOutput(TypedDict):
+class ResearchOutput(PaperOutput):
     """The output of the research graph; `result` is the answer's JSON without files and usage."""
 
     question: str
     route: RouteRecord
     answered: bool | None
-    text: str
-    result: dict[str, Any]
     queries: list[QueryRecord]
 
 

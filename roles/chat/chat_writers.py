@@ -38,7 +38,6 @@ from .prompt_format import (
     present_frame,
     present_lines,
     present_numbered,
-    present_recalled,
     present_turns,
     shorten,
     strip_markers,
@@ -164,9 +163,12 @@ class ChatWriter(ChatRole):
 
         known = (*beside, task())
         turns = present_turns(brief.turns, self.room.left(WHOLE, *known, share=_TURNS_SHARE))
-        recalled = present_recalled(
-            brief.recalled, self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE)
+        recalled, total = (
+            PresentedSources("(none)"),
+            self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE),
         )
+        if brief.recalled:  # one by one; the weakest are left out if they do not fit
+            recalled = present_findings((), brief.recalled, total)
         total = self.room.left(FRESH_TOKENS, *known, turns, recalled.text, present_frame(brief.needs))
         sources = present_findings(brief.needs, brief.sources, total)
         unseen = sources
