@@ -135,13 +135,18 @@ def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> 
 
 def edited_by_hand(text: EditableText, file: Path) -> EditableText:
     """The text as it is in its edited markdown file; blocks. Raises `InputError`, also if it has no sections."""
-    return replace(text, sections=tuple(item.section for item in import_sections(text, read_document(file), file)[0]))
+    return replace(
+        text, sections=tuple(item.section for item in import_sections(text, read_document(file, file), file)[0])
+    )
 
 
-def read_document(path: Path, *, reject: bool = False) -> EditedDocument:
-    """An edited document, with tracked changes accepted or rejected; blocks. Raises `InputError`."""
+def read_document(file: Path, path: Path, *, reject: bool = False) -> EditedDocument:
+    """An edited document that errors call `path`, with tracked changes accepted or rejected; blocks.
+
+    Raises `InputError`.
+    """
     try:
-        return read_edited(path, reject=reject)
+        return read_edited(file, reject=reject)
     except FileRefusedError as error:
         raise InputError(f"{path}: {error}.", help="Give the .docx, .odt, .tex or .md that you edited.") from None
     except OSError as error:
