@@ -18,10 +18,9 @@ from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.paper_change import PaperRecord
 from .indexing import run_to_end
-from .langchain_documents import SourcePaper
 from .plan import metadata_hash
 from .reading import printable, read_text
-from .sources import Sources, leads_out, refuse_link
+from .sources import SourcePaper, Sources, leads_out, refuse_link
 
 
 def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:

@@ -24,10 +24,9 @@ from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change, PaperRecord
 from ..stores.search_records import VectorKind
-from .executor import SplitPapers
 from .ingest_events import IngestReport
-from .langchain_documents import SourcePaper
-from .sources import Sources
+from .reading import SplitPapers
+from .sources import SourcePaper, Sources
 
 Outcome = Literal["added", "updated", "unchanged"]
 

@@ -20,9 +20,8 @@ from ..errors import InputError
 from ..ingestion.indexing import OnEvent
 from ..ingestion.ingest import ingest_sources, remove_all
 from ..ingestion.ingest_events import IngestReport
-from ..ingestion.langchain_documents import SourcePaper
 from ..ingestion.reading import READING_VERSION, ConvertedFiles
-from ..ingestion.sources import Sources, read_as
+from ..ingestion.sources import SourcePaper, Sources, read_as
 from ..metadata.citation_keys import KeyPattern
 from ..models.http.limiter import Clock
 from ..settings.config import Settings

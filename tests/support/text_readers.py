@@ -56,7 +56,7 @@ from citeloom.documents import (
     bibliography,
     categories,
     chunking,
-    exported_text,
+    edited_documents,
     figure_search,
     front_matter,
     markdown,
@@ -71,7 +71,7 @@ from citeloom.drafts.draft_stream import DraftEventStream
 from citeloom.errors import CiteloomError
 from citeloom.graph import section_queries as default_queries
 from citeloom.graph.nodes import agent as repeated_queries
-from citeloom.ingestion import langchain_documents
+from citeloom.ingestion import sources
 from citeloom.models.http import failures
 from citeloom.roles.chat import (
     clean_output,
@@ -168,7 +168,7 @@ def _papers(text: str) -> list[Paper]:
 
 def _given(text: str) -> object:
     given = Document(text, metadata={"key": "a2020", "author": text, "title": text, "doi": text})
-    return langchain_documents.read_documents("a2020", [given], _bibliography(""))
+    return sources.read_documents("a2020", [given], _bibliography(""))
 
 
 def _render(style: Any) -> Reader:
@@ -231,8 +231,8 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "quoted_spans": quotations.quoted_spans,
     "verbatim_spans": lambda text: quotations.verbatim_spans(text, [PLAIN, text]),
     "is_verbatim": lambda text: quotations.is_verbatim(PLAIN, text),
-    "an edited file": exported_text.without_frame,
-    "citations of an exported file": exported_text.restore_keys,
+    "an edited file": edited_documents.without_frame,
+    "citations of an exported file": edited_documents.restore_keys,
     "characters of LaTeX": lambda text: latex_characters.with_printable_characters(f"\\begin{{document}}{text}", ""),
     "claimed_numbers": number_parsing.claimed_numbers,
     "given_numbers": number_parsing.given_numbers,
