@@ -10,7 +10,7 @@ from typing import Final
 
 from ..documents import Paper
 from ..documents.bibliography import Bibliography, as_latex, parse_bibliography, read_bibliography, render_entry
-from ..documents.paper_names import identifier_from_doi
+from ..documents.paper_names import Identifier
 from ..documents.safe_files import replace_file
 from ..errors import InputError
 from ..stores.metadata_store import MetadataStore
@@ -28,7 +28,7 @@ _PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
 
 def bib_entry(work: Work, key: str) -> str:
     entry_type = KINDS["crossref"].get(work.kind, "article" if work.venue and not work.is_preprint else "misc")
-    arxiv = identifier_from_doi(work.doi).arxiv
+    arxiv = Identifier(work.doi.lower()).arxiv
     venue = work.venue or (work.publisher if entry_type in ("phdthesis", "techreport") else "")
     fields = {
         "title": "{" + as_latex(work.title) + "}",

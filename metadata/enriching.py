@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from ..documents import Paper
-from ..documents.paper_names import identifier_from_doi
+from ..documents.paper_names import Identifier
 from ..documents.publication_status import PublicationStatus
 from ..stores.metadata_store import MetadataStore, ServiceStatement
 from .matching import SURE, WorkCandidate, fold_name, match_paper, title_similarity
@@ -77,7 +77,7 @@ async def enrich_paper(services: Services, paper: Paper) -> dict[str, Any]:
         else:
             outcome, best, doi = "found", match.best, match.best.work.doi
     if doi:
-        responses = await services.look_up(identifier_from_doi(doi))
+        responses = await services.look_up(Identifier(doi.lower()))
         now, failures = services.clock.time(), responses.failures
         if best is not None:
             await asyncio.to_thread(store.keep_identity, paper, doi, best.similarity, best.work.service, now)
