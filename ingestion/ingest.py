@@ -23,8 +23,8 @@ from .ingest_events import IngestReport, Planned, Waiting
 from .orphaned_files import remove_orphans
 from .paper_matching import attach_notes, match_renamed_files
 from .plan import make_plan
-from .ray_cluster import RayRequest
 from .ray_executor import ray_executor
+from .ray_jobs import RayRequest
 from .reading import Chunking, ConvertedFiles, IngestExecutor, local_executor
 from .sources import Sources, read_sources
 

@@ -8,9 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ..documents.bibliography import Bibliography, Refusal, parse_bibliography
+from ..documents.bibliography import Bibliography, Refusal, make_entry, parse_bibliography
 from ..documents.notes import note_stem
-from ..documents.paper_metadata import make_entry
 from ..documents.safe_files import FileRefusedError
 from ..documents.types import Paper
 from ..errors import InputError

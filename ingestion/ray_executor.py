@@ -25,8 +25,7 @@ from ..documents.safe_files import FileRefusedError, read_regular, require_regul
 from ..documents.sandbox import in_thread
 from ..models.embeddings.bundled_models import LocalEmbedding, count_tokens_each
 from ..models.embeddings.protocol import EmbeddingModel, Vector, Vectors
-from .ray_cluster import RayRequest, ray_jobs
-from .ray_jobs import LOST, TRIES, RayJob, RayJobs
+from .ray_jobs import LOST, TRIES, RayJob, RayJobs, RayRequest, ray_jobs
 from .reading import (
     MARKDOWN,
     PDF,

@@ -15,12 +15,11 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ..documents.bibliography import Bibliography, Refusal, read_bibliography
+from ..documents.bibliography import Bibliography, Refusal, describe, read_bibliography
 from ..documents.figures import IMAGE_ENDINGS
 from ..documents.front_matter import find_doi
 from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.notes import note_stem
-from ..documents.paper_metadata import describe
 from ..documents.pdf.ocr import Ocr
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import raise_if_stopped

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..ingestion.reading import READING_VERSION
 from ..invalid_values import describe_invalid, field_path
 from ..metadata.adding import abstract_page
-from ..metadata.citation_keys import KeyPattern
+from ..metadata.bib_entry import KeyPattern
 from ..plurals import counted
 from ..settings.config import Settings
 from ..stores.home import Home

@@ -62,7 +62,6 @@ from citeloom.documents import (
     markdown,
     notes,
     pandoc,
-    paper_metadata,
     paper_names,
     plain_text,
 )
@@ -91,7 +90,7 @@ from citeloom.roles.extractive import (
 from citeloom.roles.protocols import Draft, EarlierSection
 from citeloom.runs import edit_proposals
 from citeloom.settings import key_trust
-from citeloom.text import question_subject, sentences, words
+from citeloom.text import sentences, wordings, words
 from citeloom.tools import paper_mentions, question_routing, scope
 from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
 from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
@@ -280,11 +279,11 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "find_figures": lambda text: figure_search.find_figures(markdown.parse_markdown(text)),
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
     "describe": _of_a_file(
-        lambda text: paper_metadata.describe(Path("a.md"), markdown.parse_markdown(text), bibliography.Bibliography())
+        lambda text: bibliography.describe(Path("a.md"), markdown.parse_markdown(text), bibliography.Bibliography())
     ),
-    "extractive_summary": lambda text: paper_metadata.extractive_summary(markdown.parse_markdown(text)),
-    "make_entry": lambda text: paper_metadata.make_entry(paper(text)),
-    "key_from_path": _of_a_file(lambda text: paper_metadata.key_from_path(Path(f"{text}.md".replace("/", "")))),
+    "extractive_summary": lambda text: bibliography.extractive_summary(markdown.parse_markdown(text)),
+    "make_entry": lambda text: bibliography.make_entry(paper(text)),
+    "key_from_path": _of_a_file(lambda text: bibliography.key_from_path(Path(f"{text}.md".replace("/", "")))),
     "sentence_spans": _of_a_file(sentences.sentence_spans),
     "make_note": _of_a_file(lambda text: notes.make_note(f"a{text}", lambda part: len(part) // 4 + 1)),
     "read_front_matter": front_matter.read_front_matter,
@@ -353,8 +352,8 @@ MODELS: Final[Mapping[str, Reader]] = {
     "metrics_table": lambda text: metrics_table.metrics_table({text: {text: text}, "a": text}),
     "without_details": passage_details.blank_details,
     "queries_for": needs.queries_for,
-    "subject_of": lambda text: question_subject.find_subject(text[:QUESTION]),
-    "subject_words": lambda text: question_subject.subject_words(text[:QUESTION]),
+    "subject_of": lambda text: wordings.find_subject(text[:QUESTION]),
+    "subject_words": lambda text: wordings.subject_words(text[:QUESTION]),
     "stand_alone": lambda text: rewriter.complete_question(text[:QUESTION], "How does node degree bias edges?"),
     "stand_alone, after": lambda text: rewriter.complete_question("Why does it?", text[:QUESTION]),
     "parts_of": lambda text: needs.split_question(text[:QUESTION]),
