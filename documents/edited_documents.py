@@ -26,6 +26,7 @@ from .sandbox import CallLimits, SandboxError, sandboxed
 
 MARK: Final = "citeloom-run"  # the property of a document that names its run, and the section if it has only one
 HELD: Final = re.compile("\ue300(\\d+)\ue301")  # a citation field in the text
+_RAISED: Final = re.compile("\\^\\((\ue300\\d+\ue301)\\)")
 SUFFIXES: Final = (".docx", ".odt", ".tex", ".md")
 AUTHOR: Final = "Citeloom"  # of the comments that an export adds
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
@@ -37,7 +38,7 @@ _TO: Final = (
     "markdown_strict-raw_html+citations+pipe_tables+tex_math_dollars+all_symbols_escapable+backtick_code_blocks"
 )
 _TEMPLATE: Final = "$if(abstract)$\n# Abstract\n\n$abstract$\n\n$endif$\n$body$\n"
-_EXPORTED: Final = {".tex": "latex", ".docx": "docx+citations", ".html": "html"}
+_EXPORTED: Final = {".tex": "latex", ".docx": "docx+citations", ".odt": "odt", ".html": "html"}
 EXPORTED_SUFFIXES: Final = (".md", *_EXPORTED)
 _MARKED: Final = re.compile(rf"{MARK}: ([\w-]{{1,80}}(?: [a-z_]{{1,40}})?)")
 _W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -59,6 +60,13 @@ _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_figure_\d+\)|\{#_Ref_figure_\d+ \.anchor\})")
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
+_LABELLED = re.compile(r"\[(?P<label>(?:\\[\[\]]|[^\[\]\\])++)\]\(#ref-(?P<key>[^()\s]++)\)")
+_PAGE = re.compile(r", (?:pp?\. )?(\d{1,3})(?:\\\])?$")
+_BRACKET = re.compile(r"\^?\((?P<inner>[^()]*+)\)")
+_CITED = re.compile(r"\[(@[^\[\]]*)\]")
+_PLACE = re.compile(r"(?<=\]),(?:\\? )in(?:\\? )section(?:\\? )“[^”]{0,300}”")
+_FURNITURE = re.compile(r"\[@[^\[\]]*\]|[;,]")
+_BETWEEN = re.compile(r"\](?:\^\(,\)|, ?)\[@")
 _SPAN = re.compile(r"\[(?P<inner>(?:[^\[\]]|\[@[^\[\]]*+\])*+)\]\{\.citation[^{}]*\}")
 _BY_KEY = re.compile(r"\[[^\[\]@]*+@[^\[\]]*+\]")
 _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
@@ -118,7 +126,8 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
             return EditedDocument(text, found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
-        document = EditedDocument(without_images(_as_markdown(read.pop("content"), kind, kind[1:])), **read)
+        text = _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind, kind[1:]))
+        document = EditedDocument(linked_keys(without_images(text)), **read)
     except (SandboxError, PandocError) as error:
         raise FileRefusedError(f"cannot be read ({' '.join(str(error).split())[:160]})") from None
     if len(document.text) > _MOST_TEXT:
@@ -133,7 +142,7 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
 
 def read_latex(source: str) -> str:
     """The text of LaTeX as markdown, without figures and references; blocks. Raises `PandocError`."""
-    markdown = _as_markdown(latex_without_figures(source).encode(), ".tex", "latex")
+    markdown = linked_keys(_as_markdown(latex_without_figures(source).encode(), ".tex", "latex"))
     return _ESCAPED.sub(r"\1", without_comments_and_references(markdown))
 
 
@@ -352,22 +361,32 @@ class ExportedText:
 
 def read_exported(file: Path) -> ExportedText:
     """The text of an exported or edited file; blocks. Raises `InputError`."""
+
+    def keys(field: re.Match[str]) -> str:
+        return f"[{'; '.join('@' + str(item.get('id', '')) for item in document.fields[int(field[1])]['items'])}]"
+
     try:
+        if file.suffix == ".odt" and (document := read_edited(file)).fields:
+            cited = [(item["shown"], item["items"]) for item in document.fields]
+            labels = tuple((shown, str(items[0].get("id"))) for shown, items in cited if len(items) == 1)
+            return ExportedText(without_frame(HELD.sub(keys, document.text)), labels)
         data = read_regular(file, _MOST_BYTES)
         if file.suffix == ".md":
             return ExportedText(without_frame(data.decode("utf-8")))
         if file.suffix == ".tex":
-            # With a citation style, pandoc writes citations into its own command, which it cannot read back.
-            linked = data.decode("utf-8").replace("\\citeproc{ref-", "\\hyperlink{ref-")
-            data = latex_without_figures(linked).encode()
+            data = latex_without_figures(data.decode("utf-8")).encode()
         return restore_keys(_as_markdown(data, file.suffix, _EXPORTED[file.suffix], "markdown-smart"))
     except (OSError, UnicodeDecodeError, FileRefusedError, PandocError) as error:
         raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
 
 
 def latex_without_figures(latex: str) -> str:
-    """LaTeX without figures, and with the number of each figure that the text mentions."""
-    return _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", latex))
+    """LaTeX without figures, with the number of each figure that the text mentions, and with links for citations.
+
+    With a citation style, pandoc writes these into a command of its own, which it cannot read back.
+    """
+    linked = latex.replace("\\citeproc{ref-", "\\hyperlink{ref-")
+    return _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked))
 
 
 def without_frame(markdown: str) -> str:
@@ -394,6 +413,22 @@ def restore_keys(markdown: str) -> ExportedText:
     text = _SPAN.sub(lambda match: match["inner"], _LINK.sub(lambda match: f"[@{match['key']}]", text))
     text = _AROUND.sub(lambda match: _group(match["inner"]), text)
     return ExportedText(_BY_KEY.sub(lambda match: _group(match[0]), text), labels)
+
+
+def linked_keys(markdown: str) -> str:
+    """The text with `[@key, p. 4; @other]` for citations that link to references; other words of theirs stay."""
+
+    def group(found: re.Match[str]) -> str:
+        if not (cited := _CITED.findall(found["inner"])):
+            return found[0]
+        rest = _FURNITURE.sub(" ", found["inner"]).split()
+        return f"[{'; '.join(cited)}]{f' ({chr(32).join(rest)})' if rest else ''}"
+
+    def link(found: re.Match[str]) -> str:
+        page = _PAGE.search(found["label"])
+        return f"[@{found['key']}{f', p. {page[1]}' if page else ''}]"
+
+    return _BETWEEN.sub("; @", _BRACKET.sub(group, _PLACE.sub("", _LABELLED.sub(link, markdown))))
 
 
 def _group(words: str) -> str:

@@ -167,6 +167,38 @@ def test_what_the_user_keeps_is_a_version_beside_the_run(served: Served, experim
     assert len(served.api.get(path).json()["files"]) == len(FORMATS)
 
 
+@pytest.mark.parametrize("kind", ["docx", "odt", "tex", "md"])
+def test_a_file_edited_elsewhere_is_taken_back(served: Served, experiment: dict[str, Any], kind: str) -> None:
+    run = write(served, experiment)
+    content = served.api.get(f"/runs/{run}/files/discussion.{kind}").content
+    if kind in ("docx", "odt"):
+        content = _edited(content, "It may help others", "My words help others")
+    else:
+        content = content.replace(b"It may help others", b"My words help others")
+    sent = {"file": (f"../my.{kind}", content)}
+    answer = served.api.post(f"/runs/{run}/import", files=sent)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["file"] == f"my.{kind}" and answer.json()["counts"] == {"kept": 1, "edited": 1}, answer.json()[
+        "sentences"
+    ]
+    shown = served.api.get(f"/runs/{run}/files/discussion.edited.md").text
+    assert "My words help others" in shown and "It may help others" not in shown
+    for name, wrong in (("x.pdf", content), ("x.docx", b"PK no"), ("", content)):
+        refused = served.api.post(f"/runs/{run}/import", files={"file": (name or ".", wrong)})
+        assert refused.status_code == 422 and "citeloom-" not in refused.json()["detail"], refused.text
+    assert served.api.post("/runs/unknown/import", files=sent).status_code == 404
+
+
+def _edited(content: bytes, old: str, new: str) -> bytes:
+    """A document in which words are replaced."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as read, zipfile.ZipFile(made, "w") as written:
+        for name in read.namelist():
+            data = read.read(name)
+            written.writestr(name, data.replace(old.encode(), new.encode()) if name.endswith(".xml") else data)
+    return made.getvalue()
+
+
 def test_no_mark_is_put_into_the_users_own_words(served: Served, experiment: dict[str, Any]) -> None:
     run = write(served, experiment)
     key = sentences(served, run)[0]["keys"][0]
