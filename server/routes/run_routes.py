@@ -21,7 +21,7 @@ from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..problems import ServerError
-from ..request_models import AnswerBody, Limit, LimitedBody, Offset, SentenceBody
+from ..request_models import AnswerBody, Limit, LimitedBody, Offset, RewriteBody, SentenceBody
 from ..response_models import event_answers, file_answers, job_answers, problems
 from ..run_jobs import load_ended_run
 from ..server_state import ServerState, StateOf
@@ -183,15 +183,28 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
     it is stored unchecked.
     """
     session = state.session.with_settings(**body.limits().changes())
-    run = await state.runs.find_run(run_id)
+    run, before = await state.runs.find_run(run_id), body.before
     with conflicts(run_deleted(run.thread_id)):
-        check = await run_texts.check_sentence(run.thread_id, body.position, body.text, session) if body.check else None
+        check = await run_texts.check_sentence(
+            run.thread_id, body.position, body.text, session, before=before, judged=body.check
+        )
     if body.keep:
         async with state.runs.order_on(run):
             await asyncio.to_thread(
                 run_texts.keep_edit, state.session.home, run.thread_id, body.position, body.text, check
             )
-    return {**(check.record if check else run_texts.unchecked(body.position)), "kept": body.keep}
+    return {**check.record, "kept": body.keep}
+
+
+@router.post("/runs/{run_id}/sentences/{position}/rewrite", tags=["writing"], responses=problems(404, 409, 502, 503))
+async def rewrite_sentence(
+    run_id: str, position: int, body: RewriteBody, state: StateOf
+) -> response_models.RewrittenSentence:
+    """Have the chat model say a sentence otherwise, from the run's evidence; nothing is kept."""
+    session = state.session.with_settings(**body.limits().changes())
+    run = await state.runs.find_run(run_id)
+    with conflicts(run_deleted(run.thread_id)):
+        return {"text": await run_texts.rewrite_sentence(run.thread_id, position, body.text, body.how, session)}
 
 
 @router.post("/runs/{run_id}/import", tags=["writing"], responses=problems(404, 409))
