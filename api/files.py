@@ -13,8 +13,7 @@ from typing import Any, TypedDict, Unpack
 
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..citations.verification import LibraryReader, is_result, verify as verify_record
-from ..documents.edited_documents import EditedDocument, read_fields
-from ..documents.exported_text import SUFFIXES, read_exported
+from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..experiment import parse_experiment
@@ -240,8 +239,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
         raise InputError(
             f"{place}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
         )
-    read = read_fields if file.suffix == ".odt" else read_exported
-    exported = read(file) if file.suffix in SUFFIXES else None
+    exported = read_exported(file) if file.suffix in EXPORTED_SUFFIXES else None
     with suppress(UnknownRunError):  # the library may not have the run any more
         run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
         if isinstance(given := run.request.get("experiment"), dict):
@@ -258,7 +256,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
 
 def _find_record(file: Path) -> Path:
     """The `.json` that belongs to a file; a numbered one (`paper.2.docx`) may have that of the first."""
-    record = file.with_suffix(".json") if file.suffix in SUFFIXES else file
+    record = file.with_suffix(".json") if file.suffix in EXPORTED_SUFFIXES else file
     if not record.is_file() and Path(file.stem).suffix[1:].isdigit():
         record = file.with_name(f"{Path(file.stem).stem}.json")
     if not record.is_file():
