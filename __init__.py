@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api.agent_tools import langchain_tools
-    from .api.agreement import aagree, acontradictions, agree, contradictions
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
     from .api.citing import asuggest_citations, suggest_citations
     from .api.conversation import Conversation
-    from .api.evidence_tables import amake_table, asave_table, make_table, save_table
-    from .api.files import aexport, aimport_text, averify, export, import_text, verify
+    from .api.evidence_tables import (
+        aagree,
+        acontradictions,
+        agree,
+        amake_table,
+        asave_table,
+        contradictions,
+        make_table,
+        save_table,
+    )
+    from .api.files import aexport, aimport_text, async_tex, averify, export, import_text, sync_tex, verify
     from .api.homes import aopen_library, open_library
     from .api.ingesting import adescribe_figures, aingest, describe_figures, ingest
     from .api.library_papers import afigures, figures
     from .api.library_search import asearch, search
-    from .api.paper_lookup import aadd, add, aenrich, enrich
+    from .api.paper_lookup import aadd, add, aenrich, async_zotero, enrich, sync_zotero
     from .api.running import aanswer_run, answer_run, aresearch, astream_research, research
-    from .api.tex_sync import async_tex, sync_tex
     from .api.text_updating import aupdate_texts, update_texts
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
-    from .api.zotero_sync import async_zotero, sync_zotero
     from .errors import CiteloomError, WaitingError
     from .experiment import load_experiment
     from .graph.graphs import build_paper_graph, build_research_graph, build_section_graph

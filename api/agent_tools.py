@@ -12,12 +12,11 @@ from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, Validatio
 
 from ..errors import CiteloomError
 from ..graph.session import Session
-from .agreement import aagree
 from .arguments import require_open
 from .blocking import run_async
 from .checking import ClaimRecord, RemarkedText, acheck_claims, acheck_prose, remarks_of
 from .conversation import answer_with_sources, short_answer
-from .evidence_tables import aload_table, amake_table
+from .evidence_tables import aagree, aload_table, amake_table
 from .library_search import CategoryName, afind_papers, apassage_window, as_list, as_years, asearch, year_range
 from .library_upkeep import alibrary_status
 from .messages import describe_invalid, field_path

@@ -146,7 +146,7 @@ async def run_and_save(
 ) -> SavedRun:
     """Run or resume a request, or return its finished result; writes files to `output`.
 
-    `answer` is for the question that the run waits with (`api/answering.py`). Raises as `run_request` and
+    `answer` is for the question that the run waits with (`answer_run`). Raises as `run_request` and
     `save_section` do.
     """
     if output is None:

@@ -61,7 +61,7 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     from .shell import display, input
     from .shell.repl import converse
     from .shell.research_commands import finish_opening, restore
-    from .shell.shell import NO_PAPERS, Opening, Shell
+    from .shell.shell_state import NO_PAPERS, Opening, Shell
 
     opening = Opening(settings, home)
     chunks = chunk_counts(home)

@@ -176,7 +176,7 @@ def agree(
 
     Example: citeloom agree "Ensembles are better calibrated than single networks" --out agree --format html
     """
-    from ..api.agreement import aagree, agreement_lines
+    from ..api.evidence_tables import aagree, agreement_lines
 
     files.require_folder()
     with home_session(**settings.changes()) as session:
@@ -206,7 +206,7 @@ def contradictions(options: ContradictionOptions, settings: ModelSettings) -> Pr
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --claims 4
     """
-    from ..api.agreement import acontradictions
+    from ..api.evidence_tables import acontradictions
 
     with home_session(**settings.changes()) as session:
         record = run_async(acontradictions(session, **vars(options), on_notice=notice))

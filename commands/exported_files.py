@@ -147,7 +147,7 @@ def sync_tex(
 
     Example: citeloom sync-tex ~/overleaf-clone --run discussion-1a2b
     """
-    from ..api.tex_sync import sync_tex as sync
+    from ..api.files import sync_tex as sync
 
     if ours and theirs:
         raise InputError("--ours and --theirs exclude each other.", help="Choose one.")

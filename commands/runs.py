@@ -12,13 +12,10 @@ from ..api.blocking import run_async
 from ..api.messages import command, counted, shorten
 from ..api.run_options import RunLimits
 from ..errors import InputError
-from .answering import read_json, steered
 from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import Printed, notice, result, result_json
-from .research import answer_one
-from .run_display import answer_progress
-from .run_report import end_incomplete
-from .sections import OutOption, RunFiles, write_one
+from .run_display import answer_progress, end_incomplete, read_json, steered
+from .sections import OutOption, RunFiles, answer_one, write_one
 from .terminal_text import Columns, one_line
 
 if TYPE_CHECKING:

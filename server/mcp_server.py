@@ -31,9 +31,8 @@ from mcp_types import (
 from pydantic import Field, ValidationError, create_model
 
 from ..api.agent_tools import AGENT_TOOLS, describe_arguments, search_evidence, with_fields
-from ..api.agreement import agreement_of
 from ..api.conversation import answer_with_sources, short_answer
-from ..api.evidence_tables import aload_table
+from ..api.evidence_tables import agreement_of, aload_table
 from ..api.library_papers import alist_papers, apaper, apaper_markdown
 from ..api.library_search import apassage_window
 from ..api.results import AgreementRecord, AnswerRecord, TableRecord, WaitingQuestion

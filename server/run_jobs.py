@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any, Final
 
 from ..api import stored_conversations
-from ..api.agreement import aagree, agreement_of, id_of_agreement
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
-from ..api.evidence_tables import aload_table, amake_table, id_of_table
+from ..api.evidence_tables import aagree, agreement_of, aload_table, amake_table, id_of_agreement, id_of_table
 from ..api.homes import Home
 from ..api.run_options import RunLimits, SteeredOptions
 from ..api.run_texts import public_record, stored

@@ -14,12 +14,10 @@ from ...errors import CiteloomError
 from ...settings.config import Settings
 from ..chat import forget_expired
 from ..output import notice, result
-from ..run_display import AnswerStreamView, RunProgress
-from ..run_report import references_markdown, usage_words
+from ..run_display import AnswerStreamView, RunProgress, references_markdown, usage_words
 from . import display
 from .parser import CommandName
-from .shell import Shell
-from .shell_state import ShellDraft, ShellState
+from .shell_state import Shell, ShellDraft, ShellState
 
 if TYPE_CHECKING:
     from ...api.conversation import TurnKind

@@ -13,8 +13,17 @@ from fastapi import APIRouter, Query, Request, Response
 from ...api import run_texts
 from ...api.result_views import section_title
 from ...api.serving import JobEntry, Session
-from ...api.spending import Spending, usage_by_day, usage_total
-from ...api.stored_runs import RunHead, RunRecord, find_run, run_details, run_heads, run_summary
+from ...api.stored_runs import (
+    RunHead,
+    RunRecord,
+    Spending,
+    find_run,
+    run_details,
+    run_heads,
+    run_summary,
+    usage_by_day,
+    usage_total,
+)
 from ...api.text_updating import pending_updates
 from ...errors import InputError
 from ..problems import ServerError
