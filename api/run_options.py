@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_type_hints
 
 from ..section_kinds import (
     PAPER_ORDER as PAPER_ORDER,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 RunKind = SectionKind | Literal["paper"]
 Tracked = Literal["ask", "accept", "reject"]
-Options = TypeVar("Options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,6 @@ def option(description: str, *, value: Any = None, **limits: Any) -> Any:
 def required(description: str, **limits: Any) -> Any:
     """Like `option`, for a field without a default."""
     return field(metadata={"description": description, **limits})
-
-
-def part_of(given: Any, group: type[Options]) -> Options:
-    """The options of `group` among those of a class that extends it."""
-    return group(**{item.name: getattr(given, item.name) for item in fields(group)})  # type: ignore[arg-type]  # a dataclass
 
 
 def spread_options(
@@ -97,12 +91,15 @@ def spread_options(
 
 
 class SettingOptions:
-    """Base of dataclasses whose fields override the settings of the same name."""
+    """Base of dataclasses with fields that override the settings of the same name."""
 
     def changes(self) -> dict[str, Any]:
         """The settings that were given, by name."""
-        given = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
-        return {name: value for name, value in given.items() if value not in (None, [])}
+        from ..settings.config import Settings  # slow import
+
+        given = {name: value for name, value in vars(self).items() if name in Settings.model_fields}
+        changed = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        return {name: value for name, value in changed.items() if value not in (None, [])}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,6 @@ from ..api.run_options import (
     TableSources,
     WordOptions,
     option,
-    part_of,
 )
 from ..errors import InputError
 from .options import FILE_FORMATS, JsonOption, home_session, require_single_value, takes_options
@@ -124,7 +123,7 @@ def section_command(kind: RunKind) -> Callable[..., None]:
 
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
-        tables = part_of(files, TableSources) if isinstance(files, TableSources) else TableSources()
+        tables = files if isinstance(files, TableSources) else TableSources()
         request = load_section_request(kind, given, fresh=fresh)
         with home_session(**settings.changes()) as session:
             if settings.section_words is not None and "writer" in session.extractive:

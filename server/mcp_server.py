@@ -79,7 +79,7 @@ class LibraryTools:
         Takes a minute or more and may cost the user money; the same question again is free. Use search_evidence to look
         something up.
         """
-        job = await self._runs.start_run(asked.request(asked.question), asked.limits())
+        job = await self._runs.start_run(asked.request(asked.question), asked)
         return await self._steered(job, context)
 
     async def answer_run(

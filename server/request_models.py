@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,7 +20,6 @@ from ..api.run_options import (
     TextOptions,
     YearLimits,
     option,
-    part_of,
     required,
 )
 
@@ -37,30 +36,13 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class _Strict:
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
 @dataclass(frozen=True, kw_only=True)
-class LimitedBody(RunLimits):
+class LimitsBody(RunLimits, _Strict):
     """The limits that every request for a run may set."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-    def limits(self) -> RunLimits:
-        return part_of(self, RunLimits)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextBody(TextOptions, LimitedBody):
-    """What every request for a text may set."""
-
-    def limits(self) -> TextOptions:
-        return part_of(self, TextOptions)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SteeredBody(SteeredOptions, TextBody):
-    """What every request for a run may set."""
-
-    def limits(self) -> SteeredOptions:
-        return part_of(self, SteeredOptions)
 
 
 class AnswerBody(_Body):
@@ -75,7 +57,7 @@ class AnswerBody(_Body):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResearchBody(QuestionOptions, SteeredBody):
+class ResearchBody(QuestionOptions, SteeredOptions, _Strict):
     """A question to answer from the library."""
 
     question: Text
@@ -83,7 +65,7 @@ class ResearchBody(QuestionOptions, SteeredBody):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionBody(YearLimits, TextBody):
+class QuestionBody(YearLimits, TextOptions, _Strict):
     """The next question of a conversation, and the papers that it may draw on."""
 
     question: Text
@@ -93,14 +75,14 @@ class QuestionBody(YearLimits, TextBody):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImproveBody(TextBody):
+class ImproveBody(TextOptions, _Strict):
     """Feedback on the last answer of a conversation."""
 
     feedback: Text
 
 
 @dataclass(frozen=True, kw_only=True)
-class WritingBody(TableSources, SteeredBody):
+class WritingBody(TableSources, SteeredOptions, _Strict):
     """A section or a paper to write from an experiment."""
 
     experiment: dict[str, Any] = required("The experiment, as in exp.json.")  # noqa: RUF009 - it makes a field
@@ -109,35 +91,23 @@ class WritingBody(TableSources, SteeredBody):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreementBody(AgreementOptions, BudgetOptions):
+class AgreementBody(AgreementOptions, BudgetOptions, _Strict):
     """A claim to ask papers about."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     claim: Annotated[str, Field(min_length=1, max_length=2000, description="One sentence.")]
 
-    def order(self) -> dict[str, Any]:
-        limits = part_of(self, BudgetOptions).changes()
-        return {"question": self.claim, "columns": [], "papers": list(self.papers), "agree": True, "limits": limits}
-
 
 @dataclass(frozen=True, kw_only=True)
-class TableBody(TableOptions, BudgetOptions):
+class TableBody(TableOptions, BudgetOptions, _Strict):
     """An evidence table to make or to complete."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     question: Annotated[str, Field(min_length=1, max_length=2000, description="What the rows are.")]
-
-    def order(self) -> dict[str, Any]:
-        limits = part_of(self, BudgetOptions).changes()
-        columns, papers = list(self.columns), list(self.papers)
-        return {"question": self.question, "columns": columns, "papers": papers, "agree": False, "limits": limits}
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellBody:
+class CellBody(_Strict):
     """A value of the user's own for a cell of an evidence table."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     key: str = required("Citation key of the paper.", min_length=1, max_length=500)
     column: str = required("Name of the column.", min_length=1, max_length=200)
     value: str = required("The value.", max_length=2000)
@@ -146,7 +116,7 @@ class CellBody:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentenceBody(LimitedBody):
+class SentenceBody(RunLimits, _Strict):
     """An edited sentence of a finished run."""
 
     position: int = required("Its place in the list of sentences, from 0.", ge=0, le=10**6)

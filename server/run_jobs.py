@@ -142,9 +142,11 @@ class RunJobs:
     async def make_table(self, asked: TableBody | AgreementBody) -> Job:
         """Make or complete a table, or join that job; raises `ServerError` while it is made with other columns."""
         await self.session.require_papers()
-        request = asked.order()
-        name = id_of_agreement if request["agree"] else id_of_table
-        return await self.resume_order(JobOrder(name(request["question"], request["papers"]), "table", request))
+        question, columns = (asked.claim, []) if isinstance(asked, AgreementBody) else (asked.question, asked.columns)
+        papers, agree = list(asked.papers), isinstance(asked, AgreementBody)
+        request = {"question": question, "columns": list(columns), "papers": papers, "agree": agree}
+        name = (id_of_agreement if agree else id_of_table)(question, papers)
+        return await self.resume_order(JobOrder(name, "table", {**request, "limits": asked.changes()}))
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
         """The job of an earlier request or its stored outcome, resumed if paused; None if it is to be asked again."""
