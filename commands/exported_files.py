@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +18,6 @@ from .sections import OverwriteOption
 from .terminal_text import one_line
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExportFiles(WordOptions, OverwriteOption):
     formats: Annotated[tuple[str, ...], Shown("--format", completes="formats")] = option(
         "Formats to write: tex, docx, odt, html, pdf or zip", value=()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ from ..api.messages import command
 from ..api.run_options import (
     SECTIONS,
     AnswerSettings,
+    OptionGroup,
     PaperSettings,
     QuestionOptions,
     RunKind,
@@ -51,12 +51,10 @@ OutOption = Annotated[Path, "Folder for the files; created if missing."]
 FreshOption = Annotated[bool, "Write it again, without reusing cached answers."]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OverwriteOption:
+class OverwriteOption(OptionGroup):
     force: bool = option("Overwrite files that you edited; by default new files get a number.", value=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunFiles(WordOptions, OverwriteOption):
     page_images: bool = option(
         "Put images of the cited PDF pages into the evidence report, with the cited words marked.", value=False
@@ -71,7 +69,6 @@ class RunFiles(WordOptions, OverwriteOption):
         return Output(out, ordered, self.force, self.page_images, self.document())
 
 
-@dataclass(frozen=True, kw_only=True)
 class TextFiles(RunFiles):
     """Which files of a text are written, and how."""
 
@@ -82,7 +79,6 @@ class TextFiles(RunFiles):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class TableTextFiles(TableSources, TextFiles):
     """The same for a text that weighs studies, and the tables that it rests on."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from ..api.messages import counted
-from ..api.run_options import ModelSettings, Shown, option
+from ..api.run_options import ModelSettings, OptionGroup, Shown, option
 from ..errors import DONE, DONE_WITH_REFUSALS, PAUSED, InputError
 from .options import JsonOption, complete_runs, home_session, takes_options
 from .output import Printed, notice, result, result_json
@@ -28,18 +27,17 @@ _NAMED: Final = 6  # uncited entries
 _POLL_INTERVAL: Final = 1.0  # seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckOptions:
-    experiment: Annotated[Path | None, Shown("--exp")] = option(  # noqa: RUF009 - it makes a field
+class CheckOptions(OptionGroup):
+    experiment: Annotated[Path | None, Shown("--exp")] = option(
         "Your exp.json, whose numbers the text may state without a source."
     )
-    bib: Path | None = option("The bibliography. Default: the one that the text names.")  # noqa: RUF009
+    bib: Path | None = option("The bibliography. Default: the one that the text names.")
     only: tuple[str, ...] = option("Parts to check: claims, uncited, numbers, references", value=())
     formats: Annotated[tuple[str, ...], Shown("--format")] = option(
         "Files to write into --out: html (report), docx (copy with comments), tex (copy with notes), json, sarif",
         value=(),
     )
-    out: Path | None = option("Folder for the files; html if no --format is given.")  # noqa: RUF009
+    out: Path | None = option("Folder for the files; html if no --format is given.")
     force: bool = option("Replace an earlier copy of the text in --out.", value=False)
     fresh: bool = option("Judge again, without reusing answers.", value=False)
     look_up: bool = option("Ask metadata services whether entries that the library lacks exist.", value=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
@@ -12,6 +11,7 @@ from ..api.checking import CheckPart
 from ..api.run_options import (
     AgreementOptions,
     BudgetOptions,
+    OptionGroup,
     QuestionOptions,
     RunLimits,
     SteeredOptions,
@@ -36,11 +36,10 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Strict:
+class _Strict(OptionGroup):
     __pydantic_config__ = ConfigDict(extra="forbid")
 
 
-@dataclass(frozen=True, kw_only=True)
 class LimitsBody(RunLimits, _Strict):
     """The limits that every request for a run may set."""
 
@@ -56,7 +55,6 @@ class AnswerBody(_Body):
     by: str = Field("", max_length=200, description="Who answers.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResearchBody(QuestionOptions, SteeredOptions, _Strict):
     """A question to answer from the library."""
 
@@ -64,7 +62,6 @@ class ResearchBody(QuestionOptions, SteeredOptions, _Strict):
     papers: tuple[PaperKey, ...] = option("Search only these papers, by their keys.", value=(), max_length=200)
 
 
-@dataclass(frozen=True, kw_only=True)
 class QuestionBody(YearLimits, TextOptions, _Strict):
     """The next question of a conversation, and the papers that it may draw on."""
 
@@ -74,37 +71,32 @@ class QuestionBody(YearLimits, TextOptions, _Strict):
     alone: bool = option("The question does not refer to earlier ones; do not rewrite it.", value=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ImproveBody(TextOptions, _Strict):
     """Feedback on the last answer of a conversation."""
 
     feedback: Text
 
 
-@dataclass(frozen=True, kw_only=True)
 class WritingBody(TableSources, SteeredOptions, _Strict):
     """A section or a paper to write from an experiment."""
 
-    experiment: dict[str, Any] = required("The experiment, as in exp.json.")  # noqa: RUF009 - it makes a field
+    experiment: dict[str, Any] = required("The experiment, as in exp.json.")
     plot_upload: str = option(_UPLOADED_PLOTS, value="", max_length=30)
     fresh: bool = option("Write again, without reusing cached answers.", value=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AgreementBody(AgreementOptions, BudgetOptions, _Strict):
     """A claim to ask papers about."""
 
     claim: Annotated[str, Field(min_length=1, max_length=2000, description="One sentence.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class TableBody(TableOptions, BudgetOptions, _Strict):
     """An evidence table to make or to complete."""
 
     question: Annotated[str, Field(min_length=1, max_length=2000, description="What the rows are.")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CellBody(_Strict):
     """A value of the user's own for a cell of an evidence table."""
 
@@ -115,7 +107,6 @@ class CellBody(_Strict):
     revision: int | None = option("That of the cell as it was shown; without it, the edit always wins.", ge=0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SentenceBody(RunLimits, _Strict):
     """An edited sentence of a finished run."""
 
