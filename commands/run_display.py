@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from ..api.blocking import run_async
 from ..api.messages import counted, shorten
 from ..errors import DONE_WITH_REFUSALS, InputError, WaitingError
 from .options import command_on_home
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
 
-    from ..api.running import Event, FindingEvent, ProgressEvent
+    from ..api.homes import Session
+    from ..api.result_views import ResultRecord, UsageRecord
+    from ..api.results import QuestionDetail, QuestionField
+    from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, SavedRun
     from ..api.stored_runs import Usage
 
     Spent = Callable[[], Usage]
-    from ..api.result_views import ResultRecord, UsageRecord
-    from ..api.results import QuestionDetail, QuestionField
-    from ..api.running import SavedRun
 
 
 def paid_parts(used: Usage) -> list[str]:
@@ -363,28 +364,40 @@ def end_incomplete(record: ResultRecord) -> None:
         raise typer.Exit(DONE_WITH_REFUSALS)
 
 
-T = TypeVar("T")
+def run_steered(
+    request: RunRequest, session: Session, output: Output | None, answer: object = None, *, draft: bool = False
+) -> tuple[ResultRecord, AnswerStreamView]:
+    """Run a request, or resume it with an `answer`, given what the person at the terminal says until it asks no more.
 
-
-def steered(work: Callable[[object], T], answer: object = None) -> T:
-    """Do the work of a run, given the answers of the person at the terminal until it asks no more.
-
-    Raises `WaitingError` without a terminal, and when the person leaves a question for later.
+    Writes files if a folder is given, reports on stderr, and shows an answer's `draft`. Raises `WaitingError` without a
+    terminal, and when the person leaves a question for later.
     """
-    from ..api.running import AnswerError, signed_answer
+    from ..api.running import AnswerError, ResearchRequest, run_and_save, signed_answer
 
     waiting: WaitingError | None = None
-    while True:
-        try:
-            return work(None if answer is None else signed_answer(answer))
-        except WaitingError as asked:
-            waiting = asked
-        except AnswerError as error:
-            if waiting is None:
-                raise
-            notice(f"Error: {error}")
-        if not (sys.stdin.isatty() and sys.stderr.isatty()) or (answer := _ask(waiting.question["citeloom"])) is None:
-            raise waiting
+    about = session.answer_notice if isinstance(request, ResearchRequest) else session.notice
+    if about and answer is None:
+        notice(about)
+    with answer_progress(session.spent_now, draft=draft) as view:
+        while True:
+            said = None if answer is None else signed_answer(answer)
+            try:
+                work = run_and_save(request, session, output, on_event=view, on_notice=notice, answer=said)
+                finished = run_async(work)
+            except WaitingError as asked:
+                waiting = asked
+            except AnswerError as error:
+                if waiting is None:
+                    raise
+                notice(f"Error: {error}")
+            else:
+                view.end()
+                report_run(finished)
+                return finished.record, view
+            view.end()
+            terminal = sys.stdin.isatty() and sys.stderr.isatty()
+            if not terminal or (answer := _ask(waiting.question["citeloom"])) is None:
+                raise waiting
 
 
 def _ask(detail: QuestionDetail) -> object:

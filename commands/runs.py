@@ -14,8 +14,8 @@ from ..api.run_options import RunLimits
 from ..errors import InputError
 from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
 from .output import Printed, notice, result, result_json
-from .run_display import answer_progress, end_incomplete, read_json, steered
-from .sections import OutOption, RunFiles, answer_one, write_one
+from .run_display import end_incomplete, read_json, run_steered
+from .sections import OutOption, RunFiles
 from .terminal_text import Columns, one_line
 
 if TYPE_CHECKING:
@@ -103,21 +103,15 @@ def answer_run(
 
 def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = None, *, as_json: bool = False) -> None:
     """Resume a run, with an answer if it asks something, and print its text."""
-    from ..api.running import ResearchRequest
     from ..api.stored_runs import ResumableRun
 
     current, found = resolve(**limits.changes())
     found.require_library()
     found.prepare()
     run = ResumableRun.load(run_id, found, current, limits.changes())
-    request = run.request
     with command_session(run.settings, found, create=False) as session:
         run_async(run.require_unchanged(session))
-        if isinstance(request, ResearchRequest):
-            with answer_progress(session.spent_now, draft=False) as view:
-                record = steered(lambda said: run_async(answer_one(request, output, session, view, said)), answer)
-        else:
-            record = steered(lambda said: run_async(write_one(request, output, session, said)), answer)
+        record, _ = run_steered(run.request, session, output, answer)
     result_json(record) if as_json else result(f"\n{record['text']}")
     end_incomplete(record)
 

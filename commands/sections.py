@@ -27,21 +27,16 @@ from ..errors import InputError
 from .options import FILE_FORMATS, JsonOption, home_session, require_single_value, takes_options
 from .output import notice, result, result_json
 from .run_display import (
-    AnswerStreamView,
-    answer_progress,
     end_incomplete,
     next_steps,
     references_markdown,
-    report_run,
-    section_progress,
+    run_steered,
     show_answer,
-    steered,
 )
 from .terminal_text import one_line
 
 if TYPE_CHECKING:
-    from ..api.homes import Session
-    from ..api.running import Output, ResearchRequest, ResultRecord, SectionRequest
+    from ..api.running import Output
 
 ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.")]
 ExpOption = Annotated[Path | None, "The experiment, if it is not named first."]
@@ -128,7 +123,7 @@ def section_command(kind: RunKind) -> Callable[..., None]:
             if session.settings.cite_style == "numeric" and others and not session.settings.csl:
                 notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
             whole = run_async(with_tables(request, session, tables))
-            record = steered(lambda answer: run_async(write_one(whole, output, session, answer)))
+            record, _ = run_steered(whole, session, output)
         if as_json:
             result_json(record)
         else:
@@ -161,18 +156,6 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     raise InputError("No experiment was given.", help=f"Give its file: {command(f'{kind} exp.json')}.")
 
 
-async def write_one(request: SectionRequest, output: Output, session: Session, answer: object = None) -> ResultRecord:
-    """Write a section or paper to files, or resume it with an `answer` to what it asked; reports on stderr."""
-    from ..api.running import run_and_save
-
-    if session.notice and answer is None:
-        notice(session.notice)
-    with section_progress(session.spent_now) as show:
-        finished = await run_and_save(request, session, output, on_event=show, on_notice=notice, answer=answer)
-    report_run(finished)
-    return finished.record
-
-
 QuestionArgument = Annotated[str, "What to answer."]
 AnswerFolder = Annotated[Path | None, "Folder for the answer's files; none are written without it."]
 
@@ -202,12 +185,8 @@ def research(
         raise InputError(f"{flag} needs a folder.", help="Name one with --out.")
     output = None if out is None else files.output(out, files.formats)
     plain_question(question)  # before a home is created or printed
-    with (
-        home_session(early="answer", **settings.changes()) as session,
-        answer_progress(session.spent_now, draft=not as_json) as view,
-    ):
-        request = limits.request(question)
-        record = steered(lambda answer: run_async(answer_one(request, output, session, view, answer)))
+    with home_session(early="answer", **settings.changes()) as session:
+        record, view = run_steered(limits.request(question), session, output, draft=not as_json)
     if as_json:
         result_json(record)
     else:
@@ -215,22 +194,3 @@ def research(
         for step in next_steps(record):
             notice(step)
     end_incomplete(record)
-
-
-async def answer_one(
-    request: ResearchRequest, output: Output | None, session: Session, view: AnswerStreamView, answer: object = None
-) -> ResultRecord:
-    """Answer a question, writing files if a folder is given; reports on stderr, streams to `view`.
-
-    `answer` is for what the run asked.
-    """
-    from ..api.running import run_and_save
-
-    if session.answer_notice and answer is None:
-        notice(session.answer_notice)
-    try:
-        finished = await run_and_save(request, session, output, on_event=view, on_notice=notice, answer=answer)
-    finally:
-        view.end()
-    report_run(finished)
-    return finished.record
