@@ -37,22 +37,21 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "api.agent_tools": "langchain_tools",
-    "api.agreement": "aagree acontradictions agree contradictions",
     "api.checking": "acheck_claims acheck_text check_claims check_text",
     "api.citing": "asuggest_citations suggest_citations",
     "api.conversation": "Conversation",
-    "api.evidence_tables": "amake_table asave_table make_table save_table",
-    "api.files": "aexport aimport_text averify export import_text verify",
+    "api.evidence_tables": (
+        "aagree acontradictions agree amake_table asave_table contradictions make_table save_table"
+    ),
+    "api.files": "aexport aimport_text async_tex averify export import_text sync_tex verify",
     "api.homes": "aopen_library open_library",
     "api.ingesting": "adescribe_figures aingest describe_figures ingest",
     "api.library_papers": "afigures figures",
     "api.library_search": "asearch search",
-    "api.paper_lookup": "aadd add aenrich enrich",
+    "api.paper_lookup": "aadd add aenrich async_zotero enrich sync_zotero",
     "api.running": "aanswer_run answer_run aresearch astream_research research",
-    "api.tex_sync": "async_tex sync_tex",
     "api.text_updating": "aupdate_texts update_texts",
     "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
-    "api.zotero_sync": "async_zotero sync_zotero",
     "errors": "CiteloomError WaitingError",
     "experiment": "load_experiment",
     "graph.graphs": "build_paper_graph build_research_graph build_section_graph",

@@ -19,15 +19,16 @@ from ..graph.session import Session
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.uploads import Uploads
-from ..tools.paper_records import (
+from ..tools.paper_search import (
     OutlinedSection,
     Passage,
     count_kinds as count_kinds,
+    keys_with_words,
     merge_chunks,
     outline,
+    publication_statuses,
     read_indexed_text,
 )
-from ..tools.paper_search import keys_with_words, publication_statuses
 from .arguments import requires_open
 from .blocking import blocking, threaded
 

@@ -16,10 +16,10 @@ from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.search_records import FullTextError
 from ..stores.text_analysis import analyze
-from ..tools.paper_records import find_figure
 from ..tools.paper_search import (
     NEAR_PASSAGE,
     PAGE_SIZE,
+    find_figure,
     matching_sentence,
     nearness_to,
     papers_near_to,

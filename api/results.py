@@ -15,7 +15,7 @@ from ..documents.figures import FigureKind
 from ..drafts.person_questions import QuestionDetail as QuestionDetail, QuestionField as QuestionField
 from ..runs.imported_text import ImportedSentence
 from ..runs.result_record import UsageRecord
-from ..tools.paper_records import FigureOfPassage
+from ..tools.paper_search import FigureOfPassage
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from .output import (
     name_refused_figures,
     notice,
     notice_command,
+    one_line,
     result,
     result_json,
     warnings_and_refusals,
 )
-from .terminal_text import one_line
 
 if TYPE_CHECKING:
     from ..api.paper_lookup import NewPaper, SyncReport, ZoteroReading

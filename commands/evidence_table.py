@@ -21,11 +21,10 @@ from ..api.run_options import (
 )
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
 from .options import complete_keys, home_session, takes_options
-from .output import Printed, notice
+from .output import Columns, Printed, notice, one_line, table
 from .runs import when
 from .searching import place_of, plain_sentence
 from .sections import OverwriteOption
-from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
     from ..api.homes import Session

@@ -13,9 +13,8 @@ from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, Tracked, WordOptions, option
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
 from .options import complete_runs, home_session, takes_options
-from .output import Printed, notice
+from .output import Printed, notice, one_line
 from .sections import OverwriteOption
-from .terminal_text import one_line
 
 
 class ExportFiles(WordOptions, OverwriteOption):

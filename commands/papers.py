@@ -15,8 +15,7 @@ from ..api.run_options import BudgetOptions
 from ..errors import DONE, DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
 from .options import JsonOption, complete_keys, home_session, takes_options
-from .output import Printed, ingest_progress, name_refused_figures, notice, result
-from .terminal_text import Columns, one_line, table
+from .output import Columns, Printed, ingest_progress, name_refused_figures, notice, one_line, result, table
 
 if TYPE_CHECKING:
     from ..api.results import FigureRecord, PaperDetails, PaperSummary, SectionRecord

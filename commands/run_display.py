@@ -17,16 +17,15 @@ from ..api.blocking import run_async
 from ..api.messages import counted, shorten
 from ..errors import DONE_WITH_REFUSALS, InputError, WaitingError
 from .options import command_on_home
-from .output import notice, result
-from .terminal_text import cell_len, one_line, printable
+from .output import cell_len, notice, one_line, printable, result
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
 
     from ..api.homes import Session
-    from ..api.result_views import ResultRecord, UsageRecord
     from ..api.results import QuestionDetail, QuestionField
+    from ..api.run_texts import ResultRecord, UsageRecord
     from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, SavedRun
     from ..api.stored_runs import Usage
 
@@ -219,7 +218,7 @@ class AnswerStreamView:
         """Whether the streamed text equals the answer of `record`."""
         if self._out is None:
             return False
-        from ..api.result_views import inert  # imports all of `citations`
+        from ..api.run_texts import inert  # imports all of `citations`
 
         return inert("".join(self._said)).strip() == inert(str(record["text"])).strip()
 
@@ -256,7 +255,7 @@ def references_markdown(record: Mapping[str, Any]) -> str:
     if not record["references"]:
         return ""
     if record["cite_style"] == "numeric":
-        from ..api.result_views import numbered_list
+        from ..api.run_texts import numbered_list
 
         return f"## References\n\n{numbered_list(record['references'])}"
     lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
@@ -279,7 +278,7 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 def show_markdown(markdown: str, *, title: str = "") -> None:
     """Print a result: drawn on a terminal, framed if it has a title; as plain text elsewhere."""
     if not sys.stdout.isatty():
-        from ..api.result_views import inert  # imports all of `citations`
+        from ..api.run_texts import inert  # imports all of `citations`
 
         result(inert(markdown))
         return
@@ -312,7 +311,7 @@ def next_steps(record: Mapping[str, Any]) -> list[str]:
 
 
 def report_run(finished: SavedRun) -> None:
-    from ..api.result_views import coverage_line
+    from ..api.run_texts import coverage_line
 
     record = finished.record
     is_answer = "question" in record
@@ -351,7 +350,7 @@ def usage_words(usage: UsageRecord) -> str:
 
 def end_incomplete(record: ResultRecord) -> None:
     """Exit with code 4 if a section has no text, or the model could read no passage for it."""
-    from ..api.result_views import all_unreadable
+    from ..api.run_texts import all_unreadable
 
     sections = record.get("sections") or [record]
     if empty := [item for item in sections if "section" in item and not item["text"].strip()]:

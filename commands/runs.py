@@ -13,10 +13,9 @@ from ..api.messages import command, counted, shorten
 from ..api.run_options import RunLimits
 from ..errors import InputError
 from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
-from .output import Printed, notice, result, result_json
+from .output import Columns, Printed, notice, one_line, result, result_json
 from .run_display import end_incomplete, read_json, run_steered
 from .sections import OutOption, RunFiles
-from .terminal_text import Columns, one_line
 
 if TYPE_CHECKING:
     from ..api.results import RunDetails

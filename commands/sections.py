@@ -25,7 +25,7 @@ from ..api.run_options import (
 )
 from ..errors import InputError
 from .options import FILE_FORMATS, JsonOption, home_session, require_single_value, takes_options
-from .output import notice, result, result_json
+from .output import notice, one_line, result, result_json
 from .run_display import (
     end_incomplete,
     next_steps,
@@ -33,7 +33,6 @@ from .run_display import (
     run_steered,
     show_answer,
 )
-from .terminal_text import one_line
 
 if TYPE_CHECKING:
     from ..api.running import Output

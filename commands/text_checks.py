@@ -13,9 +13,8 @@ from ..api.messages import counted
 from ..api.run_options import ModelSettings, OptionGroup, Shown, option
 from ..errors import DONE, DONE_WITH_REFUSALS, PAUSED, InputError
 from .options import JsonOption, complete_runs, home_session, takes_options
-from .output import Printed, notice, result, result_json
+from .output import Printed, notice, one_line, result, result_json
 from .searching import plain_sentence
-from .terminal_text import one_line
 
 if TYPE_CHECKING:
     from ..api.checking import CheckResult

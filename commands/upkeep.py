@@ -13,8 +13,17 @@ from ..api.blocking import run_async
 from ..api.messages import command, counted, megabytes
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
 from .options import command_session, complete_runs, home_session, readable_records, resolve
-from .output import Printed, ingest_progress, notice, result, show_rebuilt, warnings_and_refusals
-from .terminal_text import Columns, one_line, table
+from .output import (
+    Columns,
+    Printed,
+    ingest_progress,
+    notice,
+    one_line,
+    result,
+    show_rebuilt,
+    table,
+    warnings_and_refusals,
+)
 
 library_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Move a whole library.")
 

@@ -13,7 +13,7 @@ from ..documents.pdf.drawing import draw_page_apart
 from ..documents.safe_files import FileRefusedError
 from ..plurals import counted
 from ..stores.library import Library, UnknownPaperError
-from ..tools.paper_records import find_cited_figures
+from ..tools.paper_search import find_cited_figures
 
 _WIDTH: Final = 800  # pixels
 _MOST_BYTES: Final = 16_000_000  # for all images, so that mail servers accept the report

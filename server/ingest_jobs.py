@@ -27,8 +27,7 @@ from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
 from ..api.serving import JobOrder, Session
 from ..api.writing import parse_experiment
 from ..errors import CiteloomError
-from .job import Emit, Job
-from .job_sharing import lost_connection
+from .job import Emit, Job, lost_connection
 from .jobs import Jobs
 from .problems import ServerError
 from .uploaded_files import RefusedFile, file_name, require_space, strip_folder

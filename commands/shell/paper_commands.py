@@ -19,7 +19,7 @@ from ..papers import paper_lines, show_papers
 from ..run_display import section_progress
 from ..searching import matching_line, show_found, show_passages
 from . import display
-from .input import on_terminal
+from .parser import on_terminal
 from .research_commands import format_references
 from .shell_state import NotNowError, Shell, ShellDraft, ShellState, chosen
 
@@ -55,7 +55,7 @@ async def find(shell: Shell, argument: str) -> ShellState:
 async def sem_search(shell: Shell, query: str) -> ShellState:
     """The passages nearest to a query; their numbers stand for their papers."""
     from ...api.library_search import asearch
-    from ...api.result_views import inert  # imports all of `citations`
+    from ...api.run_texts import inert  # imports all of `citations`
 
     records = await asearch(await shell.session(), query, _PASSAGES, "dense")
     if not records:
@@ -144,8 +144,7 @@ RESULTS = Path("results")
 
 async def save(shell: Shell, argument: str) -> ShellState:
     """Save the last result as markdown, with the other files of an answer or section."""
-    from ...api.result_views import inert
-    from ...api.run_texts import save_section, slug, stored, write_own_file
+    from ...api.run_texts import inert, save_section, slug, stored, write_own_file
 
     draft = shell.state.draft
     assert draft is not None  # ensured by `require`

@@ -15,8 +15,7 @@ from typing import Final, TypeVar
 from ...errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, ExitCode, PausedError
 from ..output import notice, result
 from . import display, paper_commands, research_commands
-from .input import Lines
-from .parser import WORDS, CommandName, NotUnderstood, ShellRequest, parse
+from .parser import WORDS, CommandName, Lines, NotUnderstood, ShellRequest, parse
 from .shell_state import NotNowError, Shell, ShellState, require
 
 Action = Callable[[Shell, str], Awaitable[ShellState]]

@@ -49,7 +49,7 @@ async def improve(shell: Shell, feedback: str) -> ShellState:
 async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     session = await shell.session()
     from ...api.conversation import TurnRequest, take_turn
-    from ...api.result_views import coverage_line, coverage_warnings
+    from ...api.run_texts import coverage_line, coverage_warnings
 
     if session.answer_notice and not shell.told_of_mode:
         notice(session.answer_notice)

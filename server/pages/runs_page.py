@@ -11,7 +11,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request, Response
 
 from ...api import run_texts
-from ...api.result_views import section_title
+from ...api.run_texts import section_title
 from ...api.serving import JobEntry, Session
 from ...api.stored_runs import (
     RunHead,

@@ -17,10 +17,10 @@ from ...documents.figures import IMAGE_TYPES, image_type
 from ...documents.pdf.drawing import MAX_WORDS
 from ...documents.safe_files import FileRefusedError
 from ...settings.config import RetrievalMode
-from ..orders import paper_removed
 from ..problems import ServerError
 from ..request_models import EntryBody, Limit, NoteBody, Offset, PaperKey, Year
 from ..response_models import PaperOnServer, attached, problems
+from ..run_jobs import paper_removed
 from ..server_state import StateOf
 from ..shared_calls import SessionOf, shared_tool
 from ..uploaded_files import file_name

@@ -18,11 +18,10 @@ from ...api.writing import image_type
 from .. import response_models
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
-from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..problems import ServerError
 from ..request_models import AnswerBody, Limit, LimitsBody, Offset, SentenceBody
 from ..response_models import event_answers, file_answers, job_answers, problems
-from ..run_jobs import load_ended_run
+from ..run_jobs import conflicts, edit_withdrawn, load_ended_run, run_deleted
 from ..server_state import ServerState, StateOf
 
 router = APIRouter()
