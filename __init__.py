@@ -4,6 +4,7 @@ Everything here is imported when it is first used, so that importing the package
 """
 
 from importlib import import_module
+from inspect import isfunction, signature
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -125,7 +126,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(f"citeloom.{_HOMES[name]}"), name)
+        found = getattr(import_module(f"citeloom.{_HOMES[name]}"), name)
+        if isfunction(found) and next(iter(signature(found).parameters), "") == "session":
+            from .api.arguments import requires_open
+
+            found = requires_open(found)
+        return globals().setdefault(name, found)
     raise AttributeError(f"module 'citeloom' has no attribute {name!r}")
 
 

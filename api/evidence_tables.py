@@ -61,14 +61,13 @@ from ..stores.evidence_table_register import (
 )
 from ..tools.paper_cards import keys_to_screen, make_cards
 from ..tools.scope import Scope, plain_question
-from .arguments import at_least_one, one_or_more, require_choice, require_writable, requires_open
+from .arguments import at_least_one, one_or_more, require_choice, require_writable
 from .blocking import blocking
 
 if TYPE_CHECKING:
     from ..graph.nodes.tabulate import Describe
 
 
-@requires_open
 async def amake_table(
     session: Session,
     question: str,
@@ -85,7 +84,6 @@ async def amake_table(
     columns, are read.
 
     Args:
-        session: an open library.
         question: what the rows are ("trials of aspirin for migraine") or a question about papers.
         columns: what to extract from each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model
             proposes them if omitted.
@@ -128,10 +126,9 @@ async def complete_table(
     return {**made, "usage": await session.usage(table.table_id)}
 
 
-make_table = requires_open(blocking(amake_table))
+make_table = blocking(amake_table)
 
 
-@requires_open
 async def asave_table(
     session: Session, table_id: str, out: Path | str, formats: Sequence[TableFormat] | str = (), *, force: bool = False
 ) -> dict[str, Any]:
@@ -160,14 +157,12 @@ async def asave_table(
     return await in_thread(save)
 
 
-@requires_open
 async def arender_table(session: Session, table_id: str, target: TableFormat) -> tuple[str, bytes]:
     """Return the file name and the content of a stored table in a format; raises as `asave_table` does."""
     table = await aload_table(session, table_id)
     return f"{slug(table['question'])}.{target}", await in_thread(render_table, table, target)
 
 
-@requires_open
 async def aload_table(session: Session, table_id: str) -> dict[str, Any]:
     """The JSON of a stored table; raises `UnknownTableError`."""
     return await asyncio.to_thread(_load, session.library, _register(session), table_id)
@@ -188,7 +183,6 @@ def _register(session: Session) -> EvidenceTableRegister:
     return backend_of(session.home).evidence_tables()
 
 
-@requires_open
 async def aedit_cell(
     session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int | None = None
 ) -> dict[str, Any]:
@@ -214,16 +208,14 @@ async def aedit_cell(
     return await asyncio.to_thread(edit)
 
 
-@requires_open
 async def alist_tables(session: Session) -> list[StoredTable]:
     """All stored tables, the latest first."""
     return await asyncio.to_thread(lambda: _register(session).all())
 
 
-save_table = requires_open(blocking(asave_table))
+save_table = blocking(asave_table)
 
 
-@requires_open
 async def adelete_table(session: Session, table_id: str) -> None:
     """Delete a table; raises `UnknownTableError`."""
     require_writable(session)
@@ -246,7 +238,6 @@ def id_of_agreement(claim: str, papers: Sequence[str]) -> str:
     return id_of_table(claim, papers, "agree")
 
 
-@requires_open
 async def aagree(
     session: Session,
     claim: str,
@@ -283,7 +274,6 @@ def agreement_of(table: dict[str, Any]) -> dict[str, Any] | None:
     return agreement_record(table) if table["table_id"].startswith("agree-") else None
 
 
-@requires_open
 async def acontradictions(
     session: Session,
     topic: str = "",
@@ -349,5 +339,5 @@ async def acontradictions(
     }
 
 
-agree = requires_open(blocking(aagree))
-contradictions = requires_open(blocking(acontradictions))
+agree = blocking(aagree)
+contradictions = blocking(acontradictions)

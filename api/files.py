@@ -53,7 +53,6 @@ from .arguments import (
     parse_formats,
     require_choice,
     require_writable,
-    requires_open,
     word_options,
 )
 from .blocking import blocking, run_async
@@ -71,7 +70,6 @@ class ExportOptions(TypedDict, total=False):
     reference_doc: Path | str | None
 
 
-@requires_open
 async def aexport(
     session: Session,
     source: Path | str,
@@ -125,7 +123,6 @@ async def aexport(
     return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings}
 
 
-@requires_open
 async def averify(session: Session, file: Path | str) -> dict[str, Any]:
     """Check every citation, quote and number of a result, both in the readable text and in its record.
 
@@ -147,7 +144,6 @@ class TrackedChangesError(InputError):
     default_help = "Give --tracked accept or --tracked reject (tracked in Python)."
 
 
-@requires_open
 async def aimport_text(
     session: Session, file: Path | str, *, run: str | None = None, tracked: Tracked = "ask"
 ) -> ImportedText:
@@ -227,9 +223,9 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     }
 
 
-export = requires_open(blocking(aexport))
-import_text = requires_open(blocking(aimport_text))
-verify = requires_open(blocking(averify))
+export = blocking(aexport)
+import_text = blocking(aimport_text)
+verify = blocking(averify)
 
 
 def _run_of(session: Session, source: Path) -> RunRecord:
@@ -303,7 +299,6 @@ class TexSync(TypedDict):
     problems: list[str]
 
 
-@requires_open
 async def async_tex(
     session: Session, folder: Path | str, *, runs: Sequence[str] | str = (), side: Side = ""
 ) -> TexSync:
@@ -358,4 +353,4 @@ async def _sections(session: Session, run_id: str) -> list[TexSection]:
     return await in_thread(TexSection.all_of, text.run.thread_id, record, session.home)
 
 
-sync_tex = requires_open(blocking(async_tex))
+sync_tex = blocking(async_tex)

@@ -36,7 +36,7 @@ from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.uploads import UPLOAD, Uploads as Uploads
-from .arguments import ArgumentError, at_least_one, one_or_more, require_writable, requires_open
+from .arguments import ArgumentError, at_least_one, one_or_more, require_writable
 from .blocking import blocking, threaded
 from .run_options import IngestOptions
 
@@ -52,16 +52,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class IngestRequest:
-    """Papers to ingest, and how; see `aingest`."""
-
-    paths: Sequence[Path]
-    options: IngestOptions
-    documents: Sequence[Document] = ()
-    ray: RayRequest | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class IngestOutcome:
     """Reports on an ingest and on its figures if described, and the error that stopped the description."""
 
@@ -74,7 +64,6 @@ class IngestOutcome:
         return {**self.report.as_dict(), **({"figures": asdict(self.figures)} if self.figures else {})}
 
 
-@requires_open
 async def aingest(
     session: Session,
     paths: Given | Sequence[Given],
@@ -122,7 +111,7 @@ async def aingest(
     options = IngestOptions(
         bib=None if bib is None else Path(bib), prune=prune, follow_links=follow_links, describe=False
     )
-    return (await aingest_papers(session, IngestRequest(files, options, documents, cluster))).as_dict()
+    return (await aingest_papers(session, files, options, documents=documents, ray=cluster)).as_dict()
 
 
 def ray_request(ray: object, workers: int | None) -> RayRequest | None:
@@ -138,7 +127,9 @@ def ray_request(ray: object, workers: int | None) -> RayRequest | None:
     return RayRequest(workers=workers) if ray is True else RayRequest(ray, workers)
 
 
-async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequest) -> Sources | None:
+async def aread_for_new_home(
+    settings: Settings, home: Home, paths: Sequence[Path], options: IngestOptions, ray: RayRequest | None
+) -> Sources | None:
     """Read papers before their home exists, so that a failed ingest leaves none; None if a cluster will read them.
 
     Raises `InputError` for a missing path or `.bib`, or if the home cannot be created.
@@ -148,16 +139,13 @@ async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequ
     from ..ingestion.sources import read_sources, require_paths
 
     home.require_place()
-    options = request.options
-    if request.ray is not None:
-        require_paths(request.paths)
+    if ray is not None:
+        require_paths(paths)
         if options.bib is not None:
             await asyncio.to_thread(read_bibliography, options.bib)
         return None
     converted, ocr = ConvertedFiles(home.converted), choose_ocr(settings, required=options.ocr)
-    return await in_thread(
-        read_sources, request.paths, options.bib, (), converted, ocr, follow_links=options.follow_links
-    )
+    return await in_thread(read_sources, paths, options.bib, (), converted, ocr, follow_links=options.follow_links)
 
 
 def refused_record(sources: Sources) -> dict[str, Any]:
@@ -168,8 +156,11 @@ def refused_record(sources: Sources) -> dict[str, Any]:
 
 async def aingest_papers(
     session: Session,
-    request: IngestRequest,
+    paths: Sequence[Path],
+    options: IngestOptions,
     *,
+    documents: Sequence[Document] = (),
+    ray: RayRequest | None = None,
     sources: Sources | None = None,
     on_event: Callable[[IngestEvent], None] = lambda _: None,
     on_report: Callable[[dict[str, Any]], None] = lambda _: None,
@@ -185,12 +176,12 @@ async def aingest_papers(
     from ..graph.prompt_fitting import summarized
     from ..ingestion.ingest import ingest as ingest_files
 
-    settings, options, run = session.settings, request.options, run or f"ingest-{secrets.token_hex(6)}"
+    settings, run = session.settings, run or f"ingest-{secrets.token_hex(6)}"
     with bill_to(run, session.budget(run)):
         report = await ingest_files(
             session.library,
-            request.paths,
-            documents=request.documents,
+            paths,
+            documents=documents,
             sources=sources,
             bib=options.bib,
             prune=options.prune,
@@ -199,7 +190,7 @@ async def aingest_papers(
             chunking=(settings.chunk_tokens, settings.chunk_overlap),
             ocr=choose_ocr(settings, required=options.ocr),
             follow_links=options.follow_links,
-            ray=request.ray,
+            ray=ray,
         )
         on_report(report.as_dict())
         new = [*report.added, *report.updated]
@@ -212,7 +203,6 @@ async def aingest_papers(
     return IngestOutcome(report, figures)
 
 
-@requires_open
 async def adescribe_figures(
     session: Session,
     papers: Sequence[str] | str = (),
@@ -245,8 +235,8 @@ def event_record(event: IngestEvent) -> dict[str, Any]:
     return {"kind": type(event).__name__.lower(), **asdict(event)}
 
 
-ingest = requires_open(blocking(aingest))
-describe_figures = requires_open(blocking(adescribe_figures))
+ingest = blocking(aingest)
+describe_figures = blocking(adescribe_figures)
 
 
 PAPER_SUFFIXES = tuple(ENDINGS)
@@ -275,8 +265,7 @@ async def aingest_upload(
         converted = ConvertedFiles(session.home.converted)
         sources = await in_thread(read_sources, files, bib, (), converted, choose_ocr(session.settings))
     sources, known = await asyncio.to_thread(_select_new, sources, session, uploads, replaces=replaces)
-    request = IngestRequest((), IngestOptions())
-    outcome = await aingest_papers(session, request, sources=sources, on_event=on_event, run=upload_id)
+    outcome = await aingest_papers(session, (), IngestOptions(), sources=sources, on_event=on_event, run=upload_id)
     report = outcome.report
     updated, problems = await _update_entries(session.library, bib, known, report) if bib else ([], [])
     refused = outcome.figures.refused if outcome.figures else ()

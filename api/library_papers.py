@@ -29,7 +29,6 @@ from ..tools.paper_search import (
     publication_statuses,
     read_indexed_text,
 )
-from .arguments import requires_open
 from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
@@ -368,7 +367,6 @@ async def aremove_papers(session: Session, keys: Sequence[str]) -> None:
     await remove_all(session.library, list(dict.fromkeys(keys)))
 
 
-@requires_open
 @threaded
 def afigures(session: Session, key: str, *, images: bool = False) -> list[FigureWithImage]:
     """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
@@ -485,4 +483,4 @@ async def apage_image(session: Session, key: str, number: int, *, words: str = "
     return await in_thread(draw_page_apart, await apaper_pdf(session, key), number, words=words, width=width)
 
 
-figures = requires_open(blocking(afigures))
+figures = blocking(afigures)

@@ -35,7 +35,7 @@ from ..tools.scope import (
     as_years as as_years,
     require_words as require_words,
 )
-from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
+from .arguments import ArgumentError, at_least_one, one_or_more, require_choice
 from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
-@requires_open
 async def asearch(
     session: Session,
     query: str,
@@ -238,4 +237,4 @@ def akeys_within(
     return tuple(found)
 
 
-search = requires_open(blocking(asearch))
+search = blocking(asearch)

@@ -36,13 +36,12 @@ from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..zotero.syncing import SyncReport as SyncReport, sync_reading, watch_zotero
 from ..zotero.zotero_source import ZoteroReading as ZoteroReading, ZoteroRequest as ZoteroRequest, read_zotero
-from .arguments import one_or_more, require_writable, requires_open
+from .arguments import one_or_more, require_writable
 from .blocking import blocking
 
 _IN_TEXT = 100  # characters of a bad identifier to show
 
 
-@requires_open
 async def aenrich(
     session: Session,
     papers: Sequence[str] | str = (),
@@ -77,7 +76,6 @@ async def aenrich(
     return {"papers": records, "requests": services.traffic["requests"], "cached": services.traffic["cached"]}
 
 
-@requires_open
 async def aadd(
     session: Session,
     identifiers: Sequence[str] | str,
@@ -234,11 +232,10 @@ def _record(
     }
 
 
-enrich = requires_open(blocking(aenrich))
-add = requires_open(blocking(aadd))
+enrich = blocking(aenrich)
+add = blocking(aadd)
 
 
-@requires_open
 async def async_zotero(
     session: Session,
     collections: Sequence[str] | str = (),
@@ -307,4 +304,4 @@ async def awatch_zotero(
     await watch_zotero(settings, home, request, sync, Clock(), on_notice)
 
 
-sync_zotero = requires_open(blocking(async_zotero))
+sync_zotero = blocking(async_zotero)

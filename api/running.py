@@ -45,7 +45,7 @@ from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord as RunRecord
 from ..text.question_subject import find_subject as find_subject
 from ..tools.scope import plain_question as plain_question
-from .arguments import one_or_more, parse_formats, require_choice, require_writable, requires_open, word_options
+from .arguments import one_or_more, parse_formats, require_choice, require_writable, word_options
 from .blocking import blocking
 from .run_options import Ask, CitationFields, Depth, SteeredOptions
 
@@ -200,7 +200,6 @@ class ResearchOptions(RunOptions, total=False):
     single_shot: bool
 
 
-@requires_open
 async def aresearch(
     session: Session,
     question: str,
@@ -240,10 +239,9 @@ async def aresearch(
     return await run(request, session, on_event, **options)
 
 
-research = requires_open(blocking(aresearch))
+research = blocking(aresearch)
 
 
-@requires_open
 def astream_research(
     session: Session, question: str, **options: Unpack[ResearchOptions]
 ) -> AsyncGenerator[Event, None]:
@@ -265,7 +263,6 @@ def signed_answer(answer: object, by: str | None = None) -> dict[str, Any]:
     return {**given, "by": account_name() if by is None else by, "at": datetime.now(UTC).isoformat("T", "seconds")}
 
 
-@requires_open
 async def aanswer_run(
     session: Session,
     run_id: str,
@@ -302,7 +299,7 @@ async def require_valid_answer(session: Session, run_id: str, answer: object) ->
     await valid_answer(answer, await run_state(session.home, run_id), record, session)
 
 
-answer_run = requires_open(blocking(aanswer_run))
+answer_run = blocking(aanswer_run)
 
 
 async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:

@@ -100,20 +100,20 @@ def ingest(
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
-    from ..api.ingesting import IngestRequest, aingest_papers, aread_for_new_home, ray_request, refused_record
+    from ..api.ingesting import aingest_papers, aread_for_new_home, ray_request, refused_record
 
     if ray is None and ray_workers is not None:
         raise InputError("--ray-workers was given without --ray.")
-    request = IngestRequest(paths, options, ray=ray_request(ray or False, ray_workers))
+    cluster = ray_request(ray or False, ray_workers)
     settings, found = resolve(**limits.changes())
-    sources = None if found.exists() else run_async(aread_for_new_home(settings, found, request))
+    sources = None if found.exists() else run_async(aread_for_new_home(settings, found, paths, options, cluster))
     if sources is not None and not sources.found:
         record, stopped = refused_record(sources), None
         warnings_and_refusals(record)
     else:
         with command_session(settings, found) as session, ingest_progress() as show:
-            report = warnings_and_refusals
-            outcome = run_async(aingest_papers(session, request, sources=sources, on_event=show, on_report=report))
+            told: dict[str, Any] = {"on_event": show, "on_report": warnings_and_refusals}
+            outcome = run_async(aingest_papers(session, paths, options, ray=cluster, sources=sources, **told))
         record, stopped = outcome.as_dict(), outcome.stopped
     lines = [
         f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "

@@ -33,7 +33,6 @@ _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key
 
 def doctor(
     repair: Annotated[bool, "Repair what is found; papers that lost their vectors are embedded again."] = False,
-    mend: Annotated[bool, typer.Option("--mend", hidden=True, help="The earlier name of --repair.")] = False,
     all_settings: Annotated[
         bool, typer.Option("--settings", help="Show every setting in force with its origin.")
     ] = False,
@@ -47,11 +46,10 @@ def doctor(
 
     settings, found = resolve()
     record: dict[str, Any] = {"home": str(found.name), "settings": settings_in_force(settings), "findings": []}
-    repairs = repair or mend
     if found.exists():
-        with command_session(settings, found, create=False, reading=not repairs) as session:
+        with command_session(settings, found, create=False, reading=not repair) as session:
             record["library"] = run_async(alibrary_counts(session))
-            if repairs:
+            if repair:
                 with ingest_progress() as show:
                     record["findings"], refused = run_async(arepair_library(session, on_event=show))
                 warnings_and_refusals({"warnings": (), "refused": refused})
