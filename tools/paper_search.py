@@ -52,7 +52,6 @@ class PaperPage:
     """One page of a search; `total` papers match, and `next_page` is None after the last page."""
 
     hits: tuple[PaperHit, ...]
-    page: int
     total: int
     next_page: int | None
 
@@ -100,7 +99,7 @@ def search_papers(
         for key in shown
         if key in chunks
     )
-    return PaperPage(hits, page, len(ranked), page + 1 if page * PAGE_SIZE < len(ranked) else None)
+    return PaperPage(hits, len(ranked), page + 1 if page * PAGE_SIZE < len(ranked) else None)
 
 
 def year_range(first: int | None, last: int | None) -> tuple[int, int] | None:
@@ -172,8 +171,7 @@ class FigureOfPassage(TypedDict):
 class Passage:
     """Neighbouring chunks of one section as one text, from `start` to `end` in the paper.
 
-    `found` are the ids of the chunks that a search found; a passage without any is background. Anything other than text
-    between two chunks of the section is replaced by an empty line.
+    Anything other than text between two chunks of the section is replaced by an empty line.
     """
 
     text: str
@@ -183,11 +181,10 @@ class Passage:
     start: int
     end: int
     chunk_ids: tuple[str, ...]
-    found: tuple[str, ...]
 
 
-def merge_chunks(chunks: Iterable[Chunk], found: Collection[str] = ()) -> list[Passage]:
-    """Passages of chunks of one paper, given in reading order; `found` are the ids that a search found."""
+def merge_chunks(chunks: Iterable[Chunk]) -> list[Passage]:
+    """Passages of chunks of one paper, given in reading order."""
     runs: list[list[Chunk]] = []
     for chunk in chunks:
         last = runs[-1][-1] if runs else None
@@ -204,8 +201,7 @@ def merge_chunks(chunks: Iterable[Chunk], found: Collection[str] = ()) -> list[P
             text += chunk.text[end - chunk.start :] if chunk.start <= end else "\n\n" + chunk.text
             end = max(end, chunk.end)
         ids = tuple(chunk.id for chunk in run)
-        own = tuple(name for name in ids if name in found)
-        passages.append(Passage(text, first.section, first.category, first.page, first.start, end, ids, own))
+        passages.append(Passage(text, first.section, first.category, first.page, first.start, end, ids))
     return passages
 
 
