@@ -90,14 +90,8 @@ async def aselect_papers(
 ) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
-    Args:
-        words: parts of key, title, authors, venue or year, in any case.
-        order: the field to sort by.
-        descending: reverse the order.
-        from_year: first year of publication.
-        to_year: last year of publication.
-        venue: the journal's or book's whole name.
-        status: such as "retracted"; "noted" for any.
+    `words` are parts of key, title, authors, venue or year, in any case; `venue` is the journal's or book's whole name;
+    `status` is such as "retracted", or "noted" for any.
     """
     folded = [word.casefold() for word in words]
 

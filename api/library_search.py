@@ -128,14 +128,7 @@ async def afind_papers(
     to_year: int | None = None,
     page: int = 1,
 ) -> FoundPapers:
-    """Return a page of ten papers near to a query, as the JSON of `find --json`.
-
-    Args:
-        query: what the papers are about, or words of their text.
-        by: search summaries and notes, or the full text.
-        from_year: first year of publication.
-        to_year: last year of publication.
-        page: page number, from 1.
+    """Return a page of ten papers near to a query by summary and note, or by full text, as the JSON of `find --json`.
 
     Raises `InputError` for a query without words, years in the wrong order, and when there is no full-text index.
     """
@@ -217,13 +210,7 @@ def akeys_within(
     from_year: int | None = None,
     to_year: int | None = None,
 ) -> tuple[str, ...]:
-    """Keys of the papers that a question may draw on, empty for the whole library.
-
-    Args:
-        papers: keys of the only papers; empty for all.
-        without: keys of papers to leave out.
-        from_year: first year of publication.
-        to_year: last year of publication.
+    """Keys of the papers that a question may draw on, of these `papers` if any are given; empty for the whole library.
 
     Raises `InputError` for an unknown key, and if no paper is left.
     """
