@@ -44,10 +44,7 @@ from ..errors import CiteloomError, InputError
 from .job import Job
 from .problems import ServerError, client_help
 from .request_models import AgreementBody, ResearchBody, TableBody
-from .routes import (
-    memory_routes as memory_routes,  # which has a shared tool
-    paper_routes as paper_routes,  # which has another
-)
+from .routes import paper_routes as paper_routes  # which has shared tools
 from .run_jobs import RunJobs
 from .shared_calls import SHARED_TOOLS, get_table
 
