@@ -29,7 +29,7 @@ from ..ingestion.ingest_events import (
 from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ENDINGS, ConvertedFiles
-from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources
+from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources, require_paths
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.backends import backend_of
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from ..ingestion.describing import DescribeReport
     from ..ingestion.ray_cluster import RayRequest
-    from ..ingestion.sources import Sources
 
     Given = Path | str | Document | BaseLoader
 
@@ -134,9 +133,6 @@ async def aread_for_new_home(
 
     Raises `InputError` for a missing path or `.bib`, or if the home cannot be created.
     """
-    from ..documents.pdf.ocr import choose_ocr
-    from ..ingestion.reading import ConvertedFiles
-    from ..ingestion.sources import read_sources, require_paths
 
     home.require_place()
     if ray is not None:
@@ -171,7 +167,6 @@ async def aingest_papers(
     `sources` are those already read; `on_report` is called with the report before figures are described. All calls
     are billed to `run`, by default a new one. Raises as `aingest` does.
     """
-    from ..documents.pdf.ocr import choose_ocr
     from ..graph.figure_descriptions import describe_papers
     from ..graph.prompt_fitting import summarized
     from ..ingestion.ingest import ingest as ingest_files

@@ -421,8 +421,6 @@ def asave_figures(session: Session, key: str, folder: Path) -> dict[int, Path]:
     """
     from pathvalidate import sanitize_filename
 
-    from ..documents.safe_files import replace_file
-
     written: dict[int, Path] = {}
     for figure in session.library.figures(key):
         content = session.library.figure_image(figure)

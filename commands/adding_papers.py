@@ -234,7 +234,6 @@ def sync_zotero(
 
     Example: citeloom sync zotero --collection Thesis --watch
     """
-    from ..api.blocking import run_async
     from ..api.paper_lookup import ZoteroRequest, aread_zotero, async_reading, awatch_zotero
 
     if watch and dry_run:

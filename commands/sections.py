@@ -145,7 +145,6 @@ def section_command(kind: RunKind) -> Callable[..., None]:
 
 def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment file, given by position or as --exp."""
-    from ..errors import InputError
 
     require_single_value("--format", FILE_FORMATS, file)
     if file and exp and file != exp:

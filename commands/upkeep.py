@@ -223,7 +223,6 @@ def prune(
     The usage of runs stays counted. Answers of a paused or killed run are always kept, since it resumes from them.
     """
     from ..api.stored_runs import prune_journal
-    from ..errors import InputError
 
     _, found = resolve()
     if older_than is None and not rejected:
@@ -250,7 +249,6 @@ def setup(
 
     Example: citeloom setup --yes
     """
-    from ..api.blocking import run_async
     from ..api.model_setup import atry_model, write_settings
     from ..settings.key_trust import user_configuration
 
