@@ -392,25 +392,12 @@ def figure_record(figure: PaperFigure) -> FigureWithImage:
 
 
 @threaded
-def ahas_read_figures(session: Session, key: str) -> bool:
-    """Return whether a paper's figures were ever extracted; raises `UnknownPaperError`."""
-    session.library.paper(key)
-    return bool(session.library.records()[key].figures_version)
-
-
-@threaded
 def afigure(session: Session, key: str, number: int) -> PaperFigure:
     """Return a figure of a paper by its number; raises `UnknownPaperError` and `MissingFigureError`."""
     found = next((figure for figure in session.library.figures(key) if figure.number == number), None)
     if found is None:
         raise MissingFigureError(f"{key} has no figure {number}.", help="The paper may have changed: list them again.")
     return found
-
-
-@threaded
-def afigure_image(session: Session, figure: PaperFigure) -> bytes | None:
-    """Return the image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
-    return session.library.figure_image(figure)
 
 
 @threaded

@@ -117,11 +117,6 @@ async def aupdate_texts(
 update_texts = blocking(aupdate_texts)
 
 
-def library_version(session: Session) -> str:
-    """The version of the library, which changes whenever papers do; blocks."""
-    return session.library.version()
-
-
 def pending_updates(session: Session) -> list[UpdateItem]:
     """What the last comparison found and nobody has accepted; blocks, and compares nothing."""
     known = backend_of(session.home).text_updates().all()

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_
 
 import typer
 
-from ..api.messages import command, help_as_called, program
+from ..api.messages import command, given_command, help_as_called, program
 from ..api.run_options import FLAGS, shown_options, spread_options
 from ..errors import CiteloomError, InputError, causes
-from .output import Printed, announce_home, notice
+from .output import Printed, notice
 
 if TYPE_CHECKING:
     from ..api.homes import Home, Session
@@ -39,6 +39,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 # Options named differently from the settings they override.
 _FLAGS = {"retrieval_mode": "--mode", **FLAGS}
 FILE_FORMATS: Final = ("md", "tex", "docx", "odt", "html", "pdf", "zip")
+_CREATING: Final = frozenset({"add", "ingest", "serve", "sync"})  # commands
 
 _named: list[str] = []
 _in_use: list[Path] = []
@@ -107,7 +108,8 @@ def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]
     settings = load_settings(home=given, flags=flags, **overrides)
     found = configured_home(settings, to_copy=to_copy)
     found.require_place()
-    announce_home(found.name, exists=found.exists())
+    new = given_command() in _CREATING and not found.exists()
+    notice(f"Home: {found.name}{' (new)' if new else ''}")
     _in_use[:] = [found.root]
     return settings, found
 

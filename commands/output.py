@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import typer
 
-from ..api.messages import counted, given_command
+from ..api.messages import counted
 
 if TYPE_CHECKING:
     from ..api.ingesting import IngestEvent
 
-_CREATING = frozenset({"add", "ingest", "serve", "sync"})  # commands
 
 # Chunks per second that the bundled model embeds on two cores, for the estimate before the bar has its own. Low, so
 # that ingestion rarely takes longer than announced.
@@ -68,11 +67,6 @@ class Printed:
             result(line)
         if self.code:
             raise typer.Exit(self.code)
-
-
-def announce_home(name: object, *, exists: bool) -> None:
-    """Print the command's home, and whether it will be created."""
-    notice(f"Home: {name}{'' if exists or given_command() not in _CREATING else ' (new)'}")
 
 
 def warnings_and_refusals(record: dict[str, Any]) -> None:

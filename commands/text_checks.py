@@ -157,7 +157,7 @@ def update(
 
     Example: citeloom update --accept 3f2a90c1
     """
-    from ..api.text_updating import library_version, update_texts
+    from ..api.text_updating import update_texts
 
     if watch and (as_json or accept or accept_all):
         raise InputError("--watch only shows what changed.", help="Leave --json and --accept out.")
@@ -173,8 +173,8 @@ def update(
             _show_updates({**record, "items": []})
         while watch:
             notice("Watching the library; Ctrl-C ends.")
-            version = library_version(session)
-            while library_version(session) == version:
+            version = session.library.version()
+            while session.library.version() == version:
                 time.sleep(_LIBRARY_INTERVAL)
             _show_updates(update_texts(session, runs or (), on_notice=notice))
     if as_json:

@@ -214,7 +214,7 @@ async def figure_image(
     headers = {**_FIGURE_CACHE, "ETag": f'"{figure.image_hash}"'}
     if figure.image_hash and f'"{figure.image_hash}"' in if_none_match:
         return Response(status_code=304, headers=headers)
-    content = await library_papers.afigure_image(state.session, figure)
+    content = await asyncio.to_thread(state.session.library.figure_image, figure)
     if content is None or not image_type(content):
         reason = figure.no_image or "add the paper again"
         raise library_papers.MissingFigureError(
