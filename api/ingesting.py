@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..documents import Paper
-from ..documents.bibliography import Refusal, read_bibliography
-from ..documents.paper_metadata import has_own_entry
+from ..documents.bibliography import Refusal, has_own_entry, read_bibliography
 from ..documents.pdf.ocr import choose_ocr
 from ..documents.sandbox import in_thread
 from ..errors import CiteloomError, ConfigurationError
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from ..ingestion.describing import DescribeReport
-    from ..ingestion.ray_cluster import RayRequest
+    from ..ingestion.ray_jobs import RayRequest
 
     Given = Path | str | Document | BaseLoader
 
@@ -115,7 +114,7 @@ async def aingest(
 
 def ray_request(ray: object, workers: int | None) -> RayRequest | None:
     """Validate a requested cluster; raises `ArgumentError` and `InputError`."""
-    from ..ingestion.ray_cluster import RayRequest
+    from ..ingestion.ray_jobs import RayRequest
 
     if not isinstance(ray, bool | str):
         raise ArgumentError(f"ray: expected True or the address of a cluster, got {ray!r:.60}.")
