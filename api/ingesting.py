@@ -166,8 +166,7 @@ async def aingest_papers(
     `sources` are those already read; `on_report` is called with the report before figures are described. All calls
     are billed to `run`, by default a new one. Raises as `aingest` does.
     """
-    from ..graph.figure_descriptions import describe_papers
-    from ..graph.prompt_fitting import summarized
+    from ..graph.prompt_fitting import describe_papers, summarized
     from ..ingestion.ingest import ingest as ingest_files
 
     settings, run = session.settings, run or f"ingest-{secrets.token_hex(6)}"
@@ -214,7 +213,7 @@ async def adescribe_figures(
     Raises `ConfigurationError` without a vision model, `InputError` for an unknown key, and `PausedError`; finished
     descriptions are kept, and repeating the call continues.
     """
-    from ..graph.figure_descriptions import describe_papers
+    from ..graph.prompt_fitting import describe_papers
 
     require_writable(session)
     keys: tuple[str, ...] = one_or_more(papers)
