@@ -1,4 +1,4 @@
-"""Opens a PDF, refuses unusable ones with a one-line reason, and assembles its pieces: title, headings, blocks, pages."""
+"""Opens a PDF, refuses unusable ones with a one-line reason, and assembles its pieces with their headings and pages."""
 
 from __future__ import annotations
 
