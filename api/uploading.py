@@ -12,8 +12,8 @@ from ..documents.bibliography import Refusal, has_own_entry, read_bibliography
 from ..documents.pdf.ocr import choose_ocr
 from ..documents.sandbox import in_thread
 from ..graph.session import Session
+from ..ingestion.ingest import remove_orphans
 from ..ingestion.ingest_events import IngestEvent, IngestReport as IngestReport
-from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ENDINGS, ConvertedFiles
 from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources

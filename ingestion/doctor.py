@@ -25,9 +25,8 @@ from ..stores.library import Library
 from ..stores.search_records import FullTextError, VectorKind, VectorStoreError
 from .describing import figure_counts
 from .indexing import OnEvent
-from .ingest import ingest_sources
+from .ingest import OrphanedFiles, ingest_sources
 from .ingest_events import IngestReport
-from .orphaned_files import OrphanedFiles
 from .reading import Chunking, ConvertedFiles
 from .sources import SourcePaper, Sources, read_again
 
