@@ -14,8 +14,6 @@ def test_the_fields_of_an_entry_are_read_back(library: str) -> None:
     select, pdf = f"zotero://select/{library}/items/ABCD2345", f"zotero://open-pdf/{library}/items/PDFS2345"
     assert zotero_links(entry) == {"zotero": select, "zotero_pdf": pdf}
     assert item_path(entry) == f"{library}/items/ABCD2345"
-        zotero_links(entry) == {"zotero": select, "zotero_pdf": pdf} and item_path(entry) == f"{library}/items/ABCD2345"
-    )
     assert is_zotero_address(select) and is_zotero_address(pdf)
     without = render_entry("article", "a", zotero_fields(library, "ABCD2345"))
     assert zotero_links(without) == {"zotero": select, "zotero_pdf": ""}
