@@ -13,9 +13,8 @@ from ..citations.export.section_files import slug, write_texts
 from ..documents.chunking import Window
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..evidence_tables.cells import TableCell, cell_text as cell_text, study_name as study_name
+from ..evidence_tables.cells import TableCell, cell_text as cell_text, study_name as study_name, sum_lines as sum_lines
 from ..evidence_tables.column_specs import parse_columns
-from ..evidence_tables.column_values import sum_lines as sum_lines
 from ..evidence_tables.extraction import Decision, own_window
 from ..evidence_tables.given_tables import GivenTable, give_table
 from ..evidence_tables.stored_tables import (
@@ -29,9 +28,9 @@ from ..evidence_tables.stored_tables import (
 from ..evidence_tables.table_files import (
     TABLE_FORMATS as TABLE_FORMATS,
     TableFormat as TableFormat,
+    draw_table as draw_table,
     render_table,
 )
-from ..evidence_tables.table_plots import draw_table as draw_table
 from ..experiment import load_experiment
 from ..graph.session import Session
 from ..roles.cell_protocols import TableColumn

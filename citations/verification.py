@@ -26,9 +26,9 @@ from .checks.findings import shown
 from .checks.number_tracing import trace_numbers
 from .checks.unicode_folding import fold
 from .citation_patterns import NamedSource
-from .edited_citations import CitableEvidence
 from .markers import MARKER, CitedSentence, sentences
 from .quotations import is_quotation, is_verbatim, quoted_spans
+from .user_citations import CitableEvidence
 
 _WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d+")

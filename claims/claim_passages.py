@@ -231,18 +231,9 @@ def _words(text: str) -> frozenset[str]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WholePaper:
-    """A whole paper: its text, and its sentences by their words."""
-
-    text: str
-    sentences: SentenceIndex
-
-    @classmethod
-    def of(cls, library: Library, key: str) -> WholePaper:
-        """Read it; empty for a paper that the library no longer has. Blocks."""
-        try:
-            chunks = library.paper_chunks(key)
-        except UnknownPaperError:
-            chunks = []
-        return cls("\n\n".join(chunk.text for chunk in chunks), SentenceIndex(chunks))
+def paper_sentences(library: Library, key: str) -> SentenceIndex:
+    """The sentences of a whole paper, none of one that the library no longer has; blocks."""
+    try:
+        return SentenceIndex(library.paper_chunks(key))
+    except UnknownPaperError:
+        return SentenceIndex(())

@@ -34,7 +34,7 @@ _UNITS: Final = MappingProxyType(
 )
 _PERCENT_POINTS: Final = re.compile(r"[ \u00a0\u202f]?percentage[ \u00a0]points?\b")
 _UNIT_BEHIND: Final = re.compile(r"[ \u00a0\u2009\u202f-]?(\\?%|\u2030|[A-Za-z\u00b5]{1,12})(?![A-Za-z\u00b5/])")
-_FIRST_PERSON: Final = re.compile(r"\b(?:we|our|ours|us|I|my)\b")
+FIRST_PERSON: Final = re.compile(r"\b(?:we|our|ours|us|I|my)\b")  # a sentence's numbers may be its authors' own
 _SPACES: Final = re.compile(r"\s+")
 _LONGEST_SENTENCE: Final = 2_000  # characters in which names are looked for
 
@@ -43,11 +43,6 @@ def whole_source(paper: Paper, text: str, identifier: str) -> Source:
     """A whole paper as one source, to look for details in."""
     chunk = Chunk(f"{paper.key}:00000", paper.key, 0, text, "", "", Category.OTHER, 1, None, 0, len(text), 0)
     return ClaimPassage(chunk, paper, 0.0).source(identifier)
-
-
-def speaks_of_itself(text: str) -> bool:
-    """Whether a sentence speaks of its authors, so that its numbers may be their own."""
-    return _FIRST_PERSON.search(text) is not None
 
 
 def number_faults(
@@ -93,7 +88,8 @@ def number_faults(
         elif (
             trace.origin is None and not _stands_with_noun(marked, number, texts)
             if trace is not None
-            else experiment is None and not any(number.value == given.value for text in texts for given in _given(text))
+            else experiment is None
+            and not any(number.value == given.value for text in texts for given in given_numbers(text))
         ):
             where = "in the cited paper" if sources else "in the experiment"
             also = " nor in the experiment" if sources and experiment is not None else ""
@@ -106,7 +102,7 @@ def _other_bound(number: Number, sources: Sequence[str]) -> str:
     same = [
         (given, f"{given.sign}{source[given.start : given.end]}")
         for source in (sources if number.sign else ())
-        for given in _given(source)
+        for given in given_numbers(source)
         if given.value == number.value and given.scale == number.scale
     ]
     return same[0][1] if same and all(given.bounds(number) for given, _ in same) else ""
@@ -119,7 +115,7 @@ def _other_count(text: str, number: Number, sources: Sequence[str], said: NearSe
         return ""
     noun, others = _noun(text, number), dict[str, None]()
     for source in (*sources, said.around if said else ""):
-        for given in _given(source):
+        for given in given_numbers(source):
             if given.value == number.value and (noun == _noun(source, given) or (said and source == said.around)):
                 return ""
             near = number.value / 2 <= given.value <= number.value * 2
@@ -145,7 +141,7 @@ def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
     Empty if it is unclear which of its numbers that is: none has the same unit and shares words around it.
     """
     near = said.text if said.share >= SAME_WORDS else said.around
-    if any(_same_value(number, given) for given in _given(near)):
+    if any(_same_value(number, given) for given in given_numbers(near)):
         return None
     claimed = claimed_numbers(text, small_counts=True)
     others = [
@@ -239,7 +235,7 @@ def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool
     noun = _noun(text, number)
     digits = len(str(abs(number.value)).replace(".", "").strip("0"))
     for source in sources:
-        for given in _given(source):
+        for given in given_numbers(source):
             same = given.value == number.value or _percent(given) == _percent(number)
             if same and (digits >= _PARTICULAR or (noun and noun == _noun(source, given))):
                 return True
@@ -253,7 +249,7 @@ def _stands_alike(text: str, number: Number, sources: Sequence[str]) -> bool:
         and noun == _noun(source, given)
         and len(words & _words_around(source, given)) >= _SHARED_WORDS
         for source in sources
-        for given in _given(source)
+        for given in given_numbers(source)
     )
 
 
@@ -270,11 +266,6 @@ def _noun(text: str, number: Number) -> str:
 
 def _percent(number: Number) -> Decimal:
     return number.value * 100 if number.scale != "percent" and abs(number.value) <= 1 else number.value
-
-
-@lru_cache(maxsize=128)
-def _given(text: str) -> tuple[Number, ...]:
-    return tuple(given_numbers(text))
 
 
 def name_faults(

@@ -73,6 +73,7 @@ class SentenceIndex:
     """The sentences of some passages by their words; a comparison visits only the occurrences of a claim's words."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.text = "\n\n".join(chunk.text for chunk in chunks)
         self._sentences = [
             (chunk, units, number)
             for chunk in chunks

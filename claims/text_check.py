@@ -26,19 +26,19 @@ from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
 from ..tools.scope import Scope
 from .claim_passages import (
     ClaimPassage,
-    WholePaper,
     choose_sentences,
     claim_query,
     nearest_in_library,
     nearest_passage,
     needed_context,
+    paper_sentences,
     passages_elsewhere,
 )
 from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceCheck, SentenceRecord, SourceRecord, fault
 from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sentences, judge_claims
-from .detail_checks import name_faults, number_faults, quote_faults, speaks_of_itself, whole_source
+from .detail_checks import FIRST_PERSON, name_faults, number_faults, quote_faults, whole_source
 from .manuscript import Manuscript, ManuscriptSentence, written_citation
-from .nearest_sentences import SAME_WORDS, SHOWN_WORDS, NearSentence, wording_faults
+from .nearest_sentences import SAME_WORDS, SHOWN_WORDS, NearSentence, SentenceIndex, wording_faults
 from .reference_entries import ReferenceList, citation_faults, entry_faults, pointer_faults, unknown_entries
 from .sentence_kinds import is_plainly_own, uncited_kind
 
@@ -208,13 +208,13 @@ class ManuscriptCheck:
         self.checker.progress.on_notice(f"{counted(len(checks), 'sentence')}, {len(cited)} with citations {how}.")
         if self.parts & {"claims", "numbers"}:
             keys = {key for check in cited for key in check.papers}
-            texts = await asyncio.to_thread(lambda: {key: WholePaper.of(self.checker.library, key) for key in keys})
+            texts = await asyncio.to_thread(lambda: {key: paper_sentences(self.checker.library, key) for key in keys})
             found = await gather_all(
                 self.checker.find(check.text, check.sentence.before, check.papers, MOST_PASSAGES) for check in cited
             )
             for check, passages in zip(cited, found, strict=True):
                 check.passages = passages
-                near = [said for key in check.papers if (said := texts[key].sentences.nearest(check.text))]
+                near = [said for key in check.papers if (said := texts[key].nearest(check.text))]
                 check.said = max(near, key=lambda item: item.share, default=None)
         if "claims" in self.parts:
             await self._judge_cited(cited)
@@ -332,7 +332,7 @@ class ManuscriptCheck:
             check.faults.append(fault("copied-uncited", message))
 
     def _check_details(
-        self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
+        self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, SentenceIndex]
     ) -> None:
         known = tuple(self.references.entries.values())
         for check in checks:
@@ -346,7 +346,7 @@ class ManuscriptCheck:
             if not check.works and (self.experiment is None or uncited_kind(shown, section) != "own"):
                 continue
             same = said is not None and said.share >= SAME_WORDS
-            if check.works and self.experiment is None and not same and speaks_of_itself(shown):
+            if check.works and self.experiment is None and not same and FIRST_PERSON.search(shown):
                 continue  # its numbers may be the text's own
             ids = {key: f"E{number}" for number, key in enumerate(check.papers, 1)}
             whole = [whole_source(papers[key], texts[key].text, ids[key]) for key in check.papers if texts[key].text]

@@ -17,9 +17,8 @@ from ..roles.cell_protocols import CellReader, TableColumn
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredTable
 from ..stores.library import Library
 from ..tools.scope import Scope, plain_question
-from .cells import TableCell
+from .cells import TableCell, column_sums
 from .column_specs import describe_column, split_columns
-from .column_values import column_sums
 from .extraction import OWN_STUDY, Decision, paper_version
 
 _NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."

@@ -18,7 +18,6 @@ from typing import Any, Final
 from ..citations.checks.draft_checks import check_draft
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.citation_styles import Rendered, render as render_text
-from ..citations.edited_citations import CitableEvidence
 from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
 from ..citations.export.plot_figures import figure_lines
 from ..citations.export.section_files import prepare_folder, section_title, write_atomically
@@ -26,12 +25,12 @@ from ..citations.export.word_fields import DocumentOptions
 from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
+from ..citations.user_citations import CitableEvidence
 from ..documents import Evidence, Paper
 from ..documents.exported_text import without_comments_and_references
 from ..documents.sandbox import in_thread
 from ..drafts.finished_text import FinishedText
-from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
-from ..drafts.paper_record import paper_record
+from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, paper_record, render_page
 from ..drafts.verdicts import relocate_verdicts, verdicts_from
 from ..drafts.written_draft import WrittenDraft, sources_for
 from ..errors import InputError

@@ -10,8 +10,8 @@ import pytest
 
 from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.citation_styles import Rendered, render
-from citeloom.citations.edited_citations import CitableEvidence
 from citeloom.citations.export.evidence_report import report_view
+from citeloom.citations.user_citations import CitableEvidence
 from citeloom.citations.verification import TextCheck, verify
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft, Verdict, VerdictLabel
