@@ -13,15 +13,21 @@ from ..citations.export.section_files import slug, write_texts
 from ..documents.chunking import Window
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..evidence_tables.cells import TableCell, cell_text as cell_text, study_name as study_name, sum_lines as sum_lines
-from ..evidence_tables.column_specs import parse_columns
+from ..evidence_tables.cells import (
+    TableCell,
+    cell_text as cell_text,
+    parse_columns,
+    study_name as study_name,
+    sum_lines as sum_lines,
+)
 from ..evidence_tables.extraction import Decision, own_window
-from ..evidence_tables.given_tables import GivenTable, give_table
 from ..evidence_tables.stored_tables import (
+    GivenTable,
     cell_record,
     count_line as count_line,
     describe_columns,
     find_table,
+    give_table,
     id_of_table as id_of_table,
     load_table as _load,
 )

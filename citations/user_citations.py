@@ -29,11 +29,11 @@ from .checks.findings import shown
 from .citation_styles import show_group
 from .cited_works import (
     LATEX_CITATION,
+    NUMBER_LIST,
     WorkIndex,
     expand_numbers,
     find_author_year_works,
     find_marks,
-    is_number_list,
     pages_in,
     parse_keys,
 )
@@ -291,7 +291,8 @@ class CitableEvidence:
             return [(key, pages) for key in keys] if all(key in self._held for key in keys) else []
         inside = match["square"] or match["round"]
         located = [(part, _LOCATED.fullmatch(part)) for part in inside.split(";")]
-        if match["square"] and self.style == "numeric" and all(at or is_number_list(part) for part, at in located):
+        numeric = match["square"] and self.style == "numeric"
+        if numeric and all(at or NUMBER_LIST.fullmatch(part) for part, at in located):
             # "1, p. 4; 3": numbers, each with its pages
             cited = [
                 (number, pages_in(part) if at else frozenset[int]())

@@ -35,36 +35,29 @@ _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def check_formats(
     formats: Sequence[CheckFormat] | CheckFormat, out: Path | str | None, file: Path
-) -> tuple[CheckFormat, ...]:
-    """The formats to write; raises `InputError` for an unknown one, and if none of them can be made of this file."""
-    names = (formats,) if isinstance(formats, str) else tuple(formats)
+) -> tuple[tuple[CheckFormat, ...], list[str]]:
+    """The formats to write, and a line for each that is a copy with remarks of a text in another format.
+
+    Raises `InputError` for an unknown one, and if none of them can be made of this file.
+    """
+    names = tuple(dict.fromkeys((formats,) if isinstance(formats, str) else formats))
     for name in names:
         if name not in CHECK_FORMATS:
             raise InputError(f"formats: unknown format {name!r}.", help=f"Choose from {', '.join(CHECK_FORMATS)}.")
-    lacking = without_copy(names, file)
-    if lacking and len(lacking) == len(names):
+    wanted = tuple(name for name in names if name not in _COPIES or file.suffix.lower() == f".{name}")
+    lacking = [
+        f"{file.name} is not a .{name} file, so it cannot be copied with remarks as {name}."
+        for name in names
+        if name not in wanted
+    ]
+    if lacking and not wanted:
         raise InputError(f"formats: {' '.join(lacking)}", help="Choose html, json or sarif.")
     if names and out is None:
         raise InputError(
             "formats: files are written only if out is given.",
             help="Give it as out (--out FOLDER on the command line).",
         )
-    wanted = tuple(name for name in dict.fromkeys(names) if name not in _COPIES or _is_copied(name, file))
-    return wanted or (("html",) if out is not None else ())
-
-
-def without_copy(formats: Sequence[CheckFormat] | CheckFormat, file: Path) -> list[str]:
-    """A line for each format requested as a copy with remarks that is not the format of the text."""
-    names = (formats,) if isinstance(formats, str) else formats
-    return [
-        f"{file.name} is not a .{name} file, so it cannot be copied with remarks as {name}."
-        for name in dict.fromkeys(names)
-        if name in _COPIES and not _is_copied(name, file)
-    ]
-
-
-def _is_copied(name: CheckFormat, file: Path) -> bool:
-    return file.suffix.lower() == f".{name}"
+    return wanted or (("html",) if out is not None else ()), lacking
 
 
 def write_check(

@@ -25,7 +25,11 @@ from ..text.words import shorten
 from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
 from ..tools.scope import Scope
 from .claim_passages import (
+    SAME_WORDS,
+    SHOWN_WORDS,
     ClaimPassage,
+    NearSentence,
+    SentenceIndex,
     choose_sentences,
     claim_query,
     nearest_in_library,
@@ -36,9 +40,8 @@ from .claim_passages import (
 )
 from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceCheck, SentenceRecord, SourceRecord, fault
 from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sentences, judge_claims
-from .detail_checks import FIRST_PERSON, name_faults, number_faults, quote_faults, whole_source
+from .detail_checks import FIRST_PERSON, name_faults, number_faults, quote_faults, whole_source, wording_faults
 from .manuscript import Manuscript, ManuscriptSentence, written_citation
-from .nearest_sentences import SAME_WORDS, SHOWN_WORDS, NearSentence, SentenceIndex, wording_faults
 from .reference_entries import ReferenceList, citation_faults, entry_faults, pointer_faults, unknown_entries
 from .sentence_kinds import is_plainly_own, uncited_kind
 

@@ -28,8 +28,7 @@ from ..stores.library import Library
 from ..tools.paper_cards import keys_to_screen, screen_papers
 from ..tools.scope import Scope
 from ..tools.window_search import WindowLimits, propose_windows
-from .cells import TableCell, accept_cells
-from .column_specs import split_columns
+from .cells import TableCell, accept_cells, split_columns
 
 OnProgress = Callable[[str], None]
 
