@@ -20,7 +20,7 @@ from ..stores.library import Library, UnknownPaperError
 from ..stores.text_analysis import analyze
 from ..text.sentences import is_context_dependent
 from ..text.words import is_generic, is_stop, split_words
-from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
+from ..tools.retrieval import Retrieval, retrieve
 from ..tools.scope import Scope
 from .claim_records import Does, GivenPassage, PassageRecord
 
@@ -161,16 +161,12 @@ def needed_context(text: str, before: str) -> str:
 
 
 async def passages_elsewhere(
-    library: Library,
-    query: str,
-    without: Collection[str],
-    options: Retrieval = DEFAULT_OPTIONS,
-    papers: int = _ELSEWHERE_PAPERS,
+    library: Library, query: str, without: Collection[str], options: Retrieval
 ) -> list[ClaimPassage]:
     """The nearest passage of each of the nearest papers of the library, apart from some."""
     hits = await retrieve(library, query, _ELSEWHERE_HITS, Scope(), options)
     copied = await asyncio.to_thread(nearest_in_library, library, query, without)
-    if len({hit.chunk.key for hit in hits} - set(without)) < papers:
+    if len({hit.chunk.key for hit in hits} - set(without)) < _ELSEWHERE_PAPERS:
         # One paper may have all hits: then the papers with the nearest summaries are searched beside it.
         vector = await library.embedding.embed_query(query)
         near = await asyncio.to_thread(library.nearest_papers, vector, _NEAR_PAPERS + len(without))
@@ -185,7 +181,7 @@ async def passages_elsewhere(
         # Vectors may miss a sentence that stands there word for word.
         first = await nearest_passage(library, copied, query)
         found = [first, *(item for item in found if item.chunk.key != copied.chunk.key)]
-    return found[:papers]
+    return found[:_ELSEWHERE_PAPERS]
 
 
 def nearest_in_library(library: Library, text: str, without: Collection[str] = ()) -> NearSentence | None:
@@ -218,9 +214,8 @@ def given_passages(given: Sequence[GivenPassage]) -> list[ClaimPassage]:
 
 
 def _parts(text: str) -> list[tuple[int, int]]:
-    units = [unit for unit in readable_units(text) if unit.end > unit.start]
     spans: list[tuple[int, int]] = []
-    for unit in units:
+    for unit in (item for item in readable_units(text) if item.end > item.start):
         if spans and unit.end - spans[-1][0] <= _GIVEN_CHARACTERS:
             spans[-1] = (spans[-1][0], unit.end)
         else:

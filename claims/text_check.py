@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from ..citations.cited_works import CitedWork
 from ..documents import Chunk, Paper
@@ -163,15 +163,13 @@ class _SentenceCheck:
         if work.paper and self.claim is not None:
             return self.claim.source(work.paper, work.written, work.entry)
         label: ClaimLabel = "unread" if work.paper else "not_in_library"
-        named = {"written": work.written, "key": work.entry, "paper": work.paper, "label": label}
-        return cast(SourceRecord, {**named, "passages": [], "cites": []})
+        return SourceRecord(written=work.written, key=work.entry, paper=work.paper, label=label, passages=[], cites=[])
 
     def markers(self, ids: Mapping[str, str]) -> list[str]:
         """For each citation, the markers of its papers, by key; "" is a paper that the library lacks."""
-        papers = [
-            dict.fromkeys(work.paper for work in self.works if work.mark == number)
-            for number in range(len(self.sentence.marks))
-        ]
+        papers: list[dict[str, None]] = [{} for _ in self.sentence.marks]
+        for work in self.works:
+            papers[work.mark][work.paper] = None
         return ["".join(ids.get(key, "") for key in keys) for keys in papers]
 
 
@@ -240,7 +238,7 @@ class ManuscriptCheck:
             await gather_all(self._suspect_key(check) for check in asked)
             return
         failing = [check for check in cited if check.label in ("not_found", "not_in_library")]
-        await self._look_elsewhere([check for check in failing if check.works][:_MOST_ELSEWHERE])
+        await self._look_elsewhere(failing[:_MOST_ELSEWHERE])
 
     def _claim(self, check: _SentenceCheck) -> JudgedClaim:
         most = max(_FEWEST_PASSAGES, self.checker.most // len(check.papers))
@@ -280,13 +278,11 @@ class ManuscriptCheck:
             check.faults.append(fault("wrong-key", message))
 
     async def _look_elsewhere(self, checks: Sequence[_SentenceCheck]) -> None:
+        given = [(check.text, check.sentence.before) for check in checks]
         found = await gather_all(
-            self.checker.elsewhere(check.text, check.sentence.before, check.papers) for check in checks
+            self.checker.elsewhere(*item, check.papers) for item, check in zip(given, checks, strict=True)
         )
-        claims = [
-            self.checker.claim(check.text, check.sentence.before, passages)
-            for check, passages in zip(checks, found, strict=True)
-        ]
+        claims = [self.checker.claim(*item, passages) for item, passages in zip(given, found, strict=True)]
         for check, claim in zip(checks, await self.checker.judged(claims), strict=True):
             check.elsewhere = elsewhere_records(claim)
 
@@ -311,9 +307,7 @@ class ManuscriptCheck:
             if check.kind not in ("other", "opinion") and not is_plainly_own(sentence.shown):
                 asked.append(check)
         if self.checker.judge is not None and asked:
-            given = [
-                UncitedSentence(item.sentence.shown, item.sentence.section, item.sentence.before) for item in asked
-            ]
+            given = [UncitedSentence(one.shown, one.section, one.before) for one in (item.sentence for item in asked)]
             kinds = await classify_sentences(self.checker.judge, given, self.checker.memory, self.checker.progress)
             for check, kind in zip(asked, kinds, strict=True):
                 check.kind = kind or check.kind
@@ -339,9 +333,8 @@ class ManuscriptCheck:
     ) -> None:
         known = tuple(self.references.entries.values())
         for check in checks:
-            cited = [
-                self.references.entries[work.entry] for work in check.works if work.entry in self.references.entries
-            ]
+            entries = self.references.entries
+            cited = [entries[work.entry] for work in check.works if work.entry in entries]
             check.faults += name_faults(check.sentence, self.manuscript.text, cited, known)
             if check.missing:
                 continue  # its numbers may be those of a paper that is not here
