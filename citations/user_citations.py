@@ -261,15 +261,13 @@ class CitableEvidence:
         """A whole text with markers in place of citations, line by line."""
         return "\n".join(self.with_markers(line, "") for line in text.splitlines())
 
-    def _groups_of(self, original: str) -> dict[str, tuple[str, ...]]:
-        """The citations of the original sentence as they were rendered, with the evidence behind each."""
+    def _citations(self, words: str, original: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
         by_id = {item.id: item for item in self.evidence}
         numbers = {key: number for number, key in enumerate(self.numbering, 1)}
         groups = [tuple(found for found in ids if found in by_id) for _, _, ids in marker_groups(original)]
-        return {show_group(ids, by_id, self.style, numbers): ids for ids in groups if ids}
-
-    def _citations(self, words: str, original: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-        known, written = self._groups_of(original), as_written(original)
+        # The citations of the original sentence as they were rendered, with the evidence behind each.
+        known = {show_group(ids, by_id, self.style, numbers): ids for ids in groups if ids}
+        written = as_written(original)
         before = {identifier for ids in known.values() for identifier in ids}
         named = "|".join(re.escape(shown) for shown in sorted(known, key=len, reverse=True))
         either = re.compile(f"(?P<known>{named})|{_GROUP.pattern}") if named else _GROUP

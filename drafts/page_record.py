@@ -5,7 +5,7 @@ A paper is assembled from its sections: one text, one reference list, and merged
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -80,9 +80,8 @@ def render_page(
     own = [] if isinstance(brief, AnswerBrief) else find_user_citations(text, brief.experiment, list(papers.values()))
     shown = shown.with_cited_keys([key for citation in own for key in citation.keys])
     papers |= {source.paper.key: source.paper for source in sources}
-    if style == "pandoc":
-        for_pandoc = shown
-    else:
+    for_pandoc = shown
+    if style != "pandoc":
         for_pandoc = render_text(text, sources, "pandoc", verdicts=verdicts, marks=marks, typed=typed)
     places = [*for_pandoc.places, *filter(None, (pandoc_place(citation, for_pandoc) for citation in own))]
     return RenderedPage(
@@ -267,30 +266,6 @@ def _move_spans(items: Sequence[Placed], shown: Rendered) -> list[Placed]:
     return [replace(item, start=start, end=end) for item, (start, end) in zip(items, spans, strict=True)]
 
 
-SectionRecord = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A section in the paper's text: its heading, its body, and the offset of the body."""
-
-    record: SectionRecord
-    heading: str
-    body: str
-    shift: int
-
-    def moved(self, items: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Shift the records' spans to the paper's text; a record about the section's heading has no span."""
-        for item in items:
-            start, end = item["start"], item["end"]
-            inside = start is not None and start + self.shift >= 0 and end <= len(self.record["text"])
-            yield {
-                **item,
-                "start": start + self.shift if inside else None,
-                "end": end + self.shift if inside else None,
-            }
-
-
 def paper_record(
     pages: Sequence[RenderedPage],
     usage: Sequence[Mapping[str, Any]],
@@ -310,8 +285,29 @@ def paper_record(
     sections = [
         {**page_record(page, without_warnings), "usage": spent} for page, spent in zip(pages, usage, strict=True)
     ]
-    placed = list(_place_sections(sections))
-    text = "\n\n".join(f"{section.heading}\n\n{section.body}" for section in placed if section.body)
+    text, shifts = "", list[int]()
+    for record in sections:
+        name = section_title(record["section"])
+        body = without_title(record["text"], name)
+        start = record["text"].find(body)
+        if start == -1:  # with different line ends
+            body, start = record["text"], 0
+        heading = ("\n\n" if text else "") + f"## {name}\n\n"
+        shifts.append(len(text) + len(heading) - start)
+        text += heading + body if body else ""  # a section may be empty
+
+    def moved(name: str) -> list[dict[str, Any]]:
+        """These records of all sections, with their spans in the paper's text; one about a heading has no span."""
+        found: list[dict[str, Any]] = []
+        for record, shift in zip(sections, shifts, strict=True):
+            for item in record["report"][name] if name == "places" else record[name]:
+                start, end = item["start"], item["end"]
+                inside = start is not None and start + shift >= 0 and end <= len(record["text"])
+                place = {"start": start + shift, "end": end + shift} if inside else {"start": None, "end": None}
+                of_section = {"section": record["section"]} if name == "findings" else {}
+                found.append({**item, **place, **of_section})
+        return found
+
     # A figure mentioned in several sections counts once in the paper.
     figures = {
         figure["number"]: {
@@ -336,14 +332,10 @@ def paper_record(
         "citations": [citation for record in sections for citation in record["citations"]],
         "evidence": [dict(item) for item in evidence],
         "references": [reference.as_dict() for reference in references.entries],
-        "findings": [
-            {**finding, "section": section.record["section"]}
-            for section in placed
-            for finding in section.moved(section.record["findings"])
-        ],
-        "numbers": [number for section in placed for number in section.moved(section.record["numbers"])],
+        "findings": moved("findings"),
+        "numbers": moved("numbers"),
         "left_out": [{**item, "section": record["section"]} for record in sections for item in record["left_out"]],
-        "own_citations": [item for section in placed for item in section.moved(section.record["own_citations"])],
+        "own_citations": moved("own_citations"),
         "figures": shown,
         "warnings": warnings,
         "suspicious": [flag for place, flag in enumerate(flags) if flag not in flags[:place]],
@@ -354,7 +346,7 @@ def paper_record(
         "bibliography": bibliography(papers),
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
-            "places": [place for section in placed for place in section.moved(section.record["report"]["places"])],
+            "places": moved("places"),
             "notes": [
                 *(
                     f"{section_title(record['section'])}: {note}"
@@ -367,16 +359,3 @@ def paper_record(
         },
         "coverage": add_coverage(section["coverage"] for section in sections),
     }
-
-
-def _place_sections(sections: Sequence[SectionRecord]) -> Iterator[_Placed]:
-    length = 0
-    for record in sections:
-        name = section_title(record["section"])
-        heading = f"## {name}"
-        body = without_title(record["text"], name)
-        start = record["text"].find(body)
-        if start == -1:  # with different line ends
-            body, start = record["text"], 0
-        yield _Placed(record, heading, body, length + len(heading) + 2 - start)
-        length += len(heading) + 2 + len(body) + 2 if body else 0  # a section may be empty

@@ -394,7 +394,11 @@ def complete_citations(text: str, sources: Sequence[Source], experiment: Experim
     known = {source.evidence.id for source in sources}
     added = _of_paragraphs(text) if answer else {}
     for sentence in sentences(text):
-        added.setdefault(sentence.start, []).extend(_of_numbers(sentence, sources, experiment))
+        # Passages of its papers with a number that it takes from none of those that it cites.
+        papers = {source.paper.key for source in sources if source.evidence.id in sentence.ids}
+        same = [source for source in sources if source.paper.key in papers]
+        of_numbers = [name for finding in number_findings(sentence.text, same, experiment) for name in finding.ids]
+        added.setdefault(sentence.start, []).extend(of_numbers)
     for sentence in reversed(sentences(text)):
         if names := [name for name in dict.fromkeys(added[sentence.start]) if name in known]:
             place = sentence.start + len(sentence.text.rstrip(_AFTER_WORDS))
@@ -415,10 +419,3 @@ def _of_paragraphs(text: str) -> dict[int, list[str]]:
             near = sorted(others, key=lambda other: -len(words & telling_words(other.text).keys()))
             found[first.start] = list(dict.fromkeys(name for other in near for name in other.ids))[:_MOST]
     return found
-
-
-def _of_numbers(sentence: CitedSentence, sources: Sequence[Source], experiment: Experiment) -> list[str]:
-    """The passages of the papers that a sentence cites which have a number that it takes from none of its own."""
-    papers = {source.paper.key for source in sources if source.evidence.id in sentence.ids}
-    same = [source for source in sources if source.paper.key in papers]
-    return [name for finding in number_findings(sentence.text, same, experiment) for name in finding.ids]

@@ -181,7 +181,7 @@ def give_table(table: Mapping[str, Any], library: Library, *, shown: bool) -> Gi
         "rows": [
             {
                 "key": row["key"],
-                "name": _study_name(row, papers.get(row["key"])),
+                "name": _name_in_text(row, papers.get(row["key"])),
                 "cells": [
                     _give(row["cells"][column["name"]], own=row["key"] == OWN_STUDY) for column in table["columns"]
                 ],
@@ -192,7 +192,7 @@ def give_table(table: Mapping[str, Any], library: Library, *, shown: bool) -> Gi
     }
 
 
-def _study_name(row: Mapping[str, Any], paper: Paper | None) -> str:
+def _name_in_text(row: Mapping[str, Any], paper: Paper | None) -> str:
     if paper is None:
         return "This study"
     study = f", {row['study']}" if row["study"] else ""
