@@ -17,8 +17,7 @@ from typing import Any, Final, Literal, get_args
 from xml.sax.saxutils import escape
 
 from ..citations.export.section_files import free_name
-from ..documents.office_files import open_office, read_part
-from ..documents.safe_files import FileRefusedError, replace_file
+from ..documents.safe_files import FileRefusedError, open_office, read_part, replace_file
 from ..errors import InputError
 from ..program import NAME
 from .check_report import WRONG_LABELS, check_report, problems, remarked_sentences, rule_of

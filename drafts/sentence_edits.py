@@ -24,7 +24,7 @@ from ..citations.markers import CitedSentence, line_start, marker_ids, normalise
 from ..citations.marking import without_spans
 from ..experiment import Experiment
 from ..roles.protocols import FailingSentence, Source
-from ..text.statement_words import telling_words
+from ..text.wordings import telling_words
 from .written_draft import DraftRecord
 
 # Problems of the draft as a whole; they cause a complete rewrite.
@@ -301,6 +301,14 @@ def _cited_next_to(text: str, placed: Sequence[CitedSentence], place: int) -> tu
     near = [placed[other] for other in (place - 1, place + 1) if 0 <= other < len(placed)]
     same = [one for one in near if not BLANK_LINE.search(text, min(one.end, here.end), max(one.start, here.start))]
     return tuple(identifier for one in same for identifier in one.ids)
+
+
+def sources_to_rewrite(sentence: str, sources: Sequence[Source], *, others: bool) -> tuple[Source, ...]:
+    """The sources of a sentence with markers, or `others` that bear on it, of papers that it does not cite."""
+    cited = marker_ids(sentence)
+    papers = {source.evidence.key for source in sources if others and source.evidence.id in cited}
+    by_id = {source.evidence.id: source for source in sources if source.evidence.key not in papers}
+    return _evidence_for(CitedSentence(sentence, 0, len(sentence), cited), (), by_id)
 
 
 def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[str, Source]) -> tuple[Source, ...]:

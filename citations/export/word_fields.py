@@ -17,9 +17,8 @@ from typing import Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
 from ...documents.edited_documents import AUTHOR, MARK as MARK
-from ...documents.office_files import open_office, read_part
 from ...documents.paper_names import zotero_address
-from ...documents.safe_files import FileRefusedError
+from ...documents.safe_files import FileRefusedError, open_office, read_part
 from ...errors import InputError
 from ...section_kinds import CitationFields
 
@@ -135,7 +134,8 @@ class WordFields:
         for one in cited:
             key = one["citationId"]
             address = zotero_address(self.bibtex, key) or f"urn:citeloom:{key}"
-            work = {**self.items[key], "id": key, "citation-key": key}
+            given = {name: value for name, value in self.items[key].items() if value not in ("", {"date-parts": []})}
+            work = {"type": "document", **given, "id": key, "citation-key": key}  # as CSL has it, also undated works
             item: dict[str, Any] = {"id": key, "uris": [address], "itemData": work}
             if prefix := plain_words(one["citationPrefix"]).strip():
                 item["prefix"] = f"{prefix} "
