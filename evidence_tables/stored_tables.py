@@ -11,7 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import TypedDict
 
@@ -22,7 +22,7 @@ from ..documents.marker_escaping import as_text
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
 from ..plurals import counted
-from ..roles.cell_protocols import CellReader, TableColumn
+from ..roles.cell_protocols import TableColumn
 from ..roles.protocols import PassageFinding
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredTable
 from ..stores.library import Library
@@ -30,6 +30,9 @@ from ..tools.found_evidence import FindingWords, FoundEvidence, find_same
 from ..tools.scope import Scope, plain_question
 from .cells import TableCell, cell_text, column_sums, describe_column, split_columns, stands_in
 from .extraction import OWN_STUDY, Decision, paper_version
+
+if TYPE_CHECKING:
+    from ..roles.chat.chat_cell_reader import ChatCellReader
 
 _NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
 _COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
@@ -44,7 +47,7 @@ def id_of_table(question: str, papers: Sequence[str], kind: str = "table") -> st
 async def describe_columns(
     library: Library,
     stored: StoredTable | None,
-    reader: CellReader | None,
+    reader: ChatCellReader | None,
     question: str,
     wanted: Sequence[TableColumn] = (),
 ) -> tuple[TableColumn, ...]:
