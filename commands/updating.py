@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -60,12 +61,13 @@ def update(
             chosen = () if given == "all" else _ids(given)
             record = update_texts(session, runs or (), accept=chosen, accept_all=given == "all", on_notice=notice)
             _show({**record, "items": []})
-        while watch:
-            notice("Watching the library; Ctrl-C ends.")
-            version = library_version(session)
-            while library_version(session) == version:
-                time.sleep(_POLL_INTERVAL)
-            _show(update_texts(session, runs or (), on_notice=notice))
+        with suppress(KeyboardInterrupt):
+            while watch:
+                notice("Watching the library; Ctrl-C ends.")
+                version = library_version(session)
+                while library_version(session) == version:
+                    time.sleep(_POLL_INTERVAL)
+                _show(update_texts(session, runs or (), on_notice=notice))
     if as_json:
         result_json(record)
     if not record["complete"]:
