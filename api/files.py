@@ -1,7 +1,8 @@
-"""`export` and `verify`: work on existing files of sections, papers and answers, edited or not."""
+"""`export`, `verify`, `import` and `sync-tex`: finished texts as files, edited or not, and in LaTeX projects."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -9,36 +10,47 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
+
+from typing_extensions import TypedDict
 
 from ..citations.export.pandoc_formats import FORMATS, Format
-from ..citations.export.section_files import section_title
-from ..citations.markers import marker_ids
 from ..citations.verification import LibraryReader, is_result, verify as verify_record
-from ..documents.edited_documents import EditedDocument, read_edited, read_fields
-from ..documents.exported_text import SUFFIXES, read_exported
-from ..documents.safe_files import FileRefusedError
+from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported, read_latex
+from ..documents.pandoc import PandocError
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..plurals import counted
 from ..runs.edited_text import (
-    edited_by_hand,
+    editable_text,
     edited_record,
     export_record,
-    read_markdown_file,
     section_of_paper,
-    without_figures,
 )
-from ..runs.imported_text import import_sections
+from ..runs.imported_text import edited_by_hand, import_sections, read_document
 from ..runs.output_files import stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
-from ..stores.backends import backend_of
-from ..stores.run_register import EditedSentence, RunRecord, UnknownRunError
-from .arguments import ArgumentError, parse_formats, require_choice, require_writable, requires_open, word_options
-from .blocking import blocking
+from ..runs.tex_project import (
+    Side as Side,
+    SyncedRegion as SyncedRegion,
+    TexProject,
+    TexSection,
+    synchronize,
+)
+from ..stores.backends import backend_of, written_files
+from ..stores.run_register import RunRecord, UnknownRunError
+from .arguments import (
+    ArgumentError,
+    one_or_more,
+    parse_formats,
+    require_choice,
+    require_writable,
+    word_options,
+)
+from .blocking import blocking, run_async
 from .results import ExportedFiles, ImportedText
 from .run_options import CitationFields, Tracked
 
@@ -53,7 +65,6 @@ class ExportOptions(TypedDict, total=False):
     reference_doc: Path | str | None
 
 
-@requires_open
 async def aexport(
     session: Session,
     source: Path | str,
@@ -88,7 +99,7 @@ async def aexport(
     record, stem, folder = stored(run.result), stem_of(stored(run.result)), Path()
     if file.suffix:
         stem, folder = file.stem, file.parent
-        record = await edited_record(edited_by_hand(run, await in_thread(read_markdown_file, file)), session, csl)
+        record = await edited_record(await in_thread(edited_by_hand, editable_text(run, []), file), session, csl)
     elif run.section != "research":
         text = await in_thread(load_editable, session.home, run.thread_id)
         record = await edited_record(text, session, csl) if text.edits or csl else record
@@ -107,7 +118,6 @@ async def aexport(
     return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings}
 
 
-@requires_open
 async def averify(session: Session, file: Path | str) -> dict[str, Any]:
     """Check every citation, quote and number of a result, both in the readable text and in its record.
 
@@ -129,7 +139,6 @@ class TrackedChangesError(InputError):
     default_help = "Give --tracked accept or --tracked reject (tracked in Python)."
 
 
-@requires_open
 async def aimport_text(
     session: Session,
     file: Path | str,
@@ -154,16 +163,11 @@ async def aimport_text(
     require_writable(session)
     require_choice("tracked", tracked, Tracked)
     path = Path(file)
-    try:
-        with TemporaryDirectory(prefix="citeloom-") as folder:
-            read = path if content is None else Path(folder) / f"sent{path.suffix}"
-            if content is not None:
-                await in_thread(read.write_bytes, content)
-            document = await in_thread(read_edited, read, reject=tracked == "reject")
-    except FileRefusedError as error:
-        raise InputError(f"{path}: {error}.", help="Give the .docx, .odt, .tex or .md that you edited.") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    with TemporaryDirectory(prefix="citeloom-") as folder:
+        read = path if content is None else Path(folder) / f"sent{path.suffix}"
+        if content is not None:
+            await in_thread(read.write_bytes, content)
+        document = await in_thread(read_document, read, path, reject=tracked == "reject")
     if document.changes and tracked == "ask":
         raise TrackedChangesError(f"{path}: has {counted(document.changes, 'tracked change')}.")
     return await in_thread(keep_imported, session, path, document, run)
@@ -182,18 +186,10 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     places = {section.kind: place for place, section in enumerate(text.sections, 1)}
     if kind in places and len(places) > 1:  # a section of a paper
         text = replace(text, sections=tuple(section for section in text.sections if section.kind == kind))
-    document = replace(document, text=without_figures(document.text, run.result or {}))
-    sections, before = import_sections(text, document)
-    if not sections:
-        titles = ", ".join(section_title(section.kind) for section in text.sections)
-        raise InputError(f"{path}: has none of the paper's headings.", help=f"Keep them: {titles}.")
-    every = {one.id: one.as_dict() for section in text.sections for one in section.evidence}
+    sections, before = import_sections(text, document, path)
     for item in sections:
-        if (by_hand := item.section.by_hand) is not None:
-            own, cited = {one["id"] for one in item.section.record["evidence"]}, set(marker_ids(by_hand.text))
-            moved = [every[name] for name in sorted(cited - own) if name in every]
-            checked = {"typed": sorted(by_hand.typed), "evidence": moved, "sentences": item.now}
-            edit = EditedSentence(-places[item.section.kind], by_hand.text, checked)
+        if item.section.imported is not None:
+            edit = replace(item.section.imported, position=-places[item.section.kind])
             backend.edited_sentences().keep(run.thread_id, edit)
     found = [sentence for item in sections for sentence in item.sentences]
     unknown = list(dict.fromkeys(shown for item in sections for shown in item.unknown))
@@ -219,9 +215,9 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     }
 
 
-export = requires_open(blocking(aexport))
-import_text = requires_open(blocking(aimport_text))
-verify = requires_open(blocking(averify))
+export = blocking(aexport)
+import_text = blocking(aimport_text)
+verify = blocking(averify)
 
 
 def _run_of(session: Session, source: Path) -> RunRecord:
@@ -258,8 +254,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
         raise InputError(
             f"{place}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
         )
-    read = read_fields if file.suffix == ".odt" else read_exported
-    exported = read(file) if file.suffix in SUFFIXES else None
+    exported = read_exported(file) if file.suffix in EXPORTED_SUFFIXES else None
     with suppress(UnknownRunError):  # the library may not have the run any more
         run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
         if isinstance(given := run.request.get("experiment"), dict):
@@ -276,7 +271,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
 
 def _find_record(file: Path) -> Path:
     """The `.json` that belongs to a file; a numbered one (`paper.2.docx`) may have that of the first."""
-    record = file.with_suffix(".json") if file.suffix in SUFFIXES else file
+    record = file.with_suffix(".json") if file.suffix in EXPORTED_SUFFIXES else file
     if not record.is_file() and Path(file.stem).suffix[1:].isdigit():
         record = file.with_name(f"{Path(file.stem).stem}.json")
     if not record.is_file():
@@ -285,3 +280,69 @@ def _find_record(file: Path) -> Path:
             help="Give a file of a section, paper or answer, and keep its .json beside it.",
         )
     return record
+
+
+class TexSync(TypedDict):
+    """What became of each region of a LaTeX project, and lines about what was added or could not be done."""
+
+    folder: str
+    regions: list[SyncedRegion]
+    notices: list[str]
+    problems: list[str]
+
+
+async def async_tex(
+    session: Session, folder: Path | str, *, runs: Sequence[str] | str = (), side: Side = ""
+) -> TexSync:
+    """Bring the sections of finished runs in a LaTeX project up to date, with the entries that they cite.
+
+    Only marked regions are rewritten, and a `.bib` only grows. No model is called.
+
+    Args:
+        session: the open library that the runs were written from.
+        folder: the project, such as a git clone from Overleaf.
+        runs: ids of sections or papers; those that the project has already, if omitted.
+        side: what becomes of a region that a person edited: `ours` (overwritten, the file copied before), `theirs` (the
+            run takes their text) or "" (it stays, and the difference is returned).
+
+    Raises `InputError` for marks that do not pair up, and `NotEditableError` for an answer or an unfinished run.
+    """
+    require_writable(session)
+    require_choice("side", side, Side)
+    place = await in_thread(Path(folder).resolve)
+    lock = f"tex-{hashlib.sha256(str(place).encode()).hexdigest()[:16]}"
+    async with backend_of(session.home).lock_of_run(lock).held():
+        project = await in_thread(TexProject.read, place)
+        given: tuple[str, ...] = one_or_more(runs)
+        named = given or tuple(dict.fromkeys(region.run for _, region in project.regions() if region.run))
+        if not named:
+            raise ArgumentError(f"{place}: has no section of Citeloom yet.", help="Name a run with --run (runs list).")
+        sections: list[TexSection] = []
+        for name in named:
+            try:
+                sections += await _sections(session, name)
+            except UnknownRunError as error:
+                if given:
+                    raise
+                project.problems.append(f"{place}: {error.message} Its regions stay as they are.")
+
+        def take(section: TexSection, theirs: str) -> TexSection:
+            try:
+                document = EditedDocument(read_latex(theirs), f"{section.run} {section.kind}")
+            except PandocError as error:
+                raise InputError(f"{section.kind}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
+            project.notices.extend(keep_imported(session, place, document)["warnings"])
+            return next(item for item in run_async(_sections(session, section.run)) if item.kind == section.kind)
+
+        latest = {section.kind: section for section in sections}
+        done = await in_thread(synchronize, project, latest, side, written_files(session.home), take)
+    return {"folder": str(place), "regions": done, "notices": project.notices, "problems": project.problems}
+
+
+async def _sections(session: Session, run_id: str) -> list[TexSection]:
+    text = await in_thread(load_editable, session.home, run_id)
+    record = await edited_record(text, session) if text.edits else stored(text.run.result or {})
+    return await in_thread(TexSection.all_of, text.run.thread_id, record, session.home)
+
+
+sync_tex = blocking(async_tex)

@@ -19,16 +19,16 @@ from ..graph.session import Session
 from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.uploads import Uploads
-from ..tools.paper_records import (
+from ..tools.paper_search import (
     OutlinedSection,
     Passage,
     count_kinds as count_kinds,
+    keys_with_words,
     merge_chunks,
     outline,
+    publication_statuses,
     read_indexed_text,
 )
-from ..tools.paper_search import keys_with_words, publication_statuses
-from .arguments import requires_open
 from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
@@ -90,14 +90,8 @@ async def aselect_papers(
 ) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
-    Args:
-        words: parts of key, title, authors, venue or year, in any case.
-        order: the field to sort by.
-        descending: reverse the order.
-        from_year: first year of publication.
-        to_year: last year of publication.
-        venue: the journal's or book's whole name.
-        status: such as "retracted"; "noted" for any.
+    `words` are parts of key, title, authors, venue or year, in any case; `venue` is the journal's or book's whole name;
+    `status` is such as "retracted", or "noted" for any.
     """
     folded = [word.casefold() for word in words]
 
@@ -187,14 +181,14 @@ def apaper(session: Session, key: str) -> Paper:
 @threaded
 def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDetails:
     """The JSON of `papers show --json`, optionally with the searchable text; raises `UnknownPaperError`."""
-    from ..documents.paper_names import NO_LINK, zotero_link  # lazy: loads YAML, which listings do not need
+    from ..documents.paper_names import zotero_links  # lazy: loads YAML, which listings do not need
     from ..metadata.enriching import stored_metadata  # lazy: loads service clients
 
     library = session.library
     paper, sections = library.paper(key), outline(library, key)
     record = {
         **asdict(paper),
-        **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),
+        **zotero_links(paper.bibtex),
         "summary": library.summary(key),
         "note": library.note(key),
         "chunks": sum(item.chunk_count for item in sections),
@@ -317,7 +311,7 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
 
     Raises `UnknownPaperError`, `CopyError` for a paper that is incomplete, and `NoteNotSavedError`.
     """
-    from ..documents.paper_names import zotero_link  # lists need no code that writes
+    from ..documents.paper_names import item_path  # lists need no code that writes
     from ..ingestion.home_copy import build_change
     from ..ingestion.indexing import run_to_end, write
 
@@ -326,7 +320,7 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
         change = await asyncio.to_thread(build_change, library, library.paper(key).key)
         record = change.record
         assert record is not None  # the change adds the paper
-        if zotero_link(record.paper.bibtex):
+        if item_path(record.paper.bibtex):
             raise NoteNotSavedError(f"Zotero keeps the notes of {key}.", help="Edit the note in Zotero, and sync.")
         if before is not None and before.strip() != (record.note.text.strip() if record.note else ""):
             raise NoteNotSavedError(f"The note on {key} was changed elsewhere.", help="Load the page again to see it.")
@@ -367,7 +361,6 @@ async def aremove_papers(session: Session, keys: Sequence[str]) -> None:
     await remove_all(session.library, list(dict.fromkeys(keys)))
 
 
-@requires_open
 @threaded
 def afigures(session: Session, key: str, *, images: bool = False) -> list[FigureWithImage]:
     """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
@@ -399,13 +392,6 @@ def figure_record(figure: PaperFigure) -> FigureWithImage:
 
 
 @threaded
-def ahas_read_figures(session: Session, key: str) -> bool:
-    """Return whether a paper's figures were ever extracted; raises `UnknownPaperError`."""
-    session.library.paper(key)
-    return bool(session.library.records()[key].figures_version)
-
-
-@threaded
 def afigure(session: Session, key: str, number: int) -> PaperFigure:
     """Return a figure of a paper by its number; raises `UnknownPaperError` and `MissingFigureError`."""
     found = next((figure for figure in session.library.figures(key) if figure.number == number), None)
@@ -415,20 +401,12 @@ def afigure(session: Session, key: str, number: int) -> PaperFigure:
 
 
 @threaded
-def afigure_image(session: Session, figure: PaperFigure) -> bytes | None:
-    """Return the image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
-    return session.library.figure_image(figure)
-
-
-@threaded
 def asave_figures(session: Session, key: str, folder: Path) -> dict[int, Path]:
     """Write a paper's figure images to a folder; returns the files by figure number.
 
     Never replaces a file with other content. Raises `UnknownPaperError` and `ImageNotWrittenError`.
     """
     from pathvalidate import sanitize_filename
-
-    from ..documents.safe_files import replace_file
 
     written: dict[int, Path] = {}
     for figure in session.library.figures(key):
@@ -484,4 +462,4 @@ async def apage_image(session: Session, key: str, number: int, *, words: str = "
     return await in_thread(draw_page_apart, await apaper_pdf(session, key), number, words=words, width=width)
 
 
-figures = requires_open(blocking(afigures))
+figures = blocking(afigures)

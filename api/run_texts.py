@@ -1,4 +1,4 @@
-"""Texts of finished runs: files, sentences, and the user's edits."""
+"""Texts of finished runs: files, sentences, the user's edits, and how they are shown: references, evidence."""
 
 from __future__ import annotations
 
@@ -6,16 +6,44 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from ..citations.export.evidence_report import ReportImages
-from ..citations.export.section_files import slug as slug
+from ..citations.checks.support_findings import DOUBTFUL as DOUBTFUL
+from ..citations.export.evidence_report import (
+    VERDICTS as VERDICTS,
+    Card as Card,
+    ReportImages,
+    ReportView as ReportView,
+    SearchHit as SearchHit,
+    commonness as commonness,
+    packaged_template as packaged_template,
+    report_links as report_links,
+    report_view as report_view,
+)
+from ..citations.export.report_html import (
+    EnclosedSentence as EnclosedSentence,
+    Link as Link,
+    doi_html as doi_html,
+    non_overlapping as non_overlapping,
+    reference_html as reference_html,
+    section_html as section_html,
+    shown_text as shown_text,
+    zotero_html as zotero_html,
+)
+from ..citations.export.section_files import section_title as section_title, slug as slug
+from ..citations.html_escaping import inert as inert
+from ..citations.references import numbered_list as numbered_list
 from ..documents.sandbox import in_thread
+from ..drafts.completeness import (
+    all_unreadable as all_unreadable,
+    coverage_line as coverage_line,
+    coverage_warnings as coverage_warnings,
+)
 from ..graph.session import Session
 from ..runs.edited_text import EditableText as EditableText, edited_record as edited_record
-from ..runs.evidence_images import CitedPages, cited_pages, report_figures
 from ..runs.output_files import (
     ResultFiles as ResultFiles,
     UnknownFileError as UnknownFileError,
-    save_section as save_section,
+    report_images,
+    save as save,
     stem_of as stem_of,
     write_own_file as write_own_file,
 )
@@ -23,22 +51,32 @@ from ..runs.publication_notices import with_notices as with_notices
 from ..runs.result_record import (
     ResultRecord as ResultRecord,
     StoredRecord as StoredRecord,
+    UsageRecord as UsageRecord,
     public_record as public_record,
     stored as stored,
 )
 from ..runs.sentence_check import (
     CheckedSentence as CheckedSentence,
+    CurrentText as CurrentText,
     NotEditedError as NotEditedError,
+    Rewriting as Rewriting,
+    SentenceChangedError as SentenceChangedError,
+    ShownSentence as ShownSentence,
     TextSentence as TextSentence,
     check_sentence as check_sentence,
+    compare_versions as compare_versions,
+    current_text as current_text,
     keep_edit as keep_edit,
     load_editable as load_editable,
+    rewrite_sentence as rewrite_sentence,
     sentence_records as sentence_records,
     unchecked as unchecked,
     withdraw_edit as withdraw_edit,
 )
 from ..stores.backends import backend_of
 from ..stores.home import Home
+from ..stores.library import Library as Library
+from ..tools.paper_search import find_cited_figures as find_cited_figures
 from .run_options import WordOptions
 
 
@@ -67,8 +105,7 @@ async def render_file(
     """
     images = ReportImages({}, {})
     if name.endswith(".evidence.html"):
-        pages = await in_thread(cited_pages, record, session.library, file_of) if page_images else CitedPages()
-        images = ReportImages(pages.images, await asyncio.to_thread(report_figures, record, session.library))
+        images, _ = await in_thread(report_images, record, session.library, pages=page_images, file_of=file_of)
     files = await asyncio.to_thread(
         ResultFiles.of, record, session.home, stem, images, (word or WordOptions()).document()
     )

@@ -43,9 +43,9 @@ from ..runs.run_requests import (
 )
 from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord as RunRecord
-from ..text.question_subject import find_subject as find_subject
+from ..text.wordings import find_subject as find_subject
 from ..tools.scope import plain_question as plain_question
-from .arguments import one_or_more, parse_formats, require_choice, require_writable, requires_open, word_options
+from .arguments import one_or_more, parse_formats, require_choice, require_writable, word_options
 from .blocking import blocking
 from .run_options import Ask, CitationFields, Depth, SteeredOptions
 
@@ -146,17 +146,15 @@ async def run_and_save(
 ) -> SavedRun:
     """Run or resume a request, or return its finished result; writes files to `output`.
 
-    `answer` is for the question that the run waits with (`api/answering.py`). Raises as `run_request` and
-    `save_section` do.
+    `answer` is for the question that the run waits with (`answer_run`). Raises as `run_request` and
+    `save` do.
     """
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice, answer=answer)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
-    from ..citations.export.evidence_report import ReportImages  # not needed for an answer without files
     from ..citations.export.section_files import prepare_folder
-    from ..runs.edited_text import with_edited_sections
-    from ..runs.evidence_images import CitedPages, cited_pages, report_figures
-    from ..runs.output_files import save
+    from ..runs.imported_text import with_edited_sections
+    from ..runs.output_files import report_images, save  # not needed for an answer without files
 
     made = [path for path in (output.folder, *output.folder.parents) if not path.exists()]  # innermost first
     await asyncio.to_thread(prepare_folder, output.folder)  # before anything is paid for
@@ -170,11 +168,9 @@ async def run_and_save(
     record, edited = finished.record, dict[str, Path]()
     if "sections" in record and not output.force:
         record, edited = await with_edited_sections(record, output.folder, session)
-    pages = await in_thread(cited_pages, record, session.library) if output.page_images else CitedPages()
-    for line in pages.notices:
+    images, notices = await in_thread(report_images, record, session.library, pages=output.page_images)
+    for line in notices:
         on_notice(f"Note: {line}")
-    figures = await asyncio.to_thread(report_figures, record, session.library)
-    images = ReportImages(pages.images, figures)
     saved = await save(
         record,
         output.folder,
@@ -200,7 +196,6 @@ class ResearchOptions(RunOptions, total=False):
     single_shot: bool
 
 
-@requires_open
 async def aresearch(
     session: Session,
     question: str,
@@ -240,10 +235,9 @@ async def aresearch(
     return await run(request, session, on_event, **options)
 
 
-research = requires_open(blocking(aresearch))
+research = blocking(aresearch)
 
 
-@requires_open
 def astream_research(
     session: Session, question: str, **options: Unpack[ResearchOptions]
 ) -> AsyncGenerator[Event, None]:
@@ -265,7 +259,6 @@ def signed_answer(answer: object, by: str | None = None) -> dict[str, Any]:
     return {**given, "by": account_name() if by is None else by, "at": datetime.now(UTC).isoformat("T", "seconds")}
 
 
-@requires_open
 async def aanswer_run(
     session: Session,
     run_id: str,
@@ -302,7 +295,7 @@ async def require_valid_answer(session: Session, run_id: str, answer: object) ->
     await valid_answer(answer, await run_state(session.home, run_id), record, session)
 
 
-answer_run = requires_open(blocking(aanswer_run))
+answer_run = blocking(aanswer_run)
 
 
 async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import unquote
 
 from .front_matter import find_doi
@@ -66,11 +66,14 @@ _LONGEST: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """A paper's DOI in lower case; `arxiv` is its arXiv id, if it has one."""
+    """A paper's DOI in lower case."""
 
-    kind: Literal["doi", "arxiv"]
     doi: str
-    arxiv: str = ""
+
+    @property
+    def arxiv(self) -> str:
+        """The arXiv id in the DOI; empty if it has none."""
+        return self.doi.removeprefix(ARXIV_PREFIX) if self.doi.startswith(ARXIV_PREFIX) else ""
 
     @property
     def shown(self) -> str:
@@ -84,17 +87,10 @@ def parse_identifier(text: str) -> Identifier | None:
         return None
     found = _ARXIV.match(named)
     if found:
-        return Identifier("arxiv", ARXIV_PREFIX + found["id"].lower(), found["id"].lower())
+        return Identifier(ARXIV_PREFIX + found["id"].lower())
     bare = unquote(_LEAD.sub("", named)) if "%" in named else _LEAD.sub("", named)
     doi = find_doi(bare)
-    return identifier_from_doi(doi) if doi and doi == bare.rstrip(".,;)]/").lower() else None
-
-
-def identifier_from_doi(doi: str) -> Identifier:
-    """The identifier of a valid DOI, with the arXiv id if the DOI contains one."""
-    lower = doi.lower()
-    arxiv = lower.removeprefix(ARXIV_PREFIX) if lower.startswith(ARXIV_PREFIX) else ""
-    return Identifier("arxiv" if arxiv else "doi", lower, arxiv)
+    return Identifier(doi) if doi and doi == bare.rstrip(".,;)]/").lower() else None
 
 
 _WHERE: Final = r"(?P<library>library|groups/[1-9][0-9]{0,11})/items/(?P<key>[A-Z0-9]{8})"
@@ -105,22 +101,8 @@ _PDF = re.compile(_FIELD.format(name="zoteropdf", scheme="zotero://open-pdf/", w
 _ADDRESS = re.compile(rf"zotero://(?:select|open-pdf)/{_WHERE}")
 
 
-@dataclass(frozen=True, slots=True)
-class ZoteroLink:
-    """Addresses that Zotero opens: `select` shows the item, `pdf` its PDF; empty if there is none."""
-
-    select: str
-    pdf: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        return {"zotero": self.select, "zotero_pdf": self.pdf}
-
-
-NO_LINK: Final = ZoteroLink("")
-
-
 def is_zotero_address(address: object) -> bool:
-    """Whether an address has the form made by `zotero_link`, so that it is safe to show as a link."""
+    """Whether an address has the form made by `zotero_links`, so that it is safe to show as a link."""
     return isinstance(address, str) and _ADDRESS.fullmatch(address) is not None
 
 
@@ -132,20 +114,18 @@ def zotero_fields(library: str, item: str, pdf: str = "") -> dict[str, str]:
     }
 
 
-def zotero_link(bibtex: str) -> ZoteroLink | None:
-    """The link of a paper, from its BibTeX entry; None if it did not come from Zotero."""
+def zotero_links(bibtex: str) -> dict[str, str]:
+    """Addresses that Zotero opens: `zotero` shows the item, `zotero_pdf` its PDF; empty if there is none."""
     item, pdf = _ITEM.search(bibtex), _PDF.search(bibtex)
-    if item is None:
-        return None
-    select = f"zotero://select/{item['library']}/items/{item['key']}"
-    same = pdf is not None and pdf["library"] == item["library"]
-    return ZoteroLink(select, f"zotero://open-pdf/{pdf['library']}/items/{pdf['key']}" if pdf and same else "")
+    select = f"zotero://select/{item['library']}/items/{item['key']}" if item else ""
+    same = item is not None and pdf is not None and pdf["library"] == item["library"]
+    opens = f"zotero://open-pdf/{pdf['library']}/items/{pdf['key']}" if pdf and same else ""
+    return {"zotero": select, "zotero_pdf": opens}
 
 
 def item_path(bibtex: str) -> str:
     """The library and key of a paper's item, such as library/items/ABCD2345; empty if it did not come from Zotero."""
-    link = zotero_link(bibtex)
-    return link.select.removeprefix("zotero://select/") if link else ""
+    return zotero_links(bibtex)["zotero"].removeprefix("zotero://select/")
 
 
 def zotero_address(bibtex: str, key: str) -> str:

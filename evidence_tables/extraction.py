@@ -13,23 +13,28 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..documents import Category, Chunk, Paper, chunk_id
 from ..documents.chunking import Window
-from ..documents.evidence import EvidenceSpan
+from ..documents.plain_text import plain_text
+from ..documents.types import EvidenceSpan
 from ..experiment import Experiment
 from ..models.concurrency import gather_all
 from ..plurals import counted
-from ..roles.cell_protocols import CellReader, RowReading, TableColumn
-from ..roles.protocols import EvidenceReader, Need, PaperScreener, Purpose
+from ..roles.cell_protocols import RowReading, TableColumn
+from ..roles.protocols import EvidenceReader, Need, Purpose
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredPaper
 from ..stores.library import Library
-from ..tools.paper_cards import keys_to_screen, screen_papers
+from ..tools.paper_cards import find_statement, keys_to_screen, screen_papers
 from ..tools.scope import Scope
 from ..tools.window_search import WindowLimits, propose_windows
 from .cells import TableCell, accept_cells
-from .column_specs import split_columns
+from .column_specs import split_columns, stated_as
+
+if TYPE_CHECKING:
+    from ..roles.chat.chat_cell_reader import ChatCellReader
+    from ..roles.chat.chat_reader import ChatScreener
 
 OnProgress = Callable[[str], None]
 
@@ -68,8 +73,8 @@ class TableFiller:
     question: str
     columns: tuple[TableColumn, ...]
     reader: EvidenceReader
-    cells: CellReader | None
-    screener: PaperScreener | None
+    cells: ChatCellReader | None
+    screener: ChatScreener | None
     most: int
     on_progress: OnProgress
     needs: tuple[Need, ...] = ()
@@ -184,7 +189,7 @@ class TableFiller:
         return not held.issuperset(studies)
 
     async def _read_row(
-        self, cells: CellReader, paper: Paper, columns: Sequence[TableColumn], studies: Sequence[str]
+        self, cells: ChatCellReader, paper: Paper, columns: Sequence[TableColumn], studies: Sequence[str]
     ) -> tuple[Decision, dict[tuple[str, str], TableCell]]:
         # The beginning of a paper tells best whether it belongs.
         opening = self.library.chunks([chunk_id(paper.key, 0)])
@@ -228,7 +233,11 @@ class TableFiller:
         return [*first, *sorted(found, key=lambda window: window.chunks[0].index)]
 
     async def _nearest_cell(self, paper: Paper, column: TableColumn) -> TableCell:
-        """The sentence of a paper nearest to a column, not judged; for numbers, the nearest with a number."""
+        """The sentence of a paper that states or is nearest to a column, not judged; for numbers, one with a number."""
+        rule = stated_as(column)
+        if rule and (stated := await asyncio.to_thread(find_statement, self.library, paper.key, rule)):
+            span = EvidenceSpan.of(*stated)
+            return TableCell(value=" ".join(plain_text(span.quote).split()), status="not_judged", spans=(span,))
         need = _need(column)
         windows = await self._windows(paper, [column], _NEAREST, ())
         asked = replace(need, text=f"How many {need.text}?") if column.kind == "number" else need

@@ -11,23 +11,21 @@ from typing import Literal
 import numpy as np
 
 from ..documents import Chunk, Paper, chunk_id, text_hash
-from ..documents.bibliography import Refusal
+from ..documents.bibliography import Refusal, extractive_summary, has_own_entry
 from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figure_search import FoundFigure, find_figures
 from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.image_extraction import ReadFigures
 from ..documents.notes import make_note
-from ..documents.paper_metadata import extractive_summary, has_own_entry
-from ..documents.paper_names import zotero_link
+from ..documents.paper_names import item_path
 from ..documents.types import Section
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_change import Change, PaperRecord
 from ..stores.search_records import VectorKind
-from .executor import SplitPapers
 from .ingest_events import IngestReport
-from .langchain_documents import SourcePaper
-from .sources import Sources
+from .reading import SplitPapers
+from .sources import SourcePaper, Sources
 
 Outcome = Literal["added", "updated", "unchanged"]
 
@@ -168,7 +166,7 @@ def _record(
     A paper without a `.bib` entry keeps an entry set in the library, unless that came from Zotero.
     """
     paper = source.paper
-    given = old is not None and has_own_entry(old.paper) and not zotero_link(old.paper.bibtex)
+    given = old is not None and has_own_entry(old.paper) and not item_path(old.paper.bibtex)
     if old is not None and given and not has_own_entry(paper):
         read = {name: getattr(paper, name) for name in ("source", "content_hash", "pages", "ocr_pages")}
         paper = replace(old.paper, **read)

@@ -6,10 +6,7 @@ edited sentences have the verdicts of their last check, or none.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +17,11 @@ from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.edited_citations import CitableEvidence
 from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
-from ..citations.export.plot_figures import figure_lines
-from ..citations.export.section_files import prepare_folder, section_title, write_atomically
+from ..citations.export.section_files import prepare_folder, write_atomically
 from ..citations.export.word_fields import DocumentOptions
-from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
 from ..documents import Evidence, Paper
-from ..documents.exported_text import without_comments_and_references
 from ..documents.sandbox import in_thread
 from ..drafts.finished_text import FinishedText
 from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
@@ -40,9 +34,9 @@ from ..graph.session import Session
 from ..plurals import counted
 from ..roles.protocols import DecidingSpan, Draft, SectionBrief, Source, Verdict
 from ..section_kinds import SectionKind
-from ..stores.backends import backend_of, written_files
+from ..stores.backends import written_files
 from ..stores.library import Library
-from ..stores.run_register import EditedSentence, RunRecord, WrittenFiles
+from ..stores.run_register import EditedSentence, RunRecord
 from .output_files import ResultFiles, free_file_name, with_sources
 from .result_record import CitationRecord, StoredRecord, complete_record, stored
 
@@ -72,8 +66,8 @@ class EditableSection:
     evidence: tuple[Evidence, ...]
     first: int  # the run-wide position of its first sentence
     edits: Mapping[int, EditedSentence]
-    by_hand: EditedSection | None = None  # the section as edited in the file
-    imported: EditedSentence | None = None  # the section as imported, before later edits
+    imported: EditedSentence | None = None  # the section as imported or edited in its file, before later edits
+    typed: frozenset[str] = frozenset()  # sentences whose citations the user placed
 
     @cached_property
     def sentences(self) -> Sequence[CitedSentence]:
@@ -87,15 +81,16 @@ class EditableSection:
             for sentence in self.sentences
         ]
 
-    def marked(self, words: str, place: int, *, sure: bool) -> tuple[str, list[str]]:
+    def marked(self, words: str, place: int, *, sure: bool, count: int = 1) -> tuple[str, list[str]]:
         """The user's words with markers, and their sentences if the user typed a citation in them.
 
-        `place` is the index of the old sentence; if it is not `sure`, its markers are kept only where the citation is
-        shown at the end of a later sentence.
+        `place` is the index of the old sentence, of which there are `count`; if it is not `sure`, its markers are kept
+        only where the citation is shown at the end of a later sentence.
         """
-        inside = 0 <= place < len(self.sentences)
-        original, shown = (self.sentences[place].text, self.shown()[place]) if inside else ("", "")
-        covered = inside and self.rendered.sentences[place].covered
+        old = slice(place, place + count) if 0 <= place < len(self.sentences) else slice(0)
+        original = " ".join(sentence.text for sentence in self.sentences[old])
+        shown = " ".join(self.shown()[old])
+        covered = any(sentence.covered for sentence in self.rendered.sentences[old][-1:])
         known = original if sure or covered else MARKER.sub("", self.record["with_markers"])
         citable = CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
         marked, typed = (
@@ -107,12 +102,12 @@ class EditableSection:
     def marked_edit(self, edit: EditedSentence, place: int) -> tuple[str, list[str]]:
         """As `marked`, for a stored edit; one that was accepted from an update has its markers already."""
         known = str(edit.checked.get("marked", ""))
-        return (known, [item.text for item in sentences(known)]) if known else self.marked(edit.text, place, sure=True)
+        if not known:
+            return self.marked(edit.text, place, sure=True)
+        return known, [item.text for item in sentences(known)] if edit.checked.get("placed", True) else []
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
-        """The section with these edits, or as edited by hand."""
-        if self.by_hand is not None:
-            return self.by_hand
+        """The section with these edits."""
         brought = self.imported
         text = brought.text if brought else self.record["with_markers"]
         typed = list[str](brought.checked.get("typed", ()) if brought else ())
@@ -129,22 +124,36 @@ class EditableSection:
             length += len(new)
             done = end
         text = "".join([*pieces, text[done:]])
-        for place, (start, end) in self.with_text(text, ()).spans.items() if brought else ():
-            if all(end <= first or start >= last for first, last in list(spans.values())):
-                spans[-1 - place] = start, end
+        known = {sentence.text for sentence in self.sentences}
+        for place, item in enumerate(sentences(text) if brought else ()):
+            apart = all(item.end <= first or item.start >= last for first, last in list(spans.values()))
+            if apart and item.text not in known:
+                spans[-1 - place] = item.start, item.end
         return EditedSection(text, spans, frozenset(typed))
 
     def current(self, position: int) -> str:
         """The sentence with markers as it is now; empty if an import took it out."""
         if (edit := self.edits.get(position)) and self._is_later(edit):
             return self.marked_edit(edit, position - self.first)[0]
-        return self._before_edits(position)
+        return self.before_edits(position)
+
+    def positions(self, now: EditableSection) -> list[int | None]:
+        """For each sentence of the section as it is `now`, the position of the run's sentence in whose place it stands.
+
+        None for one that only an imported text has.
+        """
+        places: dict[str, list[int | None]] = {}
+        for position in range(self.first, self.first + len(self.sentences)):
+            for item in sentences(self.current(position)):
+                places.setdefault(item.text, []).append(position)
+        return [(places.get(sentence.text) or [None]).pop(0) for sentence in now.sentences]
 
     def _is_later(self, edit: EditedSentence) -> bool:
         """Whether an edit is later than the import, which has all earlier ones."""
         return self.imported is None or edit.updated_at > self.imported.updated_at
 
-    def _before_edits(self, position: int) -> str:
+    def before_edits(self, position: int) -> str:
+        """The sentence with markers as the run wrote it, or as it was imported."""
         if self.imported is None:
             return self.sentences[position - self.first].text
         return str(self.imported.checked.get("sentences", {}).get(str(position), ""))
@@ -154,22 +163,17 @@ class EditableSection:
         if self.imported is None:
             old = self.sentences[position - self.first]
             return old.start, old.end
-        words, text = self._before_edits(position), self.imported.text
+        words, text = self.before_edits(position), self.imported.text
         start = text.find(words) if words else -1
         return (start, start + len(words)) if start >= 0 else (len(text), len(text))
-
-    def with_text(self, text: str, typed: Collection[str]) -> EditedSection:
-        """The section as edited by hand, from its whole text with markers; sentences of the run are not edits."""
-        before = {sentence.text for sentence in self.sentences}
-        spans = {place: (item.start, item.end) for place, item in enumerate(sentences(text)) if item.text not in before}
-        return EditedSection(text, spans, frozenset(typed))
 
     @cached_property
     def rendered(self) -> Rendered:
         """The stored text in its citation style, without marks for failed checks."""
         sources = [Source(item, Paper(item.key, ""), "") for item in self.evidence]
         style, before, verdicts = self.record["cite_style"], self.record["numbering"], section_verdicts(self)
-        return render_text(self.record["with_markers"], sources, style, before=before, verdicts=verdicts)
+        text, typed = self.record["with_markers"], self.typed
+        return render_text(text, sources, style, before=before, verdicts=verdicts, typed=typed)
 
     def shown(self) -> list[str]:
         """The sentences as readers see them, without marks for failed checks."""
@@ -203,6 +207,17 @@ class EditableText:
             for edit in (section.imported, *(section.edits[position] for position in sorted(section.edits)))
             if edit is not None
         ]
+
+    def as_now(self, record: Mapping[str, Any]) -> EditableText:
+        """The user's version as a text without edits; `record` is that of the version."""
+        parts = record.get("sections") or [record]
+        sections = [
+            section
+            if part is section.record
+            else replace(section, record=part, edits={}, imported=None, typed=section.edited(section.edits).typed)
+            for section, part in zip(self.sections, parts, strict=True)
+        ]
+        return replace(self, sections=tuple(sections))
 
     def section_at(self, position: int) -> EditableSection:
         """The section with the sentence at a position; raises `NotEditableError`."""
@@ -248,8 +263,8 @@ def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[Edi
 
 def _place(text: str, words: str, start: int) -> tuple[int, int]:
     """Find `words` in `text` from `start` on, allowing marks between them."""
-    while start < len(text) and text[start].isspace():
-        start += 1
+    found = text.find(words[:_BEGINNING], start)  # behind the sign of a list or heading
+    start = found if found >= 0 else start + len(text[start:]) - len(text[start:].lstrip())
     at, done = start, 0
     while done < len(words) and at < len(text):
         mark = next((f" {mark}" for mark in MARKS.values() if text.startswith(f" {mark}", at)), "")
@@ -260,6 +275,7 @@ def _place(text: str, words: str, start: int) -> tuple[int, int]:
     return start, at
 
 
+_BEGINNING: Final = 12  # characters of a sentence, in which no mark stands
 _NEVER_JUDGED: Final = Verdict("unjudged")  # no reason: the run had no judge
 
 
@@ -318,7 +334,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         settled.add("truncated")  # the run's own end, such as a list of passages
     searches = stored(text.run.result or {})["report"]["searches"]
     written = WrittenDraft(
-        SectionBrief(section.kind, text.experiment, tuple(sources), (), 0, 0),
+        SectionBrief(kind=section.kind, experiment=text.experiment, sources=tuple(sources)),
         draft,
         sources,
         verdicts,
@@ -343,9 +359,6 @@ def section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
     for edit in section.edits.values():
         found |= verdicts_from(edit.checked.get("verdicts", []))
     return found
-
-
-_TITLE = re.compile(r"\A\s*# [^\n]*\n")
 
 
 def section_of_paper(run: RunRecord, section: str) -> RunRecord:
@@ -395,109 +408,3 @@ async def export_record(
         return paths, [*free.notices(), *(str(line) for line in record["warnings"])]
 
     return await in_thread(write)
-
-
-async def with_edited_sections(
-    record: StoredRecord, folder: Path, session: Session
-) -> tuple[StoredRecord, dict[str, Path]]:
-    """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
-    files = await in_thread(_edited_files, record, folder, written_files(session.home))
-    backend = backend_of(session.home)
-    edits = await in_thread(backend.edited_sentences().of, record["thread_id"])
-    imported = sum(edit.position < 0 for edit in edits)
-    if not files and not imported:
-        return record, files
-    run = await in_thread(backend.runs().get, record["thread_id"])
-    text = editable_text(replace(run, result=dict(record)), edits if imported else ())
-    bodies = {kind: await in_thread(read_markdown_file, path) for kind, path in files.items()}
-    sections = [
-        _by_hand(section, _body(bodies[section.kind], section.record)) if section.kind in bodies else section
-        for section in text.sections
-    ]
-    edited = await edited_record(replace(text, sections=tuple(sections)), session)
-    names = ", ".join([*(path.name for path in files.values()), *(["the text that you imported"] if imported else [])])
-    said = f"{names} {'was' if len(files) + imported == 1 else 'were'} edited by hand: the paper has your text."
-    return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files
-
-
-def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> dict[str, Path]:
-    """The paper's section markdown files that differ from what the run wrote, by section."""
-    found = {}
-    for section in record["sections"]:
-        path = folder / f"{section['section']}.md"
-        with suppress(OSError, ValueError, KeyError, TypeError):  # if the record of its run is not beside it
-            run = json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"]
-            if path.is_file() and not written.has(path) and run == record["thread_id"]:
-                found[str(section["section"])] = path
-    return found
-
-
-def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
-    """A finished run with the text of its edited markdown file; raises `NotEditableError` if it has no sections."""
-    text = editable_text(run, [])
-    body = _body(markdown, run.result or {})
-    if len(text.sections) == 1 and "sections" not in (run.result or {}):
-        return replace(text, sections=(_by_hand(text.sections[0], body),))
-    titles = {section_title(section.kind): section.kind for section in text.sections}
-    pieces = re.split(rf"(?m)^## ({'|'.join(map(re.escape, titles))})[ \t]*$", body)
-    bodies = {titles[title]: words for title, words in zip(pieces[1::2], pieces[2::2], strict=True)}
-    if not bodies:
-        headings = ", ".join(f"## {title}" for title in titles)
-        raise NotEditableError("The file has none of the paper's headings.", help=f"Keep them: {headings}.")
-    return replace(text, sections=tuple(_by_hand(section, bodies.get(section.kind, "")) for section in text.sections))
-
-
-def _body(markdown: str, record: Mapping[str, Any]) -> str:
-    """Strip title, references, and the images and captions added below the text, from a markdown file."""
-    return _TITLE.sub("", f"{without_figures(without_comments_and_references(markdown), record)}\n")
-
-
-def without_figures(markdown: str, record: Mapping[str, Any]) -> str:
-    """The markdown without the images and captions of the record; a caption that was edited stays."""
-    for figure in record.get("figures", ()):
-        image, _, caption = figure_lines([figure]).partition("\n\n")
-        markdown = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", markdown.replace(image, ""))
-        if caption:  # whole paragraphs only: "shown in Figure 1." ends like the caption of an untitled plot
-            markdown = re.sub(rf"(?m)^{re.escape(caption)}$", "", markdown)
-    return markdown
-
-
-def read_markdown_file(file: Path) -> str:
-    """The text of a markdown file; raises `InputError`."""
-    try:
-        return file.read_text("utf-8").replace("\r\n", "\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
-
-
-def _by_hand(section: EditableSection, body: str) -> EditableSection:
-    """The section with this text; unchanged sentences keep their markers."""
-    known = {inert(shown): place for place, shown in enumerate(section.shown())}
-    as_in_file = (section.record["text"][start:end] for start, end in section.places())  # with marks for failed checks
-    known |= {inert(words): place for place, words in enumerate(as_in_file)}
-    lines: list[str] = []
-    typed: list[str] = []
-    for line in body.strip().splitlines():
-        found = sentences(line)
-        places = [known.get(sentence.text) for sentence in found]
-        pieces: list[str] = []
-        done = 0
-        for number, sentence in enumerate(found):
-            if (place := places[number]) is not None:
-                marked = section.sentences[place].text
-            else:
-                marked, own = section.marked(sentence.text, _place_among(places, number), sure=False)
-                typed += own
-            pieces += [line[done : sentence.start], marked]
-            done = sentence.end
-        lines.append("".join([*pieces, line[done:]]))
-    return replace(section, by_hand=section.with_text("\n".join(lines), typed))
-
-
-def _place_among(places: Sequence[int | None], number: int) -> int:
-    """The index of the stored sentence that a changed one replaces, by its neighbours in the line; -1 without any."""
-    later = ((place, other) for other, place in enumerate(places) if place is not None and other > number)
-    if found := next(later, None):
-        return found[0] - (found[1] - number)
-    earlier = [(place, other) for other, place in enumerate(places[:number]) if place is not None]
-    return earlier[-1][0] + number - earlier[-1][1] if earlier else -1

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..documents.bibliography import Refusal, parse_bibliography
-from ..documents.chunking import CHUNKING_VERSION
-from ..documents.figures import FIGURES_VERSION
-from ..documents.paper_names import item_path
 from ..documents.pdf.ocr import choose_ocr
 from ..documents.safe_files import replace_file
 from ..documents.sandbox import in_thread, raise_if_stopped
@@ -20,34 +17,16 @@ from ..errors import InputError
 from ..ingestion.indexing import OnEvent
 from ..ingestion.ingest import ingest_sources, remove_all
 from ..ingestion.ingest_events import IngestReport
-from ..ingestion.langchain_documents import SourcePaper
-from ..ingestion.reading import READING_VERSION, ConvertedFiles
-from ..ingestion.sources import Sources, read_as
-from ..metadata.citation_keys import KeyPattern
+from ..ingestion.reading import ConvertedFiles
+from ..ingestion.sources import SourcePaper, Sources, read_as
 from ..models.http.limiter import Clock
 from ..settings.config import Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
-from .item_entry import FilePlaces
-from .sync_plan import (
-    SyncPlan,
-    SyncPlanning,
-    SyncState,
-    read_state,
-    recognize_papers,
-    write_state,
-)
+from .sync_plan import SyncPlan, SyncPlanning, SyncState, file_changed, read_state, write_state
 from .zotero_records import ZoteroError
-from .zotero_source import (
-    OnNotice,
-    ZoteroReading,
-    ZoteroRequest,
-    find_scopes,
-    linked_folder,
-    read_zotero,
-    scope_members,
-)
+from .zotero_source import OnNotice, ZoteroReading, ZoteroRequest, linked_folder, read_zotero
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,79 +56,36 @@ async def sync_reading(
     linked = await linked_folder(settings)
     async with backend_of(library.home).run_lock("sync-zotero", on_wait):
         state = await asyncio.to_thread(read_state, library.home)
-        given = await asyncio.to_thread(_make_input, library, settings, reading, request, state, linked)
+        given = await asyncio.to_thread(SyncPlanning, library, settings, reading, request, state, linked)
         plan = await in_thread(given.plan)
-        ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
+        if dry_run:
+            new = [paper.key for paper in plan.changed if paper.key not in given.papers]
+            known = [paper.key for paper in plan.changed if paper.key in given.papers]
+            ingested = IngestReport(tuple(new), tuple(known))
+        else:
+            ingested = await _carry_out(library, settings, state, plan, on_event)
     by_abstract = _by_abstract(library)
     renamed = {one.now for one in plan.removed}
-    if ingested is None:
-        keys = [paper.key for paper in plan.changed]
-        added, updated = [key for key in keys if key not in given.papers], [key for key in keys if key in given.papers]
-    else:
-        added, updated = list(ingested.added), list(ingested.updated)
     record = {
         "source": reading.source,
         "library": reading.library.name,
         "items": len(given.items),
         "dry_run": dry_run,
-        "added": [key for key in added if key not in renamed],
-        "updated": updated,
-        "unchanged": len(plan.unchanged) + (len(ingested.unchanged) if ingested else 0),
+        "added": [key for key in ingested.added if key not in renamed],
+        "updated": list(ingested.updated),
+        "unchanged": len(plan.unchanged) + len(ingested.unchanged),
         "removed": [{"key": one.key, "why": one.why} for one in plan.removed if not one.now],
         "renamed": [{"from": one.key, "to": one.now} for one in plan.removed if one.now],
         "abstract_only": [
             paper.key for paper in (*plan.changed, *plan.unchanged) if paper.file is None or paper.key in by_abstract
         ],
         "without_file": [{"item": item.key, "title": item.title} for item in plan.without_file],
-        "chunks_embedded": ingested.chunks_embedded if ingested else 0,
-        "refused": [
-            {"path": item.path, "reason": item.reason}
-            for item in (*plan.refused, *(ingested.refused if ingested else ()))
-        ],
-        "warnings": [*plan.warnings, *(ingested.warnings if ingested else ())],
+        "chunks_embedded": ingested.chunks_embedded,
+        "refused": [asdict(item) for item in (*plan.refused, *ingested.refused)],
+        "warnings": [*plan.warnings, *ingested.warnings],
         "seconds": round(time.perf_counter() - began, 3),
     }
     return SyncReport(record, plan.file_missing)
-
-
-def _make_input(
-    library: Library,
-    settings: Settings,
-    reading: ZoteroReading,
-    request: ZoteroRequest,
-    state: SyncState,
-    linked: Path | None,
-) -> SyncPlanning:
-    scopes = find_scopes(request.collections, reading.content)
-    earlier = frozenset().union(*(paper.scopes for paper in state.papers.values()))
-    members = scope_members(scopes | earlier, reading.content)
-    keys = frozenset().union(*(members[scope] for scope in scopes))
-    # Oldest first, so that an earlier item keeps its key when two have the same.
-    chosen = (item for item in reading.content.items if item.key in keys)
-    items = sorted(chosen, key=lambda item: (item.added, item.key))
-    papers = {paper.key: paper for paper in library.papers()}
-    pages = library.home.zotero.resolve()
-    there = recognize_papers(papers, items, reading.content, reading.library, pages)
-    state = SyncState({**there, **state.papers})
-    synced = state.items
-    versions = f"{READING_VERSION}:{CHUNKING_VERSION}:{FIGURES_VERSION}"
-    sizes = f"{settings.chunk_tokens}:{settings.chunk_overlap}"
-    return SyncPlanning(
-        content=reading.content,
-        library=reading.library,
-        scopes=scopes,
-        members=members,
-        items=items,
-        papers=papers,
-        # Their entries name no synced item, so that no sync may touch them.
-        foreign=frozenset(key for key, paper in papers.items() if item_path(paper.bibtex) not in synced),
-        state=state,
-        places=FilePlaces(reading.content.storage, linked, bool(reading.library.group)),
-        pattern=KeyPattern(settings.citation_key),
-        pages=pages,
-        reading=f"{settings.ocr}:{settings.ocr_languages}:{versions}:{sizes}",
-        prune=request.prune,
-    )
 
 
 async def _carry_out(
@@ -160,7 +96,7 @@ async def _carry_out(
     if not plan.changed and not plan.removed:
         if plan.state != state:
             await asyncio.to_thread(write_state, home, plan.state)
-        return IngestReport((), (), (), (), 0, (), (), 0.0)
+        return IngestReport()
     sources = await in_thread(_read_papers, library, plan, settings)
     report = await ingest_sources(
         library, sources, on_event=on_event, chunking=(settings.chunk_tokens, settings.chunk_overlap)
@@ -224,7 +160,7 @@ def _remember(library: Library, plan: SyncPlan, refused: Mapping[str, str]) -> N
     for page in library.home.zotero.resolve().glob("*.md"):
         if str(page) not in in_use:
             page.unlink(missing_ok=True)
-    papers = plan.state.papers
+    papers = plan.state
     for removed in plan.removed:
         papers.pop(removed.key, None)
     there = library.records()
@@ -256,7 +192,7 @@ async def watch_zotero(
     while True:
         try:
             state = await asyncio.to_thread(read_state, home)
-            if await asyncio.to_thread(state.file_changed):
+            if await asyncio.to_thread(file_changed, state):
                 known = ""
             reading = await read_zotero(settings, request, known=known, on_notice=notice_once)
         except ZoteroError as error:

@@ -1,11 +1,11 @@
-// One run: follows it while it works, stops, resumes and deletes it; its sentences are edited in `sentences.js`.
+// One run: follows it while it works, stops, resumes and deletes it; its text is edited in `document.js`.
 
 import { announce, part, problemCard, send, toast } from "./api.js";
 import { confirmed } from "./confirm.js";
+import { beginDocument, editDocument } from "./document.js";
 import { LiveRun } from "./live_run.js";
 import { follow } from "./events.js";
 import { readLimits } from "./limits.js";
-import { editSentences } from "./sentences.js";
 import { byId, element } from "./text.js";
 
 const AGAIN = 4000; // milliseconds until a run of another process, or a lost server, is looked at again
@@ -36,6 +36,7 @@ function begin() {
   const state = run().dataset.state;
   if (state === "waiting" || state === "working") listen();
   else if (state === "running") timer = setTimeout(refresh, AGAIN);
+  else beginDocument();
 }
 
 /** After the browser has scrolled to the form, which takes the focus away. */
@@ -134,7 +135,7 @@ body.addEventListener("click", (event) => {
   work.catch((problem) => toast(problem));
 });
 
-editSentences(body, address, refresh);
+editDocument(body, refresh);
 begin();
 window.addEventListener("load", () => setTimeout(focusResume));
 window.addEventListener("hashchange", focusResume);

@@ -157,8 +157,9 @@ def test_what_the_user_keeps_is_a_version_beside_the_run(served: Served, experim
     assert "2 sentences were edited by hand." in edited["md"].text
     assert edited["json"].json()["citations"][0]["verdict"] == "supported"
     page = served.api.get(f"{served.url}/runs/{run}").text
-    whole = page.partition('id="own-version"')[2].partition("</details>")[0]
+    whole = page.partition('<div class="prose"')[2].partition("</div>")[0]
     assert "My own words on ensembles" in whole and "It may help others" not in whole, "as one text"
+    assert page.count('<div class="prose"') == 1 and "discussion.edited.docx" in page
     original = served.api.get(f"{path}/discussion.md").text
     assert "My own words" not in original and "It may help others" in original
     for position in (0, 1):
@@ -231,6 +232,28 @@ def test_edits_go_with_their_run(served: Served, home: Path, experiment: dict[st
     assert served.api.delete(f"/runs/{run}").status_code == 204
     assert write(served, experiment) == run
     assert all(item["edited"] is None for item in sentences(served, run))
+
+
+def test_an_edit_of_words_that_changed_meanwhile_is_refused_and_one_that_says_the_same_is_none(
+    served: Served, experiment: dict[str, Any]
+) -> None:
+    run = write(served, experiment)
+    (shown, _) = (item["text"] for item in sentences(served, run))
+    check(served, run, "Mine", keep=True, before=shown)
+    assert sentences(served, run)[0]["edited"]["text"] == "Mine.", "it does not run into the next sentence"
+    late = {"position": 0, "text": "Late.", "keep": True, "before": shown}
+    refused = served.post(f"/runs/{run}/sentences", late)
+    assert refused.status_code == 409 and "now it is “Mine.”" in refused.json()["detail"]
+    check(served, run, "", keep=True, before="Mine.")
+    check(served, run, shown, keep=True, before="")
+    assert all(item["edited"] is None for item in sentences(served, run))
+
+
+def test_a_sentence_is_rewritten_only_in_known_ways(served: Served, experiment: dict[str, Any]) -> None:
+    run = write(served, experiment)
+    body = {"text": sentences(served, run)[1]["text"], "how": "careful"}
+    assert served.post(f"/runs/{run}/sentences/1/rewrite", {**body, "how": "longer"}).status_code == 422
+    assert served.post(f"/runs/{run}/sentences/9/rewrite", body).status_code == 422
 
 
 @pytest.mark.parametrize(
