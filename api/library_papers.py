@@ -87,11 +87,12 @@ async def aselect_papers(
     to_year: int | None = None,
     venue: str = "",
     status: str = "",
+    papers: Sequence[PaperSummary] | None = None,
 ) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
     `words` are parts of key, title, authors, venue or year, in any case; `venue` is the journal's or book's whole name;
-    `status` is such as "retracted", or "noted" for any.
+    `status` is such as "retracted", or "noted" for any; `papers` are all, if they were listed already.
     """
     folded = [word.casefold() for word in words]
 
@@ -112,7 +113,7 @@ async def aselect_papers(
 
     papers = [
         paper
-        for paper in await alist_papers(session)
+        for paper in (await alist_papers(session) if papers is None else papers)
         if (not limited or (paper["year"] is not None and first <= paper["year"] <= last))
         and venue in ("", paper["venue"])
         and (not status or status == paper["status"] or (status == "noted" and paper["status"]))
