@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
@@ -19,6 +21,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from ..api.serving import ServerJobs, Session
+from .access import caller
 from .jobs import Jobs
 from .mcp_server import mcp_server
 from .orders import Orders
@@ -145,6 +148,11 @@ class McpEndpoint:
         sessions = scope["app"].state.mcp
         if sessions is None:
             raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)
+        if (who := caller.get()) is not None:
+            who.require("read", "MCP")
+            # The package answers requests of others to a session as if there were none.
+            client = f"{who.person.name} {' '.join(sorted(who.rights))}"
+            scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client, scopes=[]))
         await sessions.handle_request(scope, receive, send)
 
 

@@ -13,6 +13,7 @@ from fastapi import Depends, Request
 
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
+from ..api.people import acting
 from ..api.serving import JobOrder, ServerRegistry, Session, join_servers, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
@@ -86,7 +87,7 @@ async def open_state(settings: Settings, home: Home, options: ServerOptions) -> 
 
 @asynccontextmanager
 async def _serving(session: Session, member: ServerRegistry, options: ServerOptions) -> AsyncIterator[ServerState]:
-    tokens, orders = Tokens(options.token), Orders(member.endings, member.locks)
+    tokens, orders = Tokens.of(options), Orders(member.endings, member.locks)
     jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
     state = ServerState(
         options=options,
@@ -103,7 +104,11 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
     await asyncio.to_thread(state.sessions.end_outdated)
 
     async def resume(order: JobOrder) -> Job:
-        return await (state.ingests.start if order.kind == "ingest" else state.runs.resume_order)(order)
+        person = acting.set(str(order.request.get("person", "")))
+        try:
+            return await (state.ingests.start if order.kind == "ingest" else state.runs.resume_order)(order)
+        finally:
+            acting.reset(person)
 
     async def tidy_hourly() -> None:
         while True:

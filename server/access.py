@@ -1,0 +1,110 @@
+"""Who sends a request to a server with accounts, and what they may do: `access.toml` has each route and tool."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.routing import iter_route_contexts
+from starlette.datastructures import Headers
+
+from ..api.people import RIGHTS, Accounts, Person, Secret, SecretKind
+from .problems import ServerError
+from .server_options import session_cookie
+
+_TRIES: Final = 10  # failed attempts to sign in, of a client or for a name, before it has to wait
+_WAIT: Final = 900  # seconds
+_CLIENTS: Final = 4096  # whose failures are counted
+_TABLE: Final = tomllib.loads(files("citeloom.server").joinpath("access.toml").read_text("utf-8"))
+ROUTES: Final[dict[str, str]] = {name: need for need, names in _TABLE["routes"].items() for name in names}
+TOOLS: Final[dict[str, str]] = {name: need for need, names in _TABLE["tools"].items() for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request, with a session of a browser or with a token."""
+
+    person: Person
+    secret: Secret
+
+    @property
+    def rights(self) -> set[str]:
+        """Those of the role, within the scopes of a token."""
+        rights: set[str] = set(RIGHTS[self.person.role])
+        return rights | {"self"} if self.secret.kind == "session" else rights & set(self.secret.scopes.split())
+
+    def require(self, need: str | None, what: str) -> None:
+        """Raise `ServerError` unless the caller has the right that is needed; what is not classified, nobody may."""
+        if need != "open" and {"costs": "write", None: ""}.get(need, need) not in self.rights:
+            way = "this token" if self.secret.kind == "token" else f"a {self.person.role}"
+            raise ServerError(403, f"{what} is not allowed to {way}.", help="Ask an owner of this server.")
+
+
+caller: Final[ContextVar[Caller | None]] = ContextVar("who sent the current request", default=None)
+
+
+class People:
+    """The accounts as a server uses them."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self.accounts = accounts
+        self._failed: dict[str, list[float]] = {}  # by client or name, the latest last
+
+    async def caller(self, headers: Headers) -> Caller | None:
+        """Who sent a request with these headers."""
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        session = "" if kind else session_cookie(headers.get("cookie"))
+        if not session and kind.lower() != "bearer":
+            return None
+        proof: SecretKind = "session" if session else "token"
+        found = await asyncio.to_thread(self.accounts.holder, proof, session or token.strip())
+        return None if found is None else Caller(*found)
+
+    @contextmanager
+    def attempt(self, request: Request, name: str = "") -> Iterator[Callable[[], None]]:
+        """Give what notes a failure; raises `ServerError` after too many failed attempts of this client or name."""
+        client = f"client {request.client.host if request.client else ''}"
+        sources = [client, f"name {name.strip().lower()[:80]}"] if name else [client]
+        since = time.monotonic() - _WAIT
+        if any(sum(at > since for at in self._failed.get(source, ())) >= _TRIES for source in sources):
+            raise ServerError(429, "Too many attempts to sign in.", help="Try again later.", retry_after=_WAIT)
+
+        def failed() -> None:
+            for source in sources:
+                self._failed[source] = [*self._failed.pop(source, [])[1 - _TRIES :], time.monotonic()]
+            while len(self._failed) > _CLIENTS:
+                self._failed.pop(next(iter(self._failed)))
+
+        yield failed
+
+
+async def require_access(request: Request) -> None:
+    """The dependency of every route: refuse what the caller may not do. Without accounts there are no callers."""
+    who = caller.get()
+    if request.app.state.people is None:
+        return
+    need = _needs(request.app).get((request.method.replace("HEAD", "GET"), request.scope["endpoint"]))
+    if who is None and need != "open":
+        raise ServerError(401, "Sign in first.")
+    if who is not None:
+        who.require(need, "This")
+
+
+def _needs(app: Any) -> dict[tuple[str, Any], str | None]:
+    """What each endpoint needs, by method; read once, since routes do not change."""
+    if not hasattr(app.state, "needs"):
+        app.state.needs = {
+            (method, route.endpoint): ROUTES.get(f"{method} {route.path}")
+            for route in iter_route_contexts(app.routes)
+            for method in route.methods or ()
+        }
+    needs: dict[tuple[str, Any], str | None] = app.state.needs
+    return needs
