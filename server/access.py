@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import tomllib
 from collections.abc import Callable, Iterator
@@ -10,21 +11,28 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import Request
 from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from ..api.people import RIGHTS, Accounts, Person, Secret, SecretKind
 from .problems import ServerError
 from .server_options import session_cookie
 
+if TYPE_CHECKING:
+    from .identity_provider import IdentityProvider
+
+MCP: Final = "/mcp"
+METADATA: Final = "/.well-known/oauth-protected-resource"  # of MCP, RFC 9728
 _TRIES: Final = 10  # failed attempts to sign in, of a client or for a name, before it has to wait
 _WAIT: Final = 900  # seconds
 _CLIENTS: Final = 4096  # whose failures are counted
 _TABLE: Final = tomllib.loads(files("citeloom.server").joinpath("access.toml").read_text("utf-8"))
 ROUTES: Final[dict[str, str]] = {name: need for need, names in _TABLE["routes"].items() for name in names}
+OPEN_PATHS: Final = frozenset(name.partition(" ")[2] for name, need in ROUTES.items() if need == "open")
 TOOLS: Final[dict[str, str]] = {name: need for need, names in _TABLE["tools"].items() for name in names}
 
 
@@ -56,17 +64,27 @@ class People:
 
     def __init__(self, accounts: Accounts) -> None:
         self.accounts = accounts
+        self.provider: IdentityProvider | None = None
+        if os.environ.get("CITELOOM_OIDC_ISSUER"):
+            from .identity_provider import IdentityProvider
+
+            self.provider = IdentityProvider()
         self._failed: dict[str, list[float]] = {}  # by client or name, the latest last
 
-    async def caller(self, headers: Headers) -> Caller | None:
-        """Who sent a request with these headers."""
+    async def caller(self, scope: Scope, headers: Headers) -> Caller | None:
+        """Who sent a request; at MCP also with a token that the group's provider issued for it."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         session = "" if kind else session_cookie(headers.get("cookie"))
         if not session and kind.lower() != "bearer":
             return None
         proof: SecretKind = "session" if session else "token"
         found = await asyncio.to_thread(self.accounts.holder, proof, session or token.strip())
-        return None if found is None else Caller(*found)
+        if found is not None or session or self.provider is None or scope["path"] != MCP:
+            return None if found is None else Caller(*found)
+        subject, scopes = await self.provider.holder(token.strip(), own_address(Request(scope), MCP))
+        person = await asyncio.to_thread(lambda: self.accounts.find(subject=subject))
+        secret = Secret("", "token", "", "issued by the provider", scopes, 0.0)
+        return None if person is None else Caller(person, secret)
 
     @contextmanager
     def attempt(self, request: Request, name: str = "") -> Iterator[Callable[[], None]]:
@@ -84,6 +102,12 @@ class People:
                 self._failed.pop(next(iter(self._failed)))
 
         yield failed
+
+
+def own_address(request: Request, path: str) -> str:
+    """The address of a path here as the client knows it, also behind a proxy with TLS."""
+    secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
+    return str(request.url.replace(scheme="https" if secure else "http", path=path, query=""))
 
 
 async def require_access(request: Request) -> None:

@@ -22,9 +22,9 @@ from ..api.people import accounts_of, has_accounts
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from . import shared_calls
-from .access import People, require_access
+from .access import MCP, People, require_access
 from .guard import Guard
-from .mcp_transports import PATH, McpEndpoint, mcp_over_http
+from .mcp_transports import McpEndpoint, mcp_over_http
 from .pages import (
     ask_page,
     html,
@@ -100,7 +100,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     for page in (html, signing_in, ask_page, library_page, write_page, tables_page, runs_page, settings_page):
         app.include_router(page.router)
     app.include_router(chat_completions.router)
-    app.router.routes.append(Route(PATH, McpEndpoint()))
+    app.router.routes.append(Route(MCP, McpEndpoint()))
     return app
 
 

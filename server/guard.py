@@ -22,14 +22,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..api.people import acting
 from ..errors import CiteloomError
-from .access import Caller, People, caller
+from .access import MCP, METADATA, OPEN_PATHS, Caller, People, caller, own_address
 from .orders import connection
 from .problems import ProblemResponse, ServerError, error_response, to_problem
 from .server_options import ServerOptions, Tokens, session_cookie
 from .server_state import get_state
 
 SIGN_IN: Final = "/sign-in"
-_OPEN_PATHS: Final = frozenset({"/api/v1/health", SIGN_IN, "/join"})
 _UPLOADS: Final = frozenset({"/api/v1/papers", "/api/v1/plots"})
 _API: Final = ("/api/", "/v1/", "/mcp")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -79,7 +78,7 @@ class Guard:
             who = await self._identify(scope, headers, answer) if self._people is not None else None
             path, cookies = scope["path"], headers.get("cookie")
             alone = self._people is None and not self._tokens.needed
-            admitted = who is not None or by_token or alone or path in _OPEN_PATHS or path.startswith("/static/")
+            admitted = who is not None or by_token or alone or path in OPEN_PATHS or path.startswith("/static/")
             if not admitted and self._people is None and session_cookie(cookies):  # raises while the register is closed
                 admitted = await asyncio.to_thread(get_state(Request(scope)).sessions.is_active, cookies)
             if admitted:
@@ -96,7 +95,7 @@ class Guard:
     async def _identify(self, scope: Scope, headers: Headers, answer: _SecureSend) -> Caller | None:
         """Who sends a request, for whom the server then acts; what it changes is logged."""
         assert self._people is not None
-        accounts, who = self._people.accounts, await self._people.caller(headers)
+        accounts, who = self._people.accounts, await self._people.caller(scope, headers)
         caller.set(who)
         acting.set(who.person.name if who is not None else "")
         if scope["method"] not in _SAFE:
@@ -122,7 +121,10 @@ class Guard:
         if wants_page and not scope["path"].startswith(_API):
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
         error = ServerError(401, "A token is needed.", help="Send it as 'Authorization: Bearer TOKEN'.")
-        return ProblemResponse(to_problem(error), {"WWW-Authenticate": "Bearer"})
+        about = (
+            f' resource_metadata="{own_address(Request(scope), METADATA + MCP)}"' if self._people is not None else ""
+        )
+        return ProblemResponse(to_problem(error), {"WWW-Authenticate": f"Bearer{about}"})
 
     def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         upload = scope["method"] == "POST" and scope["path"] in _UPLOADS

@@ -21,7 +21,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from ..api.serving import ServerJobs, Session
-from .access import caller
+from .access import MCP, caller
 from .jobs import Jobs
 from .mcp_server import mcp_server
 from .orders import Orders
@@ -29,7 +29,6 @@ from .problems import ServerError
 from .run_jobs import RunJobs
 from .server_options import ServerOptions
 
-PATH: Final = "/mcp"
 _ACTIVE: Final = 4  # concurrent runs of one agent
 _CLIENTS: Final = 4  # one client gets this share of all sessions
 _log = logging.getLogger("citeloom.server")
@@ -115,7 +114,7 @@ class McpSessions:
             raise ServerError(429, "Too many MCP sessions are at work.", help="End one first.", retry_after=5)
         del self._sessions[name]
         _log.info("An MCP session of %s makes room for another.", client or "some client")
-        ending = {"type": "http", "http_version": "1.1", "method": "DELETE", "path": PATH, "query_string": b""}
+        ending = {"type": "http", "http_version": "1.1", "method": "DELETE", "path": MCP, "query_string": b""}
         headers = [(MCP_SESSION_ID_HEADER.encode(), name.encode())]
 
         async def receive() -> Message:

@@ -101,8 +101,8 @@ class Accounts(Register):
 
     def find(self, name: str = "", *, subject: str = "") -> Person | None:
         """The account of this name, in any case, or of this person at the identity provider."""
-        column, value = ("subject", subject) if subject else ("name", name.strip().lower())
-        found = self._select(Person, PEOPLE, f"WHERE {column} = ? AND name <> ''", value)
+        condition = "WHERE (name = ? AND ? = '') OR (subject = ? AND subject <> '')"
+        found = self._select(Person, PEOPLE, condition, name.strip().lower(), subject, subject)
         return found[0] if found else None
 
     def get(self, name: str) -> Person:

@@ -71,7 +71,7 @@ def page(request: Request, template: str, context: Mapping[str, Any], status: in
     """Render a page or part of one from a template."""
     state = getattr(request.app.state, "server", None)
     signed_in = caller.get() is not None or (state is not None and state.tokens.needed)
-    shared = {"path": request.url.path, "signed_in": signed_in}
+    shared = {"path": request.url.path, "signed_in": signed_in, "group": getattr(request.app.state, "people", None)}
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
 
 

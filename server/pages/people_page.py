@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
@@ -9,7 +10,7 @@ from fastapi.responses import RedirectResponse
 
 from ...api.people import LIFETIMES, RIGHTS, Person, Role, Scope, join, with_password
 from ...errors import CiteloomError
-from ..access import Caller, People, caller
+from ..access import MCP, METADATA, Caller, People, caller, own_address
 from ..guard import SIGN_IN
 from ..problems import ServerError, to_problem
 from ..server_options import COOKIE, session_cookie
@@ -49,8 +50,47 @@ def sign_in(request: Request, people: PeopleOf, name: Field = "", password: Fiel
         person = with_password(people.accounts, name, password)
         if person is None:
             failed()
-            return page(request, "people_sign_in.html", {"next": own_path(next), "wrong": True}, 401)
+            return page(
+                request,
+                "people_sign_in.html",
+                {"next": own_path(next), "wrong": True},
+                401,
+            )
     return begin_session(request, people, person, own_path(next))
+
+
+@router.get("/sign-in/group")
+async def sign_in_at_provider(
+    request: Request, people: PeopleOf, invitation: Annotated[str, Query(max_length=200)] = "", next: str = "/"
+) -> Response:
+    """Lead to the group's own sign-in."""
+    if people.provider is None:
+        raise ServerError(404, "This server has no other sign-in.")
+    about = {"invitation": invitation, "next": own_path(next[:2000])}
+    return await people.provider.begin(request, own_address(request, "/sign-in/callback"), about)
+
+
+@router.get("/sign-in/callback")
+async def return_from_provider(request: Request, people: PeopleOf) -> Response:
+    """Sign in whoever has an account with this identity, or uses their invitation up with it."""
+    if people.provider is None:
+        raise ServerError(404, "This server has no other sign-in.")
+    subject, about = await people.provider.finish(request)
+    person = await asyncio.to_thread(lambda: people.accounts.find(subject=subject))
+    if person is None and about["invitation"]:
+        person = await asyncio.to_thread(lambda: people.accounts.accept(about["invitation"], subject=subject))
+    if person is None:
+        raise ServerError(403, "You have no account here yet.", help="Ask an owner of this server for an invitation.")
+    return await asyncio.to_thread(begin_session, request, people, person, about["next"])
+
+
+@router.get(METADATA)
+@router.get(METADATA + MCP)
+def resource_metadata(request: Request, people: PeopleOf) -> dict[str, Any]:
+    """What an agent has to know to get a token for MCP (RFC 9728)."""
+    issuers = {"authorization_servers": [people.provider.issuer]} if people.provider else {}
+    about = {"resource": own_address(request, MCP), "bearer_methods_supported": ["header"], **issuers}
+    return {**about, "resource_name": "Citeloom", "scopes_supported": list(RIGHTS["owner"])}
 
 
 @router.get("/join")
@@ -102,7 +142,7 @@ def change_people(
     try:
         if act == "invite":
             invitation = people.accounts.invite(name, role)
-            link = f"{request.url.replace(path='/join', query='')}?invitation={invitation}"
+            link = f"{own_address(request, '/join')}?invitation={invitation}"
             return _people_page(request, people, who, link=link, invited=name.strip().lower())
         if act == "remove":
             people.accounts.remove(name)
@@ -145,7 +185,12 @@ def _people_page(request: Request, people: People, who: Caller, **shown: Any) ->
 
 def _join_page(request: Request, people: People, invitation: str, error: CiteloomError | None = None) -> Response:
     found = people.accounts.holder("invitation", invitation)
-    context = {"invitation": invitation, "name": found[0].name if found else "", "problem": error}
+    context = {
+        "invitation": invitation,
+        "name": found[0].name if found else "",
+        "problem": error,
+        "provider": people.provider,
+    }
     return page(request, "people_join.html", context, 422 if error else 200)
 
 
@@ -155,7 +200,7 @@ def begin_session(request: Request, people: People, person: Person, place: str) 
     session = people.accounts.grant("session", person.name)
     people.accounts.log(person.name, "signed in")
     response = RedirectResponse(place, 303)
-    secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
+    secure = own_address(request, "/").startswith("https:")
     # Lax, since an identity provider or a mail may lead here; the guard refuses what other sites send.
     response.set_cookie(COOKIE, session, LIFETIMES["session"], httponly=True, samesite="lax", secure=secure)
     return response

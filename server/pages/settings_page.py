@@ -97,7 +97,6 @@ async def _settings_page(
         "library": await alibrary_counts(session),
         "notice": session.notice,
         "options": state.options,
-        "people": request.app.state.people is not None,
     }
     return page(request, "settings.html", context, status)
 
