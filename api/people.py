@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigurationError, InputError
 from ..stores.accounts import (
@@ -26,7 +27,12 @@ from .messages import install_hint
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
-SHORTEST_PASSWORD = 12  # characters
+SHORTEST_PASSWORD: Final = 12  # characters
+_hashing: Final = BoundedSemaphore(4)  # each takes 64 MiB
+
+
+class WrongPasswordError(InputError):
+    """Nobody signs in with this name and password."""
 
 
 def accounts_of(home: Home) -> Accounts:
@@ -58,17 +64,20 @@ def join(accounts: Accounts, invitation: str, password: str) -> Person:
     return accounts.accept(invitation, password=_hasher().hash(password))
 
 
-def with_password(accounts: Accounts, name: str, password: str) -> Person | None:
-    """Who signs in; takes as long for an unknown name as for a wrong password. Blocks."""
+def with_password(accounts: Accounts, name: str, password: str) -> Person:
+    """Who signs in; raises `WrongPasswordError`, as late for an unknown name as for a wrong password. Blocks."""
     hasher, person = _hasher(), accounts.find(name)
     from argon2.exceptions import Argon2Error, InvalidHashError
 
     stored = person.password if person is not None and person.joined else ""
     try:
-        hasher.verify(stored or _of_nobody(), password[:1000])
+        with _hashing:
+            hasher.verify(stored or _of_nobody(), password[:1000])
     except (Argon2Error, InvalidHashError):
-        return None
-    return person if stored else None
+        person = None
+    if person is None or not stored:
+        raise WrongPasswordError("This name and password do not belong together.")
+    return person
 
 
 def owned_runs(home: Home) -> list[str] | None:

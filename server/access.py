@@ -6,14 +6,14 @@ import asyncio
 import os
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import Request
+from fastapi import FastAPI, Request
 from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MCP: Final = "/mcp"
 METADATA: Final = "/.well-known/oauth-protected-resource"  # of MCP, RFC 9728
-_TRIES: Final = 10  # failed attempts to sign in, of a client or for a name, before it has to wait
+_TRIES: Final = 10  # attempts to sign in of a client or for a name that failed or still last
 _WAIT: Final = 900  # seconds
 _CLIENTS: Final = 4096  # whose failures are counted
 _TABLE: Final = tomllib.loads(files("citeloom.server").joinpath("access.toml").read_text("utf-8"))
@@ -69,7 +69,7 @@ class People:
             from .identity_provider import IdentityProvider
 
             self.provider = IdentityProvider()
-        self._failed: dict[str, list[float]] = {}  # by client or name, the latest last
+        self._tries: dict[str, list[float]] = {}  # by client or name, the latest last
 
     async def caller(self, scope: Scope, headers: Headers) -> Caller | None:
         """Who sent a request; at MCP also with a token that the group's provider issued for it."""
@@ -87,21 +87,24 @@ class People:
         return None if person is None else Caller(person, secret)
 
     @contextmanager
-    def attempt(self, request: Request, name: str = "") -> Iterator[Callable[[], None]]:
-        """Give what notes a failure; raises `ServerError` after too many failed attempts of this client or name."""
-        client = f"client {request.client.host if request.client else ''}"
-        sources = [client, f"name {name.strip().lower()[:80]}"] if name else [client]
-        since = time.monotonic() - _WAIT
-        if any(sum(at > since for at in self._failed.get(source, ())) >= _TRIES for source in sources):
-            raise ServerError(429, "Too many attempts to sign in.", help="Try again later.", retry_after=_WAIT)
-
-        def failed() -> None:
-            for source in sources:
-                self._failed[source] = [*self._failed.pop(source, [])[1 - _TRIES :], time.monotonic()]
-            while len(self._failed) > _CLIENTS:
-                self._failed.pop(next(iter(self._failed)))
-
-        yield failed
+    def attempt(self, request: Request, name: str = "") -> Iterator[None]:
+        """An attempt to sign in, which counts until it succeeds; raises `ServerError` after too many."""
+        sources = [
+            f"client {request.client.host if request.client else ''}",
+            *([f"name {name.lower()}"] if name else []),
+        ]
+        now = time.monotonic()
+        for source in sources:
+            self._tries[source] = [at for at in self._tries.pop(source, []) if at > now - _WAIT]
+            if len(self._tries[source]) >= _TRIES:
+                raise ServerError(429, "Too many attempts to sign in.", help="Try again later.", retry_after=_WAIT)
+        for source in sources:
+            self._tries[source].append(now)
+        while len(self._tries) > _CLIENTS:
+            self._tries.pop(next(iter(self._tries)))
+        yield
+        for source in sources:
+            self._tries[source].remove(now)
 
 
 def own_address(request: Request, path: str) -> str:
@@ -112,23 +115,16 @@ def own_address(request: Request, path: str) -> str:
 
 async def require_access(request: Request) -> None:
     """The dependency of every route: refuse what the caller may not do. Without accounts there are no callers."""
-    who = caller.get()
     if request.app.state.people is None:
         return
-    need = _needs(request.app).get((request.method.replace("HEAD", "GET"), request.scope["endpoint"]))
-    if who is None and need != "open":
-        raise ServerError(401, "Sign in first.")
-    if who is not None:
+    need = request.app.state.needs.get((request.method.replace("HEAD", "GET"), request.scope["endpoint"]))
+    if (who := caller.get()) is not None:
         who.require(need, "This")
+    elif need != "open":
+        raise ServerError(401, "Sign in first.")
 
 
-def _needs(app: Any) -> dict[tuple[str, Any], str | None]:
-    """What each endpoint needs, by method; read once, since routes do not change."""
-    if not hasattr(app.state, "needs"):
-        app.state.needs = {
-            (method, route.endpoint): ROUTES.get(f"{method} {route.path}")
-            for route in iter_route_contexts(app.routes)
-            for method in route.methods or ()
-        }
-    needs: dict[tuple[str, Any], str | None] = app.state.needs
-    return needs
+def needs_of(app: FastAPI) -> dict[tuple[str, Any], str | None]:
+    """What each endpoint needs, by method."""
+    routes = [(method, route) for route in iter_route_contexts(app.routes) for method in route.methods or ()]
+    return {(method, route.endpoint): ROUTES.get(f"{method} {route.path}") for method, route in routes}

@@ -22,7 +22,7 @@ from ..api.people import accounts_of, has_accounts
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from . import shared_calls
-from .access import MCP, People, require_access
+from .access import MCP, People, needs_of, require_access
 from .guard import Guard
 from .mcp_transports import McpEndpoint, mcp_over_http
 from .pages import (
@@ -101,6 +101,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         app.include_router(page.router)
     app.include_router(chat_completions.router)
     app.router.routes.append(Route(MCP, McpEndpoint()))
+    app.state.needs = needs_of(app)
     return app
 
 

@@ -121,10 +121,9 @@ class Guard:
         if wants_page and not scope["path"].startswith(_API):
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
         error = ServerError(401, "A token is needed.", help="Send it as 'Authorization: Bearer TOKEN'.")
-        about = (
-            f' resource_metadata="{own_address(Request(scope), METADATA + MCP)}"' if self._people is not None else ""
-        )
-        return ProblemResponse(to_problem(error), {"WWW-Authenticate": f"Bearer{about}"})
+        place = own_address(Request(scope), METADATA + MCP)
+        how = f'Bearer resource_metadata="{place}"' if self._people is not None else "Bearer"
+        return ProblemResponse(to_problem(error), {"WWW-Authenticate": how})
 
     def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         upload = scope["method"] == "POST" and (scope["path"] in _UPLOADS or scope["path"].endswith("/import"))

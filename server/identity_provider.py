@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, cast
 
 from authlib.integrations.base_client import OAuthError
@@ -47,11 +49,9 @@ class IdentityProvider:
     async def begin(self, request: Request, callback: str, about: dict[str, str]) -> Response:
         """Lead a browser to the provider; `about` comes back with who it is."""
         request.scope["session"] = session = {"about": about}
-        try:
+        with self._failures():
             await self._require_issuer()
             answer = cast(Response, await self._client.authorize_redirect(request, callback))
-        except (OAuthError, HTTPError) as error:
-            raise self._failed(error) from error
         claims = {"exp": int(time.time()) + _MOST, "session": session}
         kept = jwt.encode({"alg": "HS256"}, claims, self._key)
         secure = callback.startswith("https:")
@@ -60,15 +60,13 @@ class IdentityProvider:
 
     async def finish(self, request: Request) -> tuple[str, dict[str, str]]:
         """Who came back from the provider, and what the sign-in is about; state, nonce and signature are checked."""
-        try:
+        with self._failures():
             kept = jwt.decode(request.cookies.get(_COOKIE, ""), self._key, algorithms=["HS256"]).claims
             jwt.JWTClaimsRegistry(exp={"essential": True}).validate(kept)
             request.scope["session"] = session = kept["session"]
             await self._require_issuer()
             token = await self._client.authorize_access_token(request)
             return f"{self.issuer} {token['userinfo']['sub']}", session["about"]
-        except (OAuthError, HTTPError, JoseError, KeyError, TypeError, ValueError) as error:
-            raise self._failed(error) from error
 
     async def holder(self, token: str, resource: str) -> tuple[str, str]:
         """Whose access token this is, and its scopes; both empty unless the provider issued it for this resource."""
@@ -98,6 +96,10 @@ class IdentityProvider:
         if (await self._client.load_server_metadata()).get("issuer") != self.issuer:
             raise ValueError("the provider calls itself by another name")
 
-    def _failed(self, error: Exception) -> ServerError:
-        said = type(error).__name__
-        return ServerError(502, f"{self.issuer}: the sign-in failed ({said}).", help="Sign in again from this server.")
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except (OAuthError, HTTPError, JoseError, KeyError, TypeError, ValueError) as error:
+            message = f"{self.issuer}: the sign-in failed ({type(error).__name__})."
+            raise ServerError(502, message, help="Sign in again from this server.") from error

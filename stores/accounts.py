@@ -6,7 +6,6 @@ A home without accounts is one person's.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 import time
@@ -15,6 +14,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, NUMBER, TEXT, TypedTable, choice, integer, optional
+from .server_jobs import hash_name
 from .tables import Register, columns_of
 
 Role = Literal["reader", "writer", "owner"]
@@ -126,7 +126,7 @@ class Accounts(Register):
         """Use an invitation up; earlier sessions end. Raises `UnknownPersonError` if it was used or has expired."""
         used = "DELETE FROM secrets WHERE hash = ? AND kind = 'invitation' AND expires_at > ? RETURNING person"
         with self._tables.transaction() as connection:
-            row = connection.execute(used, (hash_secret(invitation), time.time())).fetchone()
+            row = connection.execute(used, (hash_name(invitation), time.time())).fetchone()
             if row is None:
                 raise UnknownPersonError("This invitation was used or has expired.", help="Ask for another one.")
             connection.execute(
@@ -161,7 +161,7 @@ class Accounts(Register):
     def grant(self, kind: SecretKind, person: str, label: str = "", scopes: tuple[Scope, ...] = ()) -> str:
         """A new secret, which is not stored; those that expired are deleted."""
         secret, now = f"{'ct_' if kind == 'token' else ''}{secrets.token_urlsafe(32)}", time.time()
-        row = (hash_secret(secret), kind, person, label[:80], " ".join(scopes), now + LIFETIMES[kind])
+        row = (hash_name(secret), kind, person, label[:80], " ".join(scopes), now + LIFETIMES[kind])
         with self._tables.transaction() as connection:
             connection.execute("DELETE FROM secrets WHERE expires_at <= ?", (now,))
             connection.execute(SECRETS.insert(), row)
@@ -170,7 +170,7 @@ class Accounts(Register):
     def holder(self, kind: SecretKind, secret: str) -> tuple[Person, Secret] | None:
         """Whose valid secret this is."""
         valid = "WHERE hash = ? AND kind = ? AND expires_at > ?"
-        found = self._select(Secret, SECRETS, valid, hash_secret(secret), kind, time.time())
+        found = self._select(Secret, SECRETS, valid, hash_name(secret), kind, time.time())
         return (self.get(found[0].person), found[0]) if found else None
 
     def secrets_of(self, person: str, kind: SecretKind = "token") -> list[Secret]:
@@ -185,7 +185,7 @@ class Accounts(Register):
             raise UnknownPersonError(f"{person} has no {kind} {secret_id[:40]!r}.", help="")
 
     def end(self, secret: str) -> None:
-        self._write("DELETE FROM secrets WHERE hash = ?", hash_secret(secret))
+        self._write("DELETE FROM secrets WHERE hash = ?", hash_name(secret))
 
     def note(self, person: str, key: str) -> str | None:
         """A person's own note on a paper; None if there is none."""
@@ -217,7 +217,3 @@ def normalised(name: str) -> str:
             help="Choose a short name, such as ada or ada-l.",
         )
     return plain
-
-
-def hash_secret(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api.people import LIFETIMES, RIGHTS, Person, Role, Scope, join, with_password
-from ...errors import CiteloomError
+from ...api.people import LIFETIMES, RIGHTS, Person, Role, Scope, WrongPasswordError, join, with_password
 from ..access import MCP, METADATA, Caller, People, caller, own_address
 from ..guard import SIGN_IN
-from ..problems import ServerError, to_problem
+from ..problems import ServerError
 from ..server_options import COOKIE, session_cookie
 from .html import page
 from .sign_in_page import own_path
@@ -46,16 +45,11 @@ def sign_in_form(request: Request, next: Annotated[str, Query(max_length=2000)] 
 @router.post(SIGN_IN)
 def sign_in(request: Request, people: PeopleOf, name: Field = "", password: Field = "", next: Field = "/") -> Response:
     """Begin a session; a wrong password and an unknown name are told alike."""
-    with people.attempt(request, name) as failed:
-        person = with_password(people.accounts, name, password)
-        if person is None:
-            failed()
-            return page(
-                request,
-                "people_sign_in.html",
-                {"next": own_path(next), "wrong": True},
-                401,
-            )
+    try:
+        with people.attempt(request, name):
+            person = with_password(people.accounts, name, password)
+    except WrongPasswordError:
+        return page(request, "people_sign_in.html", {"next": own_path(next), "wrong": True}, 401)
     return begin_session(request, people, person, own_path(next))
 
 
@@ -95,18 +89,16 @@ def resource_metadata(request: Request, people: PeopleOf) -> dict[str, Any]:
 
 @router.get("/join")
 def join_form(request: Request, people: PeopleOf, invitation: Annotated[str, Query(max_length=200)] = "") -> Response:
-    return _join_page(request, people, invitation)
+    found = people.accounts.holder("invitation", invitation)
+    context = {"invitation": invitation, "name": found[0].name if found else ""}
+    return page(request, "people_join.html", context)
 
 
 @router.post("/join")
 def accept_invitation(request: Request, people: PeopleOf, invitation: Field = "", password: Field = "") -> Response:
     """Use an invitation up: set the password, and sign in."""
-    with people.attempt(request) as failed:
-        try:
-            person = join(people.accounts, invitation, password)
-        except CiteloomError as error:
-            failed()
-            return _join_page(request, people, invitation, error)
+    with people.attempt(request):
+        person = join(people.accounts, invitation, password)
     return begin_session(request, people, person, "/")
 
 
@@ -139,17 +131,13 @@ def change_people(
     budget: Annotated[float | None, Form(ge=0, lt=1e9)] = None,
 ) -> Response:
     """Invite somebody, or change or remove an account."""
-    try:
-        if act == "invite":
-            invitation = people.accounts.invite(name, role)
-            link = f"{own_address(request, '/join')}?invitation={invitation}"
-            return _people_page(request, people, who, link=link, invited=name.strip().lower())
-        if act == "remove":
-            people.accounts.remove(name)
-        else:
-            people.accounts.change(name, role=role, budget=-1 if budget is None else budget)
-    except CiteloomError as error:
-        return _people_page(request, people, who, problem=to_problem(error))
+    if act == "invite":
+        link = f"{own_address(request, '/join')}?invitation={people.accounts.invite(name, role)}"
+        return _people_page(request, people, who, link=link, invited=name.strip().lower())
+    if act == "remove":
+        people.accounts.remove(name)
+    else:
+        people.accounts.change(name, role=role, budget=-1 if budget is None else budget)
     return RedirectResponse(PAGE, 303)
 
 
@@ -170,7 +158,7 @@ def revoke_token(secret_id: str, people: PeopleOf, who: Who) -> Response:
     return RedirectResponse(PAGE, 303)
 
 
-def _people_page(request: Request, people: People, who: Caller, **shown: Any) -> Response:
+def _people_page(request: Request, people: People, who: Caller, **shown: str) -> Response:
     accounts, owner = people.accounts, "admin" in who.rights
     context = {
         "you": who.person,
@@ -178,20 +166,8 @@ def _people_page(request: Request, people: People, who: Caller, **shown: Any) ->
         "people": accounts.people() if owner else [],
         "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
         "rights": RIGHTS,
-        **dict.fromkeys(("link", "invited", "token", "problem")),
     }
-    return page(request, "people.html", context | shown, shown.get("problem", {}).get("status", 200))
-
-
-def _join_page(request: Request, people: People, invitation: str, error: CiteloomError | None = None) -> Response:
-    found = people.accounts.holder("invitation", invitation)
-    context = {
-        "invitation": invitation,
-        "name": found[0].name if found else "",
-        "problem": error,
-        "provider": people.provider,
-    }
-    return page(request, "people_join.html", context, 422 if error else 200)
+    return page(request, "people.html", {**context, "link": "", "invited": "", "token": "", **shown})
 
 
 def begin_session(request: Request, people: People, person: Person, place: str) -> Response:

@@ -99,9 +99,9 @@ def body_of(group: Group, method: str, path: str) -> dict[str, Any]:
     content = document["paths"].get(plain, {}).get(method.lower(), {}).get("requestBody", {}).get("content", {})
     if "application/json" in content:
         return {"json": minimal(content["application/json"]["schema"], document, group.ids)}
-    if path.endswith("/sentence-check"):
-        return {"json": {"position": 0, "text": "Another sentence."}}
-    return {"data": {"x": "x"}} if method == "POST" else {}
+    if "multipart/form-data" in content:
+        return {"files": {"file": ("text.md", b"Another sentence.")}}
+    return {"data": {"position": 0}} if method == "POST" else {}
 
 
 def test_every_route_and_tool_is_classified_and_only_what_is_named_here_is_read_by_post(group: Group) -> None:
