@@ -11,13 +11,11 @@ from ..stores.accounts import (
     LIFETIMES as LIFETIMES,
     RIGHTS as RIGHTS,
     Accounts as Accounts,
-    LastOwnerError as LastOwnerError,
     Person as Person,
     Role as Role,
     Scope as Scope,
     Secret as Secret,
     SecretKind as SecretKind,
-    UnknownPersonError as UnknownPersonError,
 )
 from ..stores.backends import backend_of
 from ..stores.home import Home
@@ -57,11 +55,11 @@ def invite(home: Home, name: str, role: Role) -> str:
 
 
 def join(accounts: Accounts, invitation: str, password: str) -> Person:
-    """Set the password of an invited person; raises `InputError` for a short one, and `UnknownPersonError`. Blocks."""
+    """Set the password of an invited person; raises `InputError` for a short one, and `AccountError`. Blocks."""
     if not SHORTEST_PASSWORD <= len(password) <= 1000:
         message = f"A password has at least {SHORTEST_PASSWORD} characters."
         raise InputError(message, help="A few words are easy to keep.")
-    return accounts.accept(invitation, password=_hasher().hash(password))
+    return accounts.accept(invitation, _hasher().hash(password))
 
 
 def with_password(accounts: Accounts, name: str, password: str) -> Person:

@@ -86,11 +86,14 @@ def _accounts() -> Accounts:
 
 def _listed(items: Iterable[Any], noun: str, fields: str) -> Printed:
     """A table of these fields; times are shown in words."""
-    records = [{name: getattr(item, name) for name in fields.split()} for item in items]
+    names = fields.split()
+    records = [
+        {name: item[name] if isinstance(item, dict) else getattr(item, name) for name in names} for item in items
+    ]
 
     def shown(name: str) -> Any:
         if name in ("at", "expires_at"):
             return lambda record: datetime.fromtimestamp(record[name]).isoformat(" ", "seconds")
         return lambda record: "yes" if record[name] is True else record[name] or ""
 
-    return Printed.listed(records, noun, {name: shown(name) for name in fields.split()}, fields.split()[:1])
+    return Printed.listed(records, noun, {name: shown(name) for name in names}, names[:1])

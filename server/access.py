@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 import tomllib
 from collections.abc import Iterator
@@ -11,19 +10,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers
-from starlette.types import Scope
 
 from ..api.people import RIGHTS, Accounts, Person, Secret, SecretKind
 from .problems import ServerError
 from .server_options import session_cookie
-
-if TYPE_CHECKING:
-    from .identity_provider import IdentityProvider
 
 MCP: Final = "/mcp"
 METADATA: Final = "/.well-known/oauth-protected-resource"  # of MCP, RFC 9728
@@ -64,27 +59,17 @@ class People:
 
     def __init__(self, accounts: Accounts) -> None:
         self.accounts = accounts
-        self.provider: IdentityProvider | None = None
-        if os.environ.get("CITELOOM_OIDC_ISSUER"):
-            from .identity_provider import IdentityProvider
-
-            self.provider = IdentityProvider()
         self._tries: dict[str, list[float]] = {}  # by client or name, the latest last
 
-    async def caller(self, scope: Scope, headers: Headers) -> Caller | None:
-        """Who sent a request; at MCP also with a token that the group's provider issued for it."""
+    async def caller(self, headers: Headers) -> Caller | None:
+        """Who sent a request with these headers."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         session = "" if kind else session_cookie(headers.get("cookie"))
         if not session and kind.lower() != "bearer":
             return None
         proof: SecretKind = "session" if session else "token"
         found = await asyncio.to_thread(self.accounts.holder, proof, session or token.strip())
-        if found is not None or session or self.provider is None or scope["path"] != MCP:
-            return None if found is None else Caller(*found)
-        subject, scopes = await self.provider.holder(token.strip(), own_address(Request(scope), MCP))
-        person = await asyncio.to_thread(lambda: self.accounts.find(subject=subject))
-        secret = Secret("", "token", "", "issued by the provider", scopes, 0.0)
-        return None if person is None else Caller(person, secret)
+        return None if found is None else Caller(*found)
 
     @contextmanager
     def attempt(self, request: Request, name: str = "") -> Iterator[None]:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from importlib import import_module
 from importlib.metadata import version
 from typing import Final
 
@@ -25,17 +26,7 @@ from . import shared_calls
 from .access import MCP, People, needs_of, require_access
 from .guard import Guard
 from .mcp_transports import McpEndpoint, mcp_over_http
-from .pages import (
-    ask_page,
-    html,
-    library_page,
-    people_page,
-    runs_page,
-    settings_page,
-    sign_in_page,
-    tables_page,
-    write_page,
-)
+from .pages import ask_page, html, library_page, runs_page, settings_page, sign_in_page, tables_page, write_page
 from .pages.html import handle_page_errors
 from .problems import handle_problems
 from .routes import (
@@ -68,7 +59,8 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     """Create the application for a home; the library is opened on startup and closed on shutdown."""
     answered = CollectorRegistry()
     people = People(accounts_of(home)) if has_accounts(home) else None
-    options = replace(options, people=people is not None)
+    if people is not None:
+        options = replace(options, people=True, token=None)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -86,7 +78,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         dependencies=[Depends(require_access)],
         middleware=[
             Middleware(status.CountAnswers, registry=answered),
-            Middleware(Guard, options=options, tokens=Tokens.of(options), people=people),
+            Middleware(Guard, options=options, tokens=Tokens(options.token), people=people),
         ],
     )
     app.state.answered, app.state.people = answered, people
@@ -96,7 +88,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     api = (conversations, runs, writing, memory, ingests, status, tables, shared_calls)
     for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
-    signing_in = people_page if people else sign_in_page
+    signing_in = import_module("citeloom.server.pages.people_page") if people else sign_in_page
     for page in (html, signing_in, ask_page, library_page, write_page, tables_page, runs_page, settings_page):
         app.include_router(page.router)
     app.include_router(chat_completions.router)

@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from pydantic import SecretStr
 from starlette.requests import cookie_parser
@@ -117,11 +117,6 @@ COOKIE: Final = "citeloom_session"
 class Tokens:
     def __init__(self, token: SecretStr | None) -> None:
         self._token = token.get_secret_value().encode() if token is not None else None
-
-    @classmethod
-    def of(cls, options: ServerOptions) -> Self:
-        """The server's token, which does not count where people have accounts."""
-        return cls(None if options.people else options.token)
 
     @property
     def needed(self) -> bool:

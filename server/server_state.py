@@ -87,7 +87,7 @@ async def open_state(settings: Settings, home: Home, options: ServerOptions) -> 
 
 @asynccontextmanager
 async def _serving(session: Session, member: ServerRegistry, options: ServerOptions) -> AsyncIterator[ServerState]:
-    tokens, orders = Tokens.of(options), Orders(member.endings, member.locks)
+    tokens, orders = Tokens(options.token), Orders(member.endings, member.locks)
     jobs = Jobs(member.jobs, max_active=options.max_active, max_waiting=options.max_waiting)
     state = ServerState(
         options=options,

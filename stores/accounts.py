@@ -10,7 +10,7 @@ import re
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, NUMBER, TEXT, TypedTable, choice, integer, optional
@@ -32,26 +32,17 @@ LIFETIMES: Final[dict[SecretKind, int]] = {"invitation": 7 * _DAY, "session": 30
 _AUDIT_AGE: Final = 400 * _DAY
 
 
-class UnknownPersonError(InputError):
-    """There is no account, invitation or token like this."""
-
-    default_help = "See '{citeloom} people list' for the accounts."
-
-
-class LastOwnerError(InputError):
-    """The only owner cannot leave or become a reader or writer."""
-
-    default_help = "Make somebody else an owner first."
+class AccountError(InputError):
+    """An account, invitation or token that is not there, or the only owner, who stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """An account; it can be used once it `joined`, by a password or by what the group's identity provider says."""
+    """An account; it can be used once the person `joined` with a password."""
 
     name: Annotated[str, NAME]
     role: Annotated[Role, choice(*get_args(Role))]
     password: Annotated[str, TEXT]  # as a hash of argon2; "" for none
-    subject: Annotated[str, TEXT]  # who it is at the identity provider, with its issuer; "" for nobody
     joined: Annotated[bool, FLAG]
     budget: Annotated[float | None, optional(NUMBER)]  # what may be spent in all, in the currency of the prices
     invited_at: Annotated[float, MOMENT]
@@ -73,20 +64,14 @@ class Secret:
         return self.hash[:12]
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """A line of the audit log."""
-
-    number: Annotated[int, integer()]
-    at: Annotated[float, MOMENT]
-    person: Annotated[str, TEXT]
-    action: Annotated[str, TEXT]
-    outcome: Annotated[str, TEXT]
-
-
 PEOPLE: Final = TypedTable("people", ("name",), columns_of(Person))
 SECRETS: Final = TypedTable("secrets", ("hash",), columns_of(Secret), indexes={"secrets_by_person": "(person)"})
-AUDIT: Final = TypedTable("audit", ("number",), columns_of(Deed), number="number")
+AUDIT: Final = TypedTable(
+    "audit",
+    ("number",),
+    {"number": integer(), "at": MOMENT, "person": TEXT, "action": TEXT, "outcome": TEXT},
+    number="number",
+)
 NOTES: Final = TypedTable("own_notes", ("person", "key"), {"person": NAME, "key": NAME, "text": TEXT})
 ACCOUNT_TABLES: Final = (PEOPLE, SECRETS, AUDIT, NOTES)
 _OTHER_OWNERS: Final = "(SELECT count(*) FROM people WHERE role = 'owner' AND joined = 1 AND name <> ?) > 0"
@@ -99,16 +84,16 @@ class Accounts(Register):
     def people(self) -> list[Person]:
         return self._select(Person, PEOPLE, "ORDER BY name")
 
-    def find(self, name: str = "", *, subject: str = "") -> Person | None:
-        """The account of this name, in any case, or of this person at the identity provider."""
-        condition = "WHERE (name = ? AND ? = '') OR (subject = ? AND subject <> '')"
-        found = self._select(Person, PEOPLE, condition, name.strip().lower(), subject, subject)
-        return found[0] if found else None
+    def find(self, name: str) -> Person | None:
+        """The account of this name, in any case."""
+        return next(iter(self._select(Person, PEOPLE, "WHERE name = ?", name.strip().lower())), None)
 
     def get(self, name: str) -> Person:
-        """The account of this name; raises `UnknownPersonError`."""
+        """The account of this name; raises `AccountError`."""
         if (found := self.find(name)) is None:
-            raise UnknownPersonError(f"There is no account {name[:80]!r}.")
+            raise AccountError(
+                f"There is no account {name[:80]!r}.", help="See '{citeloom} people list' for the accounts."
+            )
         return found
 
     def invite(self, name: str, role: Role) -> str:
@@ -118,44 +103,40 @@ class Accounts(Register):
         """
         name = normalised(name)
         with self._tables.transaction() as connection:
-            connection.execute(PEOPLE.insert("ignore"), (name, role, "", "", 0, None, time.time()))
+            connection.execute(PEOPLE.insert("ignore"), (name, role, "", 0, None, time.time()))
             connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'invitation'", (name,))
         return self.grant("invitation", name)
 
-    def accept(self, invitation: str, *, password: str = "", subject: str = "") -> Person:
-        """Use an invitation up; earlier sessions end. Raises `UnknownPersonError` if it was used or has expired."""
+    def accept(self, invitation: str, password: str) -> Person:
+        """Use an invitation up; earlier sessions end. Raises `AccountError` if it was used or has expired."""
         used = "DELETE FROM secrets WHERE hash = ? AND kind = 'invitation' AND expires_at > ? RETURNING person"
         with self._tables.transaction() as connection:
             row = connection.execute(used, (hash_name(invitation), time.time())).fetchone()
             if row is None:
-                raise UnknownPersonError("This invitation was used or has expired.", help="Ask for another one.")
-            connection.execute(
-                "UPDATE people SET joined = 1, password = CASE WHEN ? = '' THEN password ELSE ? END,"
-                " subject = CASE WHEN ? = '' THEN subject ELSE ? END WHERE name = ?",
-                (password, password, subject, subject, row[0]),
-            )
+                raise AccountError("This invitation was used or has expired.", help="Ask for another one.")
+            connection.execute("UPDATE people SET joined = 1, password = ? WHERE name = ?", (password, row[0]))
             connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'session'", (row[0],))
         return self.get(row[0])
 
     def change(self, name: str, *, role: Role | None = None, budget: float | None = None) -> Person:
-        """Change a role or a budget; a negative budget means none. Raises `LastOwnerError`."""
+        """Change a role or a budget; a negative budget means none. Raises `AccountError`."""
         person = self.get(name)
         if role is not None:
             kept = f"(? = 'owner' OR role <> 'owner' OR joined = 0 OR {_OTHER_OWNERS})"
             values = (role, person.name, role, person.name)
             if not self._write(f"UPDATE people SET role = ? WHERE name = ? AND {kept}", *values):
-                raise LastOwnerError(f"{person.name} is the only owner.")
+                raise AccountError(f"{person.name} is the only owner.", help="Make somebody else an owner first.")
         if budget is not None:
             self._write("UPDATE people SET budget = ? WHERE name = ?", budget if budget >= 0 else None, person.name)
         return self.get(person.name)
 
     def remove(self, name: str) -> None:
-        """Delete an account with its sessions and tokens; what it owned stays, unseen. Raises `LastOwnerError`."""
+        """Delete an account with its sessions and tokens; what it owned stays, unseen. Raises `AccountError`."""
         person = self.get(name)
         kept = f"(role <> 'owner' OR joined = 0 OR {_OTHER_OWNERS})"
         with self._tables.transaction() as connection:
             if not connection.execute(f"DELETE FROM people WHERE name = ? AND {kept}", (person.name,) * 2).rowcount:
-                raise LastOwnerError(f"{person.name} is the only owner.")
+                raise AccountError(f"{person.name} is the only owner.", help="Make somebody else an owner first.")
             connection.execute("DELETE FROM secrets WHERE person = ?", (person.name,))
 
     def grant(self, kind: SecretKind, person: str, label: str = "", scopes: tuple[Scope, ...] = ()) -> str:
@@ -178,11 +159,11 @@ class Accounts(Register):
         return self._select(Secret, SECRETS, condition, person, kind)
 
     def revoke(self, person: str, secret_id: str = "", kind: SecretKind = "token") -> None:
-        """End a secret of a person by its id, or all of a kind; raises `UnknownPersonError` for an unknown id."""
+        """End a secret of a person by its id, or all of a kind; raises `AccountError` for an unknown id."""
         condition = "person = ? AND kind = ? AND substr(hash, 1, ?) = ?"
         ended = self._write(f"DELETE FROM secrets WHERE {condition}", person, kind, len(secret_id), secret_id)
         if secret_id and not ended:
-            raise UnknownPersonError(f"{person} has no {kind} {secret_id[:40]!r}.", help="")
+            raise AccountError(f"{person} has no {kind} {secret_id[:40]!r}.", help="")
 
     def end(self, secret: str) -> None:
         self._write("DELETE FROM secrets WHERE hash = ?", hash_name(secret))
@@ -202,10 +183,10 @@ class Accounts(Register):
             connection.execute(AUDIT.insert(columns=_DEEDS), (now, person, action[:300], outcome[:200]))
             connection.execute("DELETE FROM audit WHERE at < ?", (now - _AUDIT_AGE,))
 
-    def deeds(self, person: str = "", most: int = 200) -> list[Deed]:
+    def deeds(self, person: str = "", most: int = 200) -> list[dict[str, Any]]:
         """The last lines of the log, the latest first."""
-        condition = "WHERE person = ? OR ? = '' ORDER BY number DESC LIMIT ?"
-        return self._select(Deed, AUDIT, condition, person, person, most)
+        query = "SELECT * FROM audit WHERE person = ? OR ? = '' ORDER BY number DESC LIMIT ?"
+        return self._read(AUDIT, query, person, person, most)
 
 
 def normalised(name: str) -> str:

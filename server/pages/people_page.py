@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
@@ -53,38 +52,12 @@ def sign_in(request: Request, people: PeopleOf, name: Field = "", password: Fiel
     return begin_session(request, people, person, own_path(next))
 
 
-@router.get("/sign-in/group")
-async def sign_in_at_provider(
-    request: Request, people: PeopleOf, invitation: Annotated[str, Query(max_length=200)] = "", next: str = "/"
-) -> Response:
-    """Lead to the group's own sign-in."""
-    if people.provider is None:
-        raise ServerError(404, "This server has no other sign-in.")
-    about = {"invitation": invitation, "next": own_path(next[:2000])}
-    return await people.provider.begin(request, own_address(request, "/sign-in/callback"), about)
-
-
-@router.get("/sign-in/callback")
-async def return_from_provider(request: Request, people: PeopleOf) -> Response:
-    """Sign in whoever has an account with this identity, or uses their invitation up with it."""
-    if people.provider is None:
-        raise ServerError(404, "This server has no other sign-in.")
-    subject, about = await people.provider.finish(request)
-    person = await asyncio.to_thread(lambda: people.accounts.find(subject=subject))
-    if person is None and about["invitation"]:
-        person = await asyncio.to_thread(lambda: people.accounts.accept(about["invitation"], subject=subject))
-    if person is None:
-        raise ServerError(403, "You have no account here yet.", help="Ask an owner of this server for an invitation.")
-    return await asyncio.to_thread(begin_session, request, people, person, about["next"])
-
-
 @router.get(METADATA)
 @router.get(METADATA + MCP)
-def resource_metadata(request: Request, people: PeopleOf) -> dict[str, Any]:
-    """What an agent has to know to get a token for MCP (RFC 9728)."""
-    issuers = {"authorization_servers": [people.provider.issuer]} if people.provider else {}
-    about = {"resource": own_address(request, MCP), "bearer_methods_supported": ["header"], **issuers}
-    return {**about, "resource_name": "Citeloom", "scopes_supported": list(RIGHTS["owner"])}
+def resource_metadata(request: Request) -> dict[str, Any]:
+    """What an agent has to know of tokens for MCP (RFC 9728)."""
+    about = {"resource": own_address(request, MCP), "resource_name": "Citeloom"}
+    return {**about, "bearer_methods_supported": ["header"], "scopes_supported": list(RIGHTS["owner"])}
 
 
 @router.get("/join")
