@@ -32,8 +32,6 @@ from .problems import handle_problems
 from .routes import (
     chat_completions,
     conversation_routes as conversations,
-    ingest_routes as ingests,
-    memory_routes as memory,
     paper_routes as papers,
     run_routes as runs,
     status_routes as status,
@@ -85,8 +83,9 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_problems(app)
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    api = (conversations, runs, writing, memory, ingests, status, tables, shared_calls)
-    for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
+    api = (conversations, runs, writing, status, tables, shared_calls)
+    library = (papers.search_router, papers.memory_router, papers.ingest_router)
+    for router in (*library, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
     signing_in = import_module("citeloom.server.pages.people_page") if people else sign_in_page
     for page in (html, signing_in, ask_page, library_page, write_page, tables_page, runs_page, settings_page):

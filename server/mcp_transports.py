@@ -24,9 +24,8 @@ from ..api.serving import ServerJobs, Session
 from .access import MCP, caller
 from .jobs import Jobs
 from .mcp_server import mcp_server
-from .orders import Orders
 from .problems import ServerError
-from .run_jobs import RunJobs
+from .run_jobs import Orders, RunJobs
 from .server_options import ServerOptions
 
 _ACTIVE: Final = 4  # concurrent runs of one agent
