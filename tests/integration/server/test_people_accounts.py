@@ -1,0 +1,117 @@
+"""Accounts keep what they promise: one owner at least, invitations once, budgets, and few attempts to sign in."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from citeloom.api.people import accounts_of, invite, join
+from citeloom.errors import InputError
+from citeloom.server.server_options import COOKIE, ServerOptions
+from citeloom.stores.home import find_home
+from tests.support.librarian import Librarian
+from tests.support.openai_server import FakeOpenAI
+from tests.support.people import PASSWORD, add_person, signed_in
+from tests.support.served_app import served_app
+
+pytestmark = pytest.mark.attack
+
+
+@pytest.fixture
+def group(sample_home: Path, tmp_path: Path) -> Path:
+    """A home with an owner and a writer."""
+    home = shutil.copytree(sample_home, tmp_path / "group")
+    add_person(home, "olga", "owner")
+    add_person(home, "ada", "writer")
+    return home
+
+
+def test_the_last_owner_stays_and_the_first_account_is_an_owners(home: Path, group: Path) -> None:
+    with pytest.raises(InputError, match="first account"):
+        invite(find_home(home), "bo", "writer")
+    accounts = accounts_of(find_home(group))
+    for change in (lambda: accounts.remove("Olga"), lambda: accounts.change("olga", role="reader")):
+        with pytest.raises(InputError, match="only owner"):
+            change()
+    invite(find_home(group), "bo", "owner")
+    with pytest.raises(InputError, match="only owner"):
+        accounts.remove("olga")  # an owner who was only invited cannot take over
+    accounts.change("ada", role="owner")
+    accounts.remove("olga")
+    assert [person.name for person in accounts.people()] == ["ada", "bo"]
+
+
+def test_an_invitation_is_valid_once_and_for_a_week(group: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, accounts = find_home(group), accounts_of(find_home(group))
+    older, newer = invite(home, "Bo", "reader"), invite(home, " bo", "reader")
+    with pytest.raises(InputError, match="used or has expired"):
+        join(accounts, older, PASSWORD)
+    with pytest.raises(InputError, match="12 characters"):
+        join(accounts, newer, "short")
+    assert join(accounts, newer, PASSWORD).name == "bo"
+    with pytest.raises(InputError, match="used or has expired"):
+        join(accounts, newer, PASSWORD)
+    late, now = invite(home, "cy", "reader"), time.time()
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: now + 8 * 86_400)
+        with pytest.raises(InputError, match="used or has expired"):
+            join(accounts, late, PASSWORD)
+    for name in ("", "a.b", "a b", "../ada", "a" * 41):
+        with pytest.raises(InputError, match="a name has"):
+            invite(home, name, "reader")
+    stored = b"".join(path.read_bytes() for path in group.glob("accounts.sqlite*"))
+    assert PASSWORD.encode() not in stored and late.encode() not in stored and b"argon2id" in stored
+
+
+def test_a_session_is_new_with_each_sign_in_and_too_many_failures_are_refused(group: Path) -> None:
+    with served_app(group) as served, signed_in(served.url, "ada") as ada:
+        first = ada.cookies[COOKIE]
+        again = ada.post("/sign-in", data={"name": "ADA", "password": PASSWORD})
+        cookie = again.headers["set-cookie"].lower()
+        assert "httponly" in cookie and "samesite=lax" in cookie and "secure" not in cookie
+        assert ada.cookies[COOKIE] != first
+        assert httpx.get(f"{served.url}/api/v1/runs", headers={"Cookie": f"{COOKIE}={first}"}).status_code == 401
+        behind = {"X-Forwarded-Proto": "https"}
+        secure = ada.post("/sign-in", data={"name": "ada", "password": PASSWORD}, headers=behind)
+        assert "secure" in secure.headers["set-cookie"].lower()
+        told = httpx.post(f"{served.url}/mcp", json={})
+        place = f"{served.url}/.well-known/oauth-protected-resource/mcp"
+        assert told.headers["www-authenticate"] == f'Bearer resource_metadata="{place}"'
+        assert httpx.get(place).json()["resource"] == f"{served.url}/mcp"
+        assert ada.post("/sign-in", data={"name": "ada"}, headers={"Origin": "https://evil.example"}).status_code == 403
+        refused = [ada.post("/sign-in", data={"name": "ada", "password": "wrong"}).status_code for _ in range(11)]
+        assert refused == [401] * 10 + [429]
+        assert ada.post("/sign-in", data={"name": "ada", "password": PASSWORD}).status_code == 429
+
+
+def test_a_person_whose_budget_is_spent_is_paused_and_others_are_not(group: Path) -> None:
+    prices = json.dumps({"fake": {"input": 1.0, "output": 2.0}})
+    accounts_of(find_home(group)).change("ada", budget=0.0)
+    with FakeOpenAI(behaviour=Librarian()) as model:
+        settings = {"chat_model": "fake", "chat_base_url": model.base_url, "chat_api_key": "k", "prices": prices}
+        with (
+            served_app(group, settings) as served,
+            signed_in(served.url, "ada") as ada,
+            signed_in(served.url, "olga") as o,
+        ):
+            question = {"question": "How are scores calibrated?"}
+            refused = ada.post("/api/v1/research", json=question)
+            assert refused.status_code == 503 and "budget" in refused.text and "owner" in refused.json()["help"]
+            assert model.requests == []
+            assert o.post("/api/v1/research", json=question).status_code == 200
+            assert ada.get("/api/v1/usage").json()["runs"] == []
+            assert o.get("/api/v1/usage").json()["total"]["cost"] > 0
+
+
+def test_one_person_sees_none_of_it(home: Path) -> None:
+    with served_app(home) as served:
+        for path in ("/join", "/settings/people", "/.well-known/oauth-protected-resource"):
+            assert httpx.get(served.url + path).status_code == 404
+        assert "/settings/people" not in httpx.get(f"{served.url}/settings").text
+        assert not (home / "accounts.sqlite").exists()
+    assert ServerOptions("0.0.0.0", people=True).token is None
