@@ -37,7 +37,6 @@ from ..graph.session import Session
 from ..roles.cell_protocols import TableColumn
 from ..roles.run_roles import Roles
 from ..runs.output_files import free_file_name
-from ..stores.backends import backend_of, written_files
 from ..stores.evidence_table_register import (
     CellChangedError as CellChangedError,
     EvidenceTableRegister,
@@ -45,6 +44,7 @@ from ..stores.evidence_table_register import (
     StoredTable as StoredTable,
     UnknownTableError as UnknownTableError,
 )
+from ..stores.home import written_files
 from ..tools.scope import Scope, plain_question
 from .arguments import one_or_more, require_choice, require_writable, requires_open
 from .blocking import blocking
@@ -170,7 +170,7 @@ async def load_table_named(session: Session, name: str, *, shown: bool) -> Given
 
 
 def _register(session: Session) -> EvidenceTableRegister:
-    return backend_of(session.home).evidence_tables()
+    return session.home.evidence_tables()
 
 
 @requires_open

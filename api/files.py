@@ -34,7 +34,6 @@ from ..runs.imported_text import import_sections
 from ..runs.output_files import stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
-from ..stores.backends import backend_of
 from ..stores.run_register import EditedSentence, RunRecord, UnknownRunError
 from .arguments import ArgumentError, parse_formats, require_choice, require_writable, requires_open, word_options
 from .blocking import blocking
@@ -165,7 +164,7 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
         raise InputError(
             f"{path}: does not name the run that it is of.", help="Name it with --run ID (see 'runs list')."
         )
-    backend = backend_of(session.home)
+    home = session.home
     text = load_editable(session.home, run_id or thread_id)
     run = text.run
     places = {section.kind: place for place, section in enumerate(text.sections, 1)}
@@ -183,7 +182,7 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
             moved = [every[name] for name in sorted(cited - own) if name in every]
             checked = {"typed": sorted(by_hand.typed), "evidence": moved, "sentences": item.now}
             edit = EditedSentence(-places[item.section.kind], by_hand.text, checked)
-            backend.edited_sentences().keep(run.thread_id, edit)
+            home.edited_sentences().keep(run.thread_id, edit)
     found = [sentence for item in sections for sentence in item.sentences]
     unknown = list(dict.fromkeys(shown for item in sections for shown in item.unknown))
     title = run.title.split()
@@ -215,7 +214,7 @@ verify = requires_open(blocking(averify))
 
 def _run_of(session: Session, source: Path) -> RunRecord:
     """The run with this id, or which wrote a markdown file, as if it had written only that text."""
-    runs = backend_of(session.home).runs()
+    runs = session.home.runs()
     if source.suffix != ".md" or not source.is_file():
         if source.suffix or len(source.parts) > 1:
             help = "Give the .md of a section or a paper, or the id of a run (runs list)."
@@ -249,7 +248,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
         )
     exported = read_exported(file) if file.suffix in SUFFIXES else None
     with suppress(UnknownRunError):  # the library may not have the run any more
-        run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
+        run = session.home.runs().get(str(record.get("thread_id") or ""))
         if isinstance(given := run.request.get("experiment"), dict):
             experiment = parse_experiment(given)
     text, labels = (exported.text, exported.labels) if exported else (None, ())

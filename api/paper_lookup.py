@@ -29,7 +29,6 @@ from ..metadata.citation_keys import KeyPattern
 from ..metadata.enriching import enrich_paper
 from ..metadata.services import Services, open_services, service_hosts
 from ..models.journal.budget import bill_to
-from ..stores.backends import backend_of
 from .arguments import one_or_more, require_writable, requires_open
 from .blocking import blocking
 
@@ -137,7 +136,7 @@ async def aadd_papers(
     records: list[dict[str, Any]] = []
     # New keys depend on existing ones, so only one process may add at a time.
     waiting = "Another process is adding papers; waiting for it."
-    async with backend_of(session.home).run_lock("add", lambda _: options.on_notice(waiting)):
+    async with session.home.run_lock("add", lambda _: options.on_notice(waiting)):
         bibs = await asyncio.to_thread(read_bibs, session.home, options.bib)
         papers = await asyncio.to_thread(session.library.papers)
         known = await asyncio.to_thread(KnownPapers, papers, session.metadata, bibs)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..models.journal.records import Spending as Spending, Usage as Usage, total_cost
 from ..settings.config import Price
-from ..stores.backends import backend_of
 from ..stores.home import Home
 
 if TYPE_CHECKING:
@@ -20,12 +19,11 @@ if TYPE_CHECKING:
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:
     """What all runs, or those of these ids or prefixes, spent by model; raises `InputError`, `UnknownRunError`."""
     home.require_library()
-    backend = backend_of(home)
-    with backend.open_journal() as journal:
+    with home.open_journal() as journal:
         rows = await journal.spending()
     if not run_ids:
         return rows
-    register = backend.runs()
+    register = home.runs()
     chosen = {register.get(run_id).thread_id for run_id in run_ids}
     return [row for row in rows if row.run in chosen]
 
@@ -34,7 +32,7 @@ def survey_journal(home: Home) -> dict[str, Any]:
     """Size, age, models and reuse of cached answers, as the JSON of `journal stats --json`; blocks."""
     from ..models.journal.maintenance import survey
 
-    return survey(backend_of(home).journal_database())
+    return survey(home.journal_database())
 
 
 def prune_journal(
@@ -48,10 +46,9 @@ def prune_journal(
 
     home.require_library()
     home.prepare()
-    backend = backend_of(home)
-    unfinished = [run.thread_id for run in backend.runs().heads() if run.status != "finished"]
+    unfinished = [run.thread_id for run in home.runs().heads() if run.status != "finished"]
     return prune(
-        backend.journal_database(),
+        home.journal_database(),
         keep_of_runs=unfinished,
         older_than=older_than,
         rejected=rejected,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, cast
 
 from ..settings.config import Settings
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import RunHead as RunHead, RunRecord as RunRecord, UnknownRunError as UnknownRunError
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
     """A run's current status; a "running" run without a process was killed. Blocks."""
-    killed = run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id)
+    killed = run.status == "running" and home.copy_of is None and not home.run_under_way(run.thread_id)
     record = {item.name: getattr(run, item.name) for item in fields(RunHead)}
     return cast("RunSummary", {**record, "status": "killed" if killed else run.status})  # which has the same fields
 
@@ -32,7 +31,7 @@ async def run_details(run_id: str, home: Home) -> RunDetails:
     from ..runs.output_files import public_record
     from ..runs.result_record import stored
 
-    register = await asyncio.to_thread(backend_of(home).runs)
+    register = await asyncio.to_thread(home.runs)
     run = await asyncio.to_thread(register.get, run_id)
     summary = await asyncio.to_thread(run_summary, run, home)
     state = await run_state(home, run.thread_id)
@@ -48,7 +47,7 @@ async def run_details(run_id: str, home: Home) -> RunDetails:
 
 def run_heads(home: Home, limit: int | None = None, offset: int = 0) -> list[RunHead]:
     """The registered runs without their results, the latest first; blocks."""
-    return backend_of(home).runs().heads(limit, offset)
+    return home.runs().heads(limit, offset)
 
 
 def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[RunSummary]:
@@ -58,17 +57,17 @@ def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[Run
 
 def count_runs(home: Home) -> int:
     """The number of registered runs; blocks."""
-    return backend_of(home).runs().count()
+    return home.runs().count()
 
 
 def find_run(home: Home, run_id: str) -> RunRecord:
     """Find a run by id or unique prefix; blocks. Raises `UnknownRunError`."""
-    return backend_of(home).runs().get(run_id)
+    return home.runs().get(run_id)
 
 
 def is_under_way(home: Home, run_id: str) -> bool:
     """Whether a process works on this run or conversation; blocks."""
-    return backend_of(home).run_under_way(run_id)
+    return home.run_under_way(run_id)
 
 
 async def delete_run(home: Home, run_id: str) -> RunRecord:

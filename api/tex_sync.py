@@ -23,7 +23,7 @@ from ..runs.tex_project import (
     TexSection,
     synchronize,
 )
-from ..stores.backends import backend_of, written_files
+from ..stores.home import written_files
 from ..stores.run_register import UnknownRunError
 from .arguments import ArgumentError, one_or_more, require_choice, require_writable, requires_open
 from .blocking import blocking, run_async
@@ -60,7 +60,7 @@ async def async_tex(
     require_choice("side", side, Side)
     place = await in_thread(Path(folder).resolve)
     lock = f"tex-{hashlib.sha256(str(place).encode()).hexdigest()[:16]}"
-    async with backend_of(session.home).lock_of_run(lock).held():
+    async with session.home.lock_of_run(lock).held():
         project = await in_thread(TexProject.read, place)
         given: tuple[str, ...] = one_or_more(runs)
         named = given or tuple(dict.fromkeys(region.run for _, region in project.regions() if region.run))

@@ -22,7 +22,7 @@ from pgvector.psycopg import register_vector
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, text_hash
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.settings.addresses import parse_home, parse_vectors
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_catalog import MilvusCatalog, add_counts
 from citeloom.stores.milvus.milvus_rows import MilvusRows, index_chunk, index_texts

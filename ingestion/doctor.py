@@ -20,7 +20,6 @@ from ..documents.pdf.ocr import Ocr
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread, raise_if_stopped
 from ..plurals import counted, megabytes, some
-from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.search_records import FullTextError, VectorKind, VectorStoreError
 from .describing import figure_counts
@@ -61,7 +60,7 @@ def examine(library: Library) -> list[DoctorFinding]:
         _fine("library", f"{held}, version {library.version()}"),
         *((_fine if good else _problem)(topic, message) for good, topic, message in library.stores.state()),
     ]
-    if (holder := backend_of(library.home).writer_lock().holder()) is not None:
+    if (holder := library.home.writer_lock().holder()) is not None:
         findings.append(_notice("lock", f"process {holder} is writing the library", "Wait for it to end."))
     if unfinished := library.catalog.unfinished():
         message = f"not fully indexed: {some(unfinished)}"
@@ -190,7 +189,7 @@ async def repair(library: Library) -> list[DoctorFinding]:
     Moves an unreadable vector store aside, applies staged changes, rebuilds a differing full-text index, and deletes
     records without a paper and files of the home that nothing refers to.
     """
-    async with backend_of(library.home).writer_lock().held():
+    async with library.home.writer_lock().held():
         return await asyncio.to_thread(_repair_stores, library)
 
 

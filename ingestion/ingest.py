@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from ..documents.pdf.ocr import Ocr
 from ..documents.sandbox import in_thread
 from ..documents.types import Paper
-from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.paper_change import removal
 from .executor import Chunking, IngestExecutor, local_executor
@@ -96,7 +95,7 @@ async def ingest_sources(
     emit = on_event or (lambda _: None)
     executor = executor or local_executor(library.embedding)
     began = time.perf_counter()
-    async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
+    async with library.home.writer_lock().held(lambda pid: emit(Waiting(pid))):
         library.require_same_embedding()
         await run_to_end(library.finish_staged)
         sources = await asyncio.to_thread(match_renamed_files, sources, library.records())
@@ -134,7 +133,7 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
     Raises `UnknownPaperError` before any change.
     """
     emit = on_event or (lambda _: None)
-    async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
+    async with library.home.writer_lock().held(lambda pid: emit(Waiting(pid))):
         await run_to_end(library.finish_staged)
         papers = [library.paper(key) for key in keys]
         for paper in papers:
@@ -142,8 +141,8 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
         await write(library, [removal(key) for key in keys], emit)
 
     def remove_files() -> None:  # and the jobs of uploads that are empty then
-        backend = backend_of(library.home)
-        uploads = backend.uploads()
+        home = library.home
+        uploads = home.uploads()
         places = [uploads.place_of(paper.source) for paper in papers if paper.source]
         for own in (Path(paper.source) for paper in papers):
             if own.parent == library.home.added.resolve():
@@ -151,7 +150,7 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
         if among := {place[0] for place in places if place is not None} - uploads.unfinished():
             remove_orphans(library, uploads, among)
             for upload in among - uploads.files(among).keys():
-                backend.forget_job(upload)
+                home.forget_job(upload)
 
     await asyncio.to_thread(remove_files)
     return papers

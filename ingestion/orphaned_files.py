@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from ..documents.notes import NOTE_ENDING
-from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.uploads import Uploads
 from .reading import ConvertedFiles
@@ -30,10 +29,10 @@ class OrphanedFiles:
     @classmethod
     def of(cls, library: Library) -> OrphanedFiles:
         """Find the orphaned files of a library that no job is about to use; blocks."""
-        backend = backend_of(library.home)
-        uploads, plots = backend.uploads(), backend.plots()
+        home = library.home
+        uploads, plots = home.uploads(), home.plots()
         idle = set(plots.idle())
-        unused = plots.files(idle - backend.runs().plot_sets()) if idle else {}
+        unused = plots.files(idle - home.runs().plot_sets()) if idle else {}
         home, before = library.home, time.time() - _HOUR
         sources = [Path(paper.source) for paper in library.papers() if paper.source]
         places = [place for source in sources if (place := uploads.place_of(str(source)))]
@@ -53,10 +52,10 @@ class OrphanedFiles:
 
     def remove(self, library: Library) -> None:
         """Delete these files; blocks."""
-        backend = backend_of(library.home)
-        remove_orphans(library, backend.uploads(), self.papers)
+        home = library.home
+        remove_orphans(library, home.uploads(), self.papers)
         for upload, files in self.plots.items():
-            backend.plots().remove(upload, files)
+            home.plots().remove(upload, files)
         for file in self.files:
             file.unlink(missing_ok=True)
 

@@ -14,7 +14,6 @@ from ..documents.paper_metadata import make_entry
 from ..documents.safe_files import FileRefusedError
 from ..documents.types import Paper
 from ..errors import InputError
-from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.paper_change import PaperRecord
 from .indexing import run_to_end
@@ -127,7 +126,7 @@ def matching_entries(library: Library, bibliography: Bibliography) -> dict[str, 
 
 async def update_metadata(library: Library, entries: Mapping[str, Paper]) -> list[str]:
     """Update papers, by key, with the metadata of entries; returns those changed. Raises `UnknownPaperError`."""
-    async with backend_of(library.home).writer_lock().held(lambda pid: None):
+    async with library.home.writer_lock().held(lambda pid: None):
         for key in entries:
             library.paper(key)
         records = library.records()

@@ -12,7 +12,6 @@ from typing import Final
 from ..citations.checks.preferences import spelling_of
 from ..citations.markers import MARKER
 from ..errors import InputError
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..text.words import STOP_WORDS, stem
 from .edited_text import editable_text
@@ -34,8 +33,7 @@ class EditProposal:
 
 def propose_from_edits(home: Home) -> list[EditProposal]:
     """The lines that the edits in finished runs suggest, the most frequent first; blocks."""
-    backend = backend_of(home)
-    register, edited = backend.runs(), backend.edited_sentences()
+    register, edited = home.runs(), home.edited_sentences()
     seen: dict[str, list[tuple[str, str]]] = {}
     for thread_id in edited.runs():
         try:

@@ -40,7 +40,7 @@ from ..graph.session import Session
 from ..plurals import counted
 from ..roles.protocols import DecidingSpan, Draft, SectionBrief, Source, Verdict
 from ..section_kinds import SectionKind
-from ..stores.backends import backend_of, written_files
+from ..stores.home import written_files
 from ..stores.library import Library
 from ..stores.run_register import EditedSentence, RunRecord, WrittenFiles
 from .output_files import ResultFiles, free_file_name, with_sources
@@ -402,12 +402,12 @@ async def with_edited_sections(
 ) -> tuple[StoredRecord, dict[str, Path]]:
     """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
-    backend = backend_of(session.home)
-    edits = await in_thread(backend.edited_sentences().of, record["thread_id"])
+    home = session.home
+    edits = await in_thread(home.edited_sentences().of, record["thread_id"])
     imported = sum(edit.position < 0 for edit in edits)
     if not files and not imported:
         return record, files
-    run = await in_thread(backend.runs().get, record["thread_id"])
+    run = await in_thread(home.runs().get, record["thread_id"])
     text = editable_text(replace(run, result=dict(record)), edits if imported else ())
     bodies = {kind: await in_thread(read_markdown_file, path) for kind, path in files.items()}
     sections = [

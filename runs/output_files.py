@@ -39,8 +39,7 @@ from ..citations.export.word_fields import MARK, CitedEvidence, DocumentOptions
 from ..citations.html_escaping import inert
 from ..documents.sandbox import in_thread
 from ..errors import InputError
-from ..stores.backends import backend_of, written_files
-from ..stores.home import Home
+from ..stores.home import Home, written_files
 from ..stores.run_register import WrittenFiles
 from .result_record import ResultRecord, StoredRecord, public_record as public_record, stored
 
@@ -78,7 +77,7 @@ class ResultFiles:
         """Create from a record; blocks to read its figures' images, which `home` provides if it is a database."""
         name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
-        find = Path if home is None else backend_of(home).plots().file
+        find = Path if home is None else home.plots().file
         return cls(named, stem or name, read_images(named["figures"], find), shown or ReportImages(), document)
 
     @property

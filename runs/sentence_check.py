@@ -30,7 +30,6 @@ from ..graph.session import Session
 from ..models.journal.records import spent_since
 from ..roles.extractive.passage_details import blank_details
 from ..roles.protocols import Draft, Source
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import EditedSentence
 from .edited_text import LONGEST_EDIT, EditableSection, EditableText, EditedSection, NotEditableError, editable_text
@@ -112,9 +111,8 @@ def unchecked(position: int) -> CheckedSentence:
 
 def load_editable(home: Home, run_id: str) -> EditableText:
     """Load a finished run's text with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
-    backend = backend_of(home)
-    run = backend.runs().get(run_id)
-    return editable_text(run, backend.edited_sentences().of(run.thread_id))
+    run = home.runs().get(run_id)
+    return editable_text(run, home.edited_sentences().of(run.thread_id))
 
 
 def sentence_records(text: EditableText) -> list[TextSentence]:
@@ -245,15 +243,14 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
     if earlier and earlier.checked.get("evidence"):  # what an update added may be cited further
         checked["evidence"] = earlier.checked["evidence"]
     edit = EditedSentence(position, _plain(words), checked)
-    backend_of(home).edited_sentences().keep(text.run.thread_id, edit)
+    home.edited_sentences().keep(text.run.thread_id, edit)
     return edit
 
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:
     """Restore the original sentence; blocks. Raises `NotEditedError` if it was not edited."""
-    backend = backend_of(home)
-    run = backend.runs().get(run_id)
-    if not backend.edited_sentences().withdraw(run.thread_id, position):
+    run = home.runs().get(run_id)
+    if not home.edited_sentences().withdraw(run.thread_id, position):
         raise NotEditedError(f"The sentence at {position} was not edited.")
 
 

@@ -17,7 +17,6 @@ from ..documents.figures import PaperFigure
 from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
-from .backends import backend_of
 from .home import Home
 from .paper_catalog import CurrentRecords
 from .paper_change import Change, PaperRecord
@@ -91,7 +90,7 @@ class Library:
         if not create:
             home.require_library()
         home.prepare()
-        library = cls(home, embedding, backend_of(home).open_library())
+        library = cls(home, embedding, home.open_library())
         try:
             library.require_same_embedding()
             library.repair(on_notice)
@@ -117,7 +116,7 @@ class Library:
         """Apply staged changes and build a missing full-text index, unless a writer is active; returns the keys."""
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
-        with backend_of(self.home).writer_lock().try_held() as held:
+        with self.home.writer_lock().try_held() as held:
             if held and on_notice is not None and not self._has_fulltext():
                 on_notice(f"Building the full-text index of {counted(self.chunk_count(), 'chunk')}; this is done once.")
             try:

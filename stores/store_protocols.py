@@ -1,6 +1,6 @@
 """The stores of a library for graph, tools and ingestion; each method's contract is documented here once.
 
-`tests/integration/stores/conformance` checks it on folders and PostgreSQL. `backends.py` has the rest of a home.
+`tests/integration/stores/conformance` checks it on folders and PostgreSQL. `home.py` has the rest of a home.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from ..ingestion.sources import Sources, read_as
 from ..metadata.citation_keys import KeyPattern
 from ..models.http.limiter import Clock
 from ..settings.config import Settings
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from .item_entry import FilePlaces
@@ -75,7 +74,7 @@ async def sync_reading(
     """
     began = time.perf_counter()
     linked = await linked_folder(settings)
-    async with backend_of(library.home).run_lock("sync-zotero", on_wait):
+    async with library.home.run_lock("sync-zotero", on_wait):
         state = await asyncio.to_thread(read_state, library.home)
         given = await asyncio.to_thread(_make_input, library, settings, reading, request, state, linked)
         plan = await in_thread(given.plan)

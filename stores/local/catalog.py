@@ -26,6 +26,7 @@ from ...errors import InputError, OtherFormatError
 from ...models.embeddings.protocol import Vector, normalise
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
 from ...table_columns import BLOB, SQLITE, TEXT, Column, TypedTable, dump_json, integer, optional, shaped
+from ..folder_home import FolderHome
 from ..paper_catalog import Figures, PaperCatalog, Rows
 from ..paper_change import (
     CHUNKS,
@@ -42,7 +43,6 @@ from ..paper_change import (
     serialize_change,
 )
 from ..search_records import VectorKind, VectorStoreError
-from .folder_home import FolderHome
 
 FIGURES: Final = TypedTable(
     "figures",

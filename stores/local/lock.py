@@ -17,8 +17,9 @@ from typing import Final
 from filelock import FileLock, Timeout
 from pathvalidate import sanitize_filename
 
-from .folder_home import REMOVE_IT, FolderHome, UnsafeHomeError
+from ..home import Home, UnsafeHomeError
 
+REMOVE_IT: Final = "Remove it, or choose another home with --home or CITELOOM_HOME."
 _POLL_SECONDS: Final = 0.1
 _LONGEST_PID: Final = 20
 # Windows has neither flag, and does not let ordinary users create links.
@@ -28,7 +29,7 @@ _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 class FolderLock:
     """A lock in a home: the library's, or that of a run; instances exclude each other even within a process."""
 
-    def __init__(self, home: FolderHome, name: str = "library") -> None:
+    def __init__(self, home: Home, name: str = "library") -> None:
         stem = home.locks / sanitize_filename(name)
         self._path = stem.with_name(f"{stem.name}.lock")
         self._pid = stem.with_name(f"{stem.name}.pid")

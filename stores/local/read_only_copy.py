@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from ...errors import InputError
+from ..folder_home import FolderHome
 from ..home import Home
-from .folder_home import FolderHome
 
 _FOLDERS: Final = ("chroma", "fulltext")
 _LIBRARY_FILES: Final = ("catalog.sqlite", "metadata.sqlite")

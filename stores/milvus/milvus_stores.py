@@ -17,7 +17,7 @@ from ..metadata_store import MetadataStore
 from ..paper_catalog import CurrentRecords
 from ..paper_change import Change
 from ..postgres.database import Database, DatabaseTables, SeenRevision
-from ..postgres.database_state import database_state
+from ..postgres.postgres_stores import database_state
 from ..postgres.postgres_vectors import PostgresVectors
 from ..search_records import VectorStoreError
 from ..store_protocols import LibraryStores, read_change

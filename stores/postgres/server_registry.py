@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from ...errors import CiteloomError
 from ...settings.addresses import DatabaseUrl
-from ..backends import Listener, ServerRegistry
-from ..home import DatabaseHome
+from ..database_home import DatabaseHome
+from ..home import Listener, ServerRegistry
 from ..tables import TableConnection
 from ..uploads import UPLOAD, SharedUploads
 from .advisory_locks import DatabaseCallLocks

@@ -148,4 +148,4 @@ def check_runs(runs: list[Run], server: FaultyServer, home: Home) -> None:
         twice = {asked: count for asked, count in server.good[run.model].items() if count > 1}
         assert not twice, f"{run.model}: {len(twice)} answers were paid for twice"
         assert run.record["usage"]["llm_calls"] == sum(server.good[run.model].values()), run.model
-    assert {found.status for found in RunRegister(run_tables(home.runs)).all()} == {"finished"}
+    assert {found.status for found in RunRegister(run_tables(home.runs_file)).all()} == {"finished"}

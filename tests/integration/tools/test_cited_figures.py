@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from citeloom.runs.evidence_images import report_figures
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.paper_records import find_cited_figures
 from tests.integration.stores.conformance.test_library_stores import LOOM, paper, put
 from tests.support.illustrated_home import colour_of, illustrate

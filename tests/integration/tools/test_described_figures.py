@@ -15,8 +15,8 @@ from citeloom.documents.figures import PaperFigure
 from citeloom.roles.protocols import Need
 from citeloom.settings.config import RetrievalMode
 from citeloom.stores.described_figures import encode_vector
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.paper_search import search_papers
 from citeloom.tools.retrieval import Retrieval, retrieve
 from citeloom.tools.scope import Scope

@@ -11,7 +11,6 @@ import pytest
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.home_copy import build_change
-from citeloom.stores.backends import backend_of
 from citeloom.stores.described_figures import encode_vector
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library, UnknownPaperError
@@ -146,7 +145,7 @@ def test_a_copied_change_has_figures_and_images(library: Library) -> None:
 
 def test_the_catalog_alone_has_figures_too(library: Library, home: Home) -> None:
     put(library, illustrated("a", FIGURE, images=(PNG,)))
-    catalog = backend_of(home).open_catalog()
+    catalog = home.open_catalog()
     try:
         assert catalog.figures.of("a") == (FIGURE,)
         assert catalog.figures.image(image_hash(PNG)) == PNG

@@ -20,11 +20,10 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.budget import Budget, BudgetLimits
 from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
 from citeloom.stores.author_memory import AuthorMemory
-from citeloom.stores.backends import backend_of
 from citeloom.stores.evidence_table_register import StoredCell, StoredPaper
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.metadata_store import ServiceAnswer
 from citeloom.stores.run_register import EditedSentence, NewRun
 from tests.support.journal_calls import once
@@ -51,7 +50,7 @@ def record(key: str) -> CallRecord:
 
 def begin(home: Home, thread_id: str) -> None:
     request = {"question": "Why?", "title": "50% of “looms”"}
-    backend_of(home).runs().begin(
+    home.runs().begin(
         NewRun(
             thread_id=thread_id,
             fingerprint="f",
@@ -66,7 +65,7 @@ def begin(home: Home, thread_id: str) -> None:
 
 async def fill(home: Home, library: Library) -> None:
     """Leave something of every kind in a home."""
-    backend = backend_of(home)
+    backend = home
     for thread_id in ("research-2", "research-1"):
         begin(home, thread_id)
     backend.runs().mark("research-2", "finished", result=finished_text(cited=("ada2020",)))
@@ -134,7 +133,7 @@ async def test_nothing_is_lost_there_and_back(opened: tuple[Library, Library], t
 
 
 async def same_as_filled(library: Library) -> None:
-    backend = backend_of(library.home)
+    backend = library.home
     finished, unfinished = backend.runs().get("research-2"), backend.runs().get("research-1")
     assert (finished.status, unfinished.status) == ("finished", "running")
     assert finished.result == finished_text(cited=("ada2020",))
@@ -175,7 +174,7 @@ async def test_an_interrupted_copy_continues(
 ) -> None:
     source, target = opened
     monkeypatch.setattr(home_copy, "_BYTES_PER_COMMIT", 1)
-    records = type(backend_of(target.home).records())
+    records = type(target.home)
     put, interrupted = records.put, []
 
     def interrupt(self: Any, of: Any, rows: Any) -> None:
@@ -197,11 +196,11 @@ async def test_an_interrupted_copy_continues(
 async def test_another_copy_takes_what_is_new(opened: tuple[Library, Library]) -> None:
     source, target = opened
     await copy_home(source, target)
-    backend_of(source.home).runs().mark("research-1", "finished", result=finished_text("Done."))
+    source.home.runs().mark("research-1", "finished", result=finished_text("Done."))
     done: list[str] = []
     await copy_home(source, target, done.append)
     assert done == ["copied runs: 1"]
-    assert backend_of(target.home).runs().get("research-1").result == finished_text("Done.")
+    assert target.home.runs().get("research-1").result == finished_text("Done.")
 
 
 async def test_homes_are_never_mixed(opened: tuple[Library, Library]) -> None:
@@ -210,12 +209,12 @@ async def test_homes_are_never_mixed(opened: tuple[Library, Library]) -> None:
     with pytest.raises(CopyError, match=r"holds runs that .* does not: research-9") as refused:
         await copy_home(source, target)
     assert "--papers-only" in refused.value.help
-    assert target.papers() == [] and len(backend_of(target.home).runs().all()) == 1
+    assert target.papers() == [] and len(target.home.runs().all()) == 1
 
 
 async def test_a_run_in_progress_is_not_copied(opened: tuple[Library, Library]) -> None:
     source, target = opened
-    async with backend_of(source.home).run_lock("research-1"):
+    async with source.home.run_lock("research-1"):
         with pytest.raises(CopyError, match="research-1 is in progress"):
             await copy_home(source, target)
     assert target.papers() == []

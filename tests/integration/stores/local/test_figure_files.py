@@ -9,10 +9,10 @@ import pytest
 
 from citeloom.documents.figures import image_hash
 from citeloom.sqlite import DamagedFileError
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.catalog import Catalog
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.paper_change import removal
 from tests.integration.stores.conformance.test_figure_stores import FIGURE, PNG, illustrated
 from tests.integration.stores.conformance.test_library_stores import put

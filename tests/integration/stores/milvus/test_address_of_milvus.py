@@ -11,7 +11,8 @@ import pytest
 from citeloom.errors import ConfigurationError
 from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import parse_home, parse_vectors
-from citeloom.stores.home import Home, find_home
+from citeloom.stores.folder_home import find_home
+from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_connection import MilvusError, MilvusUnavailableError
 from tests.support.cli_process import ROOT, run
@@ -24,7 +25,7 @@ UNREACHABLE = "http://ada:s3cr3t@127.0.0.1:9"
 SEARCHING = """
 import os, sys
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.settings.addresses import parse_vectors
 from tests.support.word_embedding import WordEmbedding

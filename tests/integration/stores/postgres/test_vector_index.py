@@ -11,7 +11,7 @@ from citeloom.documents import Category
 from citeloom.errors import InputError
 from citeloom.ingestion.doctor import examine
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.paper_change import Change
 from tests.support.made_papers import carry_out, change

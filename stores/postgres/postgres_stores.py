@@ -1,13 +1,19 @@
-"""Checks a database for `doctor`: versions, indexes, and whether its tables agree on the library's contents."""
+"""The stores of a library in a database, and what `doctor` checks: versions, indexes, whether its tables agree."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ...plurals import counted
-from .postgres_catalog import INDEX, INDEXABLE
-from .postgres_vectors import EXACT_LIMIT
+from ..metadata_store import MetadataStore
+from ..paper_catalog import CurrentRecords
+from ..paper_change import Change
+from ..store_protocols import LibraryStores
+from .bm25 import PostgresWords
+from .database import Database, DatabaseTables, SeenRevision
+from .postgres_catalog import INDEX, INDEXABLE, PostgresCatalog
+from .postgres_vectors import EXACT_LIMIT, PostgresNearest, PostgresVectors
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
 State = tuple[bool, str, str]
@@ -79,3 +85,28 @@ def database_state(rows: Rows) -> list[State]:
     of_papers = f"{counted(papers, 'paper')}, {words} with words, {summaries} with summaries"
     message = f"{of_papers}; {counted(listed, 'chunk')} listed, {chunks} stored, {indexed} with words"
     return [*found, (False, "tables", message)]
+
+
+class PostgresStores(LibraryStores):
+    """Catalog, vectors and words in one database, with a common pool of connections."""
+
+    def __init__(self, database: Database) -> None:
+        self._seen = SeenRevision()
+        self.catalog: PostgresCatalog = PostgresCatalog(database)
+        self.vectors: PostgresVectors = PostgresVectors(database, self._seen)
+        self.words = PostgresWords(database, self._seen)
+        self.metadata = MetadataStore(DatabaseTables(database))
+
+    def last_seen_revision(self) -> tuple[int, int] | None:
+        """A search is one statement, which reads the revision as well."""
+        return self._seen.number, 0
+
+    def search(self, records: CurrentRecords) -> PostgresNearest:
+        return PostgresNearest(records, self.vectors)
+
+    def state(self) -> list[tuple[bool, str, str]]:
+        """Reports versions of server, pgvector and tables, existing indexes, and whether the tables agree."""
+        return database_state(self.catalog.rows)
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Do nothing: a staged change is committed as a whole."""
