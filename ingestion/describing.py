@@ -10,7 +10,7 @@ from typing import Final
 from ..documents.figures import PaperFigure
 from ..errors import CiteloomError
 from ..models.concurrency import gather_all
-from ..stores.described_figures import encode_vector
+from ..models.embeddings.protocol import encode_vector
 from ..stores.library import Library
 from .indexing import run_to_end
 from .ingest_events import Described

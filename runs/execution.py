@@ -28,7 +28,7 @@ from ..graph.session import Session
 from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
 from ..stores.home import Home
-from ..stores.run_register import PLOT_SET, NewRun, RunRecord, RunRegister
+from ..stores.run_register import PLOT_SET, RunRecord, RunRegister
 from .publication_notices import with_notices
 from .result_record import StoredRecord, complete_record, stored
 from .run_requests import OnNotice, RunRequest
@@ -125,15 +125,13 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
     records = session.library.records()
     hashes = {key: record.paper.content_hash for key, record in records.items()}
     begun = register.begin(
-        NewRun(
-            thread_id=fingerprint if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
-            fingerprint=fingerprint,
-            section=request.kind,
-            title=request.title,
-            request={"question": question, "key_marks": session.key_marks(), **request.to_record(session)},
-            library_version=version,
-            fresh=request.fresh,
-        )
+        fingerprint if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
+        fingerprint,
+        request.kind,
+        request.title,
+        {"question": question, "key_marks": session.key_marks(), **request.to_record(session)},
+        version,
+        fresh=request.fresh,
     )
     session.home.text_updates().note_library(version, hashes)
     return begun

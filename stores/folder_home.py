@@ -113,13 +113,13 @@ class FolderHome(Home):
 
     def uploads(self) -> Uploads:
         """The uploads in the folder of papers; while a server runs, none younger than an hour is idle."""
-        from .server_jobs import RegisteredJobs
+        from .server_jobs import ServerJobs
 
         server = FileLock(self.locks / "server.lock", thread_local=False)
         alone = self.copy_of is None and try_acquire(server)
         server.release()
         root = (self.copy_of or self.root) / self.papers.name
-        return Uploads(root, UPLOAD, 0 if alone else _HOUR, RegisteredJobs(self.server_tables()).unfinished)
+        return Uploads(root, UPLOAD, 0 if alone else _HOUR, ServerJobs(self.server_tables()).unfinished)
 
     def has_memory(self) -> bool:
         return self.memory.is_file()

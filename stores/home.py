@@ -203,9 +203,9 @@ class Home(ABC):
 
     def forget_job(self, job_id: str) -> None:
         """Delete the job, events and idempotency keys that servers stored for a run, conversation or upload."""
-        from .server_jobs import RegisteredJobs
+        from .server_jobs import ServerJobs
 
-        RegisteredJobs(self.server_tables()).forget(job_id, shared=self.has_several_servers)
+        ServerJobs(self.server_tables()).forget(job_id, shared=self.has_several_servers)
 
     @abstractmethod
     def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
@@ -270,10 +270,10 @@ class ServerRegistry(ABC):
         server: str,
         notify: Callable[[TableConnection, str], None] | None = None,
     ) -> None:
-        from .server_jobs import RecentEndings, RegisteredJobs, RequestKeys, SignInSessions
+        from .server_jobs import RecentEndings, RequestKeys, ServerJobs, SignInSessions
 
         self.home = home
-        self.jobs = RegisteredJobs(tables, server, notify)
+        self.jobs = ServerJobs(tables, server, notify)
         self.keys = RequestKeys(tables, server)
         self.sessions = SignInSessions(tables)
         self.endings = RecentEndings(tables)

@@ -71,19 +71,6 @@ class UnknownRunError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class NewRun:
-    """A run that begins; `request` holds everything needed to repeat it."""
-
-    thread_id: str
-    fingerprint: str
-    section: str
-    title: str
-    request: dict[str, Any]
-    library_version: str
-    fresh: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class RunHead:
     """A run as shown in lists."""
 
@@ -140,17 +127,24 @@ EDITS: Final = TypedTable("edits", ("thread_id", "position"), {"thread_id": TEXT
 class RunRegister(Register):
     """The runs of a home; blocking and thread-safe."""
 
-    def begin(self, run: NewRun) -> RunRecord:
+    def begin(
+        self,
+        thread_id: str,
+        fingerprint: str,
+        section: str,
+        title: str,
+        request: Mapping[str, Any],  # everything needed to repeat the run
+        library_version: str,
+        *,
+        fresh: bool = False,
+    ) -> RunRecord:
         """Register a run, or return the existing one with this id."""
         now = time.time()
-        request = dump_json(run.request)
-        row = (
-            *(run.thread_id, run.section, run.title, "running", "", run.library_version, int(run.fresh), now, now),
-            *(run.fingerprint, request, None, _lookup_key(run.request.get("question"))),
-            " ".join(sorted(set(PLOT_SET.findall(request)))),
-        )
-        self._write(RUNS.insert("ignore"), *row)
-        return self.get(run.thread_id)
+        written, question = dump_json(request), _lookup_key(request.get("question"))
+        plots = " ".join(sorted(set(PLOT_SET.findall(written))))
+        head = (thread_id, section, title, "running", "", library_version, int(fresh), now, now)
+        self._write(RUNS.insert("ignore"), *head, fingerprint, written, None, question, plots)
+        return self.get(thread_id)
 
     def mark(
         self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None

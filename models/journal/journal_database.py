@@ -31,25 +31,16 @@ class JournalConnection(TableConnection, Protocol):
 class JournalDatabase(Protocol):
     """A journal's database; `begin` excludes all other processes, so that a budget is checked and reserved at once."""
 
-    @property
-    def name(self) -> str:
-        """The database as messages name it, without secrets."""
-
-    @property
-    def place(self) -> Hashable:
-        """Equal for all journals of a process on one database: they share their call locks."""
-
-    @property
-    def begin(self) -> str:
-        """The statement that opens a transaction."""
-
-    @property
-    def errors(self) -> tuple[type[Exception], ...]:
-        """The exceptions raised by the database and its connection."""
-
-    @property
-    def passing(self) -> tuple[type[Exception], ...]:
-        """The errors after which a rolled-back transaction is worth retrying on a new connection."""
+    name: str
+    """The database as messages name it, without secrets."""
+    place: Hashable
+    """Equal for all journals of a process on one database: they share their call locks."""
+    begin: str
+    """The statement that opens a transaction."""
+    errors: tuple[type[Exception], ...]
+    """The exceptions raised by the database and its connection."""
+    passing: tuple[type[Exception], ...]
+    """The errors after which a rolled-back transaction is worth retrying on a new connection."""
 
     def connect(self) -> JournalConnection:
         """Open a connection, creating missing tables; raises one of `errors`."""
@@ -76,14 +67,8 @@ class JournalFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
-
-    @property
-    def place(self) -> Path:
-        return self.path.resolve()
+        self.name = str(path)
+        self.place: Hashable = path.resolve()
 
     def connect(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)

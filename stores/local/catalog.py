@@ -42,7 +42,7 @@ from ..paper_change import (
     section_rows,
     serialize_change,
 )
-from ..search_records import VectorKind, VectorStoreError
+from ..search_records import VectorKind, VectorStoreError, split_ids
 
 FIGURES: Final = TypedTable(
     "figures",
@@ -324,12 +324,11 @@ class Catalog(PaperCatalog):
         self.figures.drop(before)
 
     def read_chunks(self, ids: Iterable[str]) -> dict[str, Chunk]:
-        places = [[key, index] for key, of_key in _split_ids("content", ids).items() for index in of_key]
         rows = self._read(
             _TEXTS,
             "SELECT t.* FROM json_each(?) asked JOIN chunk_texts t"
             " ON t.key = json_extract(asked.value, '$[0]') AND t.idx = json_extract(asked.value, '$[1]')",
-            (dump_json(places),),
+            (dump_json(split_ids(ids)),),
         )
         chunks = (Chunk(chunk_id(row[0], row[1]), *row) for row in rows)  # in the order of the columns
         return {chunk.id: chunk for chunk in chunks}
@@ -337,7 +336,11 @@ class Catalog(PaperCatalog):
     def read_vectors(self, kind: VectorKind, ids: Iterable[str]) -> dict[str, Vector]:
         import numpy as np
 
-        places = _split_ids(kind, ids)
+        places: dict[str, dict[int, str]] = {}  # the ids by key and place
+        for name in ids:
+            with suppress(ValueError):
+                key, place = (name, 0) if kind == "summaries" else split_chunk_id(name)
+                places.setdefault(key, {})[place] = name
         found: dict[str, Vector] = {}
         among, value = self._among("key", places)
         for key, size, blob in self._read(_VECTORS, f"SELECT key, size, {kind} FROM vectors WHERE {among}", (value,)):
@@ -351,18 +354,5 @@ class Catalog(PaperCatalog):
         return found
 
     def forget_texts(self, ids: Iterable[str]) -> None:
-        places = [(key, index) for key, of_key in _split_ids("content", ids).items() for index in of_key]
         with self._change_papers() as db:
-            db.executemany("DELETE FROM chunk_texts WHERE key = ? AND idx = ?", places)
-
-
-def _split_ids(kind: VectorKind, ids: Iterable[str]) -> Mapping[str, Mapping[int, str]]:
-    """The ids by key and place; those that name no place in a paper are in none."""
-    found: dict[str, dict[int, str]] = {}
-    for name in ids:
-        try:
-            key, place = (name, 0) if kind == "summaries" else split_chunk_id(name)
-        except ValueError:
-            key, place = name, -1
-        found.setdefault(key, {})[place] = name
-    return found
+            db.executemany("DELETE FROM chunk_texts WHERE key = ? AND idx = ?", split_ids(ids))

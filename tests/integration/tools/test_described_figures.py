@@ -12,9 +12,9 @@ from citeloom.api.library_search import passage_records
 from citeloom.citations.checks.injection import flag_sources
 from citeloom.documents import Category
 from citeloom.documents.figures import PaperFigure
+from citeloom.models.embeddings.protocol import encode_vector
 from citeloom.roles.protocols import Need
 from citeloom.settings.config import RetrievalMode
-from citeloom.stores.described_figures import encode_vector
 from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
 from citeloom.tools.paper_search import search_papers

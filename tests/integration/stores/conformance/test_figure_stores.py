@@ -11,7 +11,7 @@ import pytest
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.home_copy import build_change
-from citeloom.stores.described_figures import encode_vector
+from citeloom.models.embeddings.protocol import encode_vector
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library, UnknownPaperError
 from citeloom.stores.paper_change import Change, removal

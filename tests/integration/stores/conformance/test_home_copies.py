@@ -25,7 +25,7 @@ from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.metadata_store import ServiceAnswer
-from citeloom.stores.run_register import EditedSentence, NewRun
+from citeloom.stores.run_register import EditedSentence
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
 from tests.support.stored_results import finished_text
@@ -51,15 +51,13 @@ def record(key: str) -> CallRecord:
 def begin(home: Home, thread_id: str) -> None:
     request = {"question": "Why?", "title": "50% of “looms”"}
     home.runs().begin(
-        NewRun(
-            thread_id=thread_id,
-            fingerprint="f",
-            section="research",
-            title="A title",
-            request=request,
-            library_version="v1",
-            fresh=False,
-        )
+        thread_id=thread_id,
+        fingerprint="f",
+        section="research",
+        title="A title",
+        request=request,
+        library_version="v1",
+        fresh=False,
     )
 
 

@@ -18,7 +18,7 @@ from citeloom.stores.evidence_table_register import StoredCell, StoredPaper
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.metadata_store import ServiceAnswer
-from citeloom.stores.run_register import EditedSentence, NewRun
+from citeloom.stores.run_register import EditedSentence
 from citeloom.stores.server_jobs import JobOrder
 from tests.support.journal_calls import once
 from tests.support.stored_results import finished_text
@@ -30,7 +30,7 @@ STORED: Final = "a\ufffdb\ufffdc\ufffdd\uffff"
 
 def test_the_texts_of_runs_and_conversations(backend: Home) -> None:
     runs, conversations = backend.runs(), backend.conversations()
-    runs.begin(NewRun("research-1", "f", "research", ODD, {"question": ODD}, ODD))
+    runs.begin("research-1", "f", "research", ODD, {"question": ODD}, ODD)
     runs.mark("research-1", "finished", detail=ODD, result=finished_text(ODD, (ODD,)))
     run = runs.get("research-1")
     assert (run.title, run.detail, run.library_version) == (STORED, STORED, STORED)
@@ -46,7 +46,7 @@ def test_the_texts_of_runs_and_conversations(backend: Home) -> None:
 @pytest.mark.parametrize("odd", [ODD, "\0", "\ud800"])
 def test_what_is_looked_up_by_an_odd_text_is_found(backend: Home, odd: str) -> None:
     runs = backend.runs()
-    runs.begin(NewRun(f"run-{odd}", "f", "research", "t", {"question": odd}, "v"))
+    runs.begin(f"run-{odd}", "f", "research", "t", {"question": odd}, "v")
     assert runs.get(f"run-{odd}").thread_id.startswith("run-")
     about = runs.latest_about(odd)
     assert about is not None
@@ -102,10 +102,10 @@ def test_keys_of_requests_and_files_of_uploads(backend: Home) -> None:
     server = backend.join_servers()
     try:
         assert server.keys.claim(ODD, ODD) is None
-        server.keys.commit(ODD, asdict(JobOrder("job", "run", {"question": ODD})))
+        server.keys.commit(ODD, JobOrder("job", "run", {"question": ODD}))
         use = server.keys.claim(ODD, ODD)
         assert use is not None and use.request == STORED
-        assert use.order == asdict(JobOrder("job", "run", {"question": STORED}))
+        assert use.order == JobOrder("job", "run", {"question": STORED})
         server.sessions.begin(ODD, ODD)
         assert server.sessions.is_active(ODD, ODD)
         server.endings.add(ODD, ODD)

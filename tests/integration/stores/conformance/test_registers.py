@@ -20,21 +20,19 @@ from citeloom.stores.evidence_table_register import (
     UnknownTableError,
 )
 from citeloom.stores.home import Home
-from citeloom.stores.run_register import EditedSentence, NewRun, RunRegister, UnknownRunError
+from citeloom.stores.run_register import EditedSentence, RunRegister, UnknownRunError
 from tests.support.stored_results import finished_text
 
 
 def begin(runs: RunRegister, thread_id: str, fingerprint: str = "f", question: str = "Why?") -> None:
     runs.begin(
-        NewRun(
-            thread_id=thread_id,
-            fingerprint=fingerprint,
-            section="research",
-            title="A title with “quotes”",
-            request={"question": question, "settings": {"max_calls": 3}},
-            library_version="v1",
-            fresh=False,
-        )
+        thread_id=thread_id,
+        fingerprint=fingerprint,
+        section="research",
+        title="A title with “quotes”",
+        request={"question": question, "settings": {"max_calls": 3}},
+        library_version="v1",
+        fresh=False,
     )
 
 
@@ -195,7 +193,7 @@ def test_the_uploaded_plots_that_runs_name_are_found(backend: Home) -> None:
     for number, each in enumerate([*sets, sets[0]]):
         shown = [{"path": "my-plots-2/a.png", "_file": f"/home/ü/plots/{each}/{name}.png"} for name in "xy"]
         request = {"question": "q", "experiment": {"title": "Of plots-and more", "plots": shown}}
-        runs.begin(NewRun(f"results-{number}", "f", "results", "A title", request, "v1"))
+        runs.begin(f"results-{number}", "f", "results", "A title", request, "v1")
     assert runs.plot_sets() == set(sets)
     runs.delete("results-0")
     assert runs.plot_sets() == set(sets), "another run names it"

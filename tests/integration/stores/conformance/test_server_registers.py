@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from citeloom.stores.home import DatabaseHome, Home, ServerRegistry
+from citeloom.stores.database_home import DatabaseHome
+from citeloom.stores.home import Home, ServerRegistry
 from citeloom.stores.server_jobs import EventBatch, JobOrder, KeyUse
 
 ORDER = JobOrder("run-1", "run", {"limits": {"max_calls": 3}})
@@ -39,8 +39,8 @@ def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_no
 def test_a_key_is_claimed_once_and_then_names_its_job(server: ServerRegistry) -> None:
     assert server.keys.claim("key", "request") is None
     assert server.keys.claim("key", "request") == KeyUse("request", None)
-    server.keys.commit("key", asdict(ORDER))
-    assert server.keys.claim("key", "other") == KeyUse("request", asdict(ORDER))
+    server.keys.commit("key", ORDER)
+    assert server.keys.claim("key", "other") == KeyUse("request", ORDER)
     assert server.keys.claim("second", "request") is None
     server.keys.release("second")
     assert server.keys.claim("second", "another") is None
@@ -53,18 +53,18 @@ def test_a_key_names_its_job_as_soon_as_that_has_begun(backend: Home) -> None:
     first.leave()  # killed before it could settle the key
     second = backend.join_servers()
     use = second.keys.claim("key", "request")
-    assert use is not None and use.order == {"id": "run-1", "kind": "run", "request": ORDER.request}
+    assert use is not None and use.order == ORDER
     second.leave()
 
 
 def test_an_unsettled_claim_of_a_server_that_is_gone_is_void(backend: Home) -> None:
     first = backend.join_servers()
     assert first.keys.claim("open", "request") is None and first.keys.claim("settled", "request") is None
-    first.keys.commit("settled", asdict(ORDER))
+    first.keys.commit("settled", ORDER)
     first.leave()
     second = backend.join_servers()
     assert second.keys.claim("open", "request") is None
-    assert second.keys.claim("settled", "request") == KeyUse("request", asdict(ORDER))
+    assert second.keys.claim("settled", "request") == KeyUse("request", ORDER)
     second.leave()
 
 

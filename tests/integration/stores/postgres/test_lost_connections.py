@@ -17,18 +17,18 @@ from citeloom.stores.folder_home import FolderHome, find_home
 from citeloom.stores.library import Library
 from citeloom.stores.metadata_store import ServiceAnswer
 from citeloom.stores.postgres.database import ConnectionLostError, Database, DatabaseTables
-from citeloom.stores.run_register import EditedSentence, NewRun
+from citeloom.stores.run_register import EditedSentence
 from tests.support.library_fixtures import papers
 from tests.support.stored_results import finished_text
 from tests.support.word_embedding import WordEmbedding
 
 __all__ = ["papers"]
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed: make engines")
-RUN = NewRun("research-1", "f", "research", "A title", {"question": "Why?"}, "v1")
+RUN: Any = ("research-1", "f", "research", "A title", {"question": "Why?"}, "v1")
 RECORD = finished_text()
 Write = Callable[[Library], object]
 WRITES: dict[str, tuple[str, Write]] = {
-    "a run begins": ("runs", lambda library: library.home.runs().begin(RUN)),
+    "a run begins": ("runs", lambda library: library.home.runs().begin(*RUN)),
     "a turn": ("turns", lambda library: library.home.conversations().keep("c", 1, "Why?", "Why?", RECORD)),
     "an edit": ("edits", lambda library: library.home.edited_sentences().keep("r", EditedSentence(1, "x"))),
     "a file's hash": ("written", lambda library: library.home.written_files().note([b"ours"])),
@@ -99,7 +99,7 @@ def test_a_mark_that_is_lost_leaves_the_run_as_it_was(
     url: str, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = library.home.runs()
-    runs.begin(RUN)
+    runs.begin(*RUN)
     with monkeypatch.context() as patch:
         losing(patch, url)
         with pytest.raises(ConnectionLostError):
