@@ -30,7 +30,7 @@ async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spendin
 
 def survey_journal(home: Home) -> dict[str, Any]:
     """Size, age, models and reuse of cached answers, as the JSON of `journal stats --json`; blocks."""
-    from ..models.journal.maintenance import survey
+    from ..models.journal.journal import survey
 
     return survey(home.journal_database())
 
@@ -42,7 +42,7 @@ def prune_journal(
 
     `older_than` is in days; `rejected` are answers that failed validation; `dry_run` only counts.
     """
-    from ..models.journal.maintenance import prune
+    from ..models.journal.journal import prune
 
     home.require_library()
     home.prepare()

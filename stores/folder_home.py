@@ -24,9 +24,8 @@ from ..settings.key_trust import FLAG, is_own
 from ..sqlite import CHECKPOINTS_REMEDY, MEMORY_REMEDY, naming_damage, require_plain_schema, write_ahead
 from ..table_columns import TypedTable
 from .home import NO_HOME, Home, Listener, PathBelow, ServerRegistry, UnsafeHomeError, make_folders
-from .local.file_tables import FileTables, metadata_tables, run_tables
 from .local.lock import REMOVE_IT, FolderLock, try_acquire
-from .tables import select_all
+from .tables import FileTables, select_all
 from .uploads import UPLOAD, Uploads
 
 if TYPE_CHECKING:  # each command loads only what it needs
@@ -99,6 +98,8 @@ class FolderHome(Home):
         return JournalFile(self.journal)
 
     def run_tables(self) -> FileTables:
+        from .home_tables import run_tables
+
         return run_tables(self.runs_file)
 
     def server_tables(self) -> FileTables:
@@ -157,16 +158,14 @@ class FolderHome(Home):
             connection.executemany(_in_file(table).insert("update"), rows)
 
     def _file_of(self, table: TypedTable) -> FileTables:
-        from .home_tables import RUN_TABLES
+        from .home_tables import RUN_TABLES, metadata_tables
         from .metadata_store import METADATA_TABLES
 
         if table in JOURNAL_TABLES:
             return FileTables(self.journal, ())
         if table in METADATA_TABLES:
             return metadata_tables(self.metadata)
-        return (
-            run_tables(self.runs_file) if table in RUN_TABLES else FileTables(self.checkpoints, (), CHECKPOINTS_REMEDY)
-        )
+        return self.run_tables() if table in RUN_TABLES else FileTables(self.checkpoints, (), CHECKPOINTS_REMEDY)
 
     def writer_lock(self) -> FolderLock:
         return FolderLock(self)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from ..table_columns import BLOB, TEXT, TypedTable, integer
 from .conversation_register import CONVERSATIONS, TURNS
 from .evidence_table_register import EVIDENCE_TABLES, TABLE_CELLS, TABLE_PAPERS
+from .metadata_store import METADATA_REMEDY, METADATA_TABLES
 from .run_register import CITED_PAPERS, EDITS, RUNS, UPDATES, WRITTEN
+from .tables import FileTables
 
 GRID_TABLES: Final = (EVIDENCE_TABLES, TABLE_PAPERS, TABLE_CELLS)
 RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, UPDATES, CONVERSATIONS, TURNS, WRITTEN, *GRID_TABLES)
@@ -17,3 +20,13 @@ CHECKPOINT_WRITES: Final = TypedTable(
     (*_PLACE, "idx"),
     dict.fromkeys((*_PLACE, "task_path"), TEXT) | {"idx": integer(-100), "channel": TEXT, "type": TEXT, "blob": BLOB},
 )
+
+
+def run_tables(path: Path) -> FileTables:
+    """The registers of runs, conversations and written files in the file at `path`."""
+    return FileTables(path, RUN_TABLES)
+
+
+def metadata_tables(path: Path) -> FileTables:
+    """The tables of metadata from services, in the file at `path`."""
+    return FileTables(path, METADATA_TABLES, METADATA_REMEDY)

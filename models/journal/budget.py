@@ -22,9 +22,8 @@ from ...plurals import counted
 from ...settings.config import Price, Settings
 from ..concurrency import ThreadSafeEvent
 from ..http.failures import CallFailedError, FailureKind
-from . import spending_table
 from .journal import Journal
-from .journal_database import JournalConnection
+from .journal_database import JournalConnection, load_spending, reserve
 from .records import Reservation, Spending, total_cost
 
 # The share of a count (with margin) up to which a server's own count shows that it uses the same tokenizer.
@@ -113,7 +112,7 @@ class Budget:
                     # A refusal is an answer: it counts as a call but costs nothing. An unreachable server counts as
                     # nothing.
                     back = reservation if kind == "unreachable" else replace(reservation, calls=0)
-                    await self._journal.submit(lambda db: spending_table.reserve(db, back, -1))
+                    await self._journal.submit(lambda db: reserve(db, back, -1))
             finally:
                 self.finish(reservation, None)
             raise
@@ -160,14 +159,14 @@ class Budget:
             await waiting.wait()
 
     async def _try_reserve(self, reservation: Reservation) -> BudgetReachedError | None:
-        def reserve(db: JournalConnection) -> BudgetReachedError | None:
-            problem = self._problem(spending_table.load_spending(db, self._runs), reservation)
+        def reserve_room(db: JournalConnection) -> BudgetReachedError | None:
+            problem = self._problem(load_spending(db, self._runs), reservation)
             if problem is None:
-                spending_table.reserve(db, reservation)
+                reserve(db, reservation)
             return problem
 
         try:
-            return await self._journal.submit(reserve)
+            return await self._journal.submit(reserve_room)
         except BaseException:
             with self._guard:
                 self._checking -= 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from ...documents import chunk_id
 from ...models.embeddings.protocol import Vector
 from ..folder_home import FolderHome
+from ..home_tables import metadata_tables
 from ..metadata_store import MetadataStore
 from ..paper_catalog import CurrentRecords
 from ..paper_change import Change
@@ -16,7 +17,6 @@ from ..search_records import VectorKind
 from ..store_protocols import LibraryStores
 from .catalog import Catalog
 from .chroma import VectorStore
-from .file_tables import metadata_tables
 from .fulltext import FullText
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from citeloom.stores.local.file_tables import FileTables
 from citeloom.stores.server_jobs import SERVER_TABLES, SERVERS, JobOrder, ServerJobs
+from citeloom.stores.tables import FileTables
 
 
 def leave_job(home: Path, order: JobOrder) -> None:

@@ -21,7 +21,7 @@ from citeloom.runs.execution import run_request, state_values
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.folder_home import FolderHome
-from citeloom.stores.local.file_tables import run_tables
+from citeloom.stores.home_tables import run_tables
 from citeloom.stores.run_register import RunRegister
 from tests.support.judging_model import failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json, Raw

@@ -9,11 +9,9 @@ from datetime import datetime
 import pytest
 
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
-from citeloom.models.journal.journal import Journal, JournalPausedError
-from citeloom.models.journal.journal_database import JournalConnection
-from citeloom.models.journal.maintenance import prune, survey
+from citeloom.models.journal.journal import Journal, JournalPausedError, prune, survey
+from citeloom.models.journal.journal_database import JournalConnection, load_context_sizes, save_context_sizes
 from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
-from citeloom.models.journal.spending_table import load_context_sizes, save_context_sizes
 from citeloom.stores.home import Home
 from tests.support.fake_clock import FakeClock
 from tests.support.journal_calls import once

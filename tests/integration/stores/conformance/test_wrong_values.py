@@ -16,7 +16,7 @@ import pytest
 from citeloom.errors import WRONG_INPUT, CiteloomError
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion.ingest import ingest
-from citeloom.models.journal.maintenance import survey
+from citeloom.models.journal.journal import survey
 from citeloom.models.journal.records import RunScope
 from citeloom.roles.cell_protocols import TableColumn
 from citeloom.settings.addresses import DatabaseUrl
