@@ -93,7 +93,7 @@ def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[F
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
         said.setdefault(chunk.key, set()).add(sentences[-1])
     is_near = nearness_to(library, query, NEAR_PASSAGE)
-    figures = {key: library.catalog.figures.of(key) for key in said}
+    figures = {key: library.catalog.figures(key) for key in said}
     return [
         {
             "chunk_id": hit.chunk.id,

@@ -121,7 +121,7 @@ def figures_finding(library: Library) -> DoctorFinding:
     if unread := [key for key, record in library.records().items() if not record.figures_version]:
         message = f"figures and tables were never read for: {some(unread)}"
         return _notice("figures", message, "Ingest their files again; what is unchanged is not embedded again.")
-    kinds = [figure.kind for _, figures in library.catalog.figures.by_paper() for figure in figures]
+    kinds = [figure.kind for _, figures in library.catalog.figures_by_paper() for figure in figures]
     held = f"{counted(kinds.count('figure'), 'figure')} and {counted(kinds.count('table'), 'table')}"
     images, described = figure_counts(library)
     if not images:
@@ -168,11 +168,11 @@ def differences(library: Library) -> Differences:
     faults = (
         ("counts", "chunks listed in the catalog differ from their count, or sections are missing, for", miscounted),
         ("vectors", "chunks, summaries or notes have no vector for", missing),
-        ("figures", "images are missing or damaged for", library.catalog.figures.incomplete()),
+        ("figures", "images are missing or damaged for", library.catalog.incomplete_figures()),
     )
     names = orphans["content"] | orphans["summaries"] | {f"note {name}" for name in orphans["notes"]}
     names |= {f"catalog {key}" for key in library.catalog.strays()}
-    names |= {f"image {name}" for name in library.catalog.figures.stray_images()}
+    names |= {f"image {name}" for name in library.catalog.stray_images()}
     return Differences(faults, orphans, frozenset(names))
 
 

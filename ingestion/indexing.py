@@ -97,7 +97,7 @@ class Indexing:
         """The plan with the images of its figures, read again from its file; descriptions of equal images are kept."""
         async with self._readers:
             read = await in_thread(read_figures, plan.file, plan.text, plan.found)
-        before = await asyncio.to_thread(self._library.catalog.figures.of, plan.record.paper.key)
+        before = await asyncio.to_thread(self._library.catalog.figures, plan.record.paper.key)
         return plan.with_figures(read, before)
 
     async def _embed(self, group: Sequence[PaperPlan]) -> list[Change]:

@@ -136,7 +136,7 @@ class DescribedFigures:
     def _read(self, counts: Mapping[str, int]) -> _Descriptions:
         figures: dict[str, tuple[PaperFigure, ...]] = {}
         tables: dict[str, list[Span]] = defaultdict(list)
-        for key, of_paper in self._catalog.figures.by_paper():
+        for key, of_paper in self._catalog.figures_by_paper():
             tables[key] += [figure.table_chunks for figure in of_paper if figure.table_chunks]
             for figure in of_paper:
                 index = figure.described_chunk

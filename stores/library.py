@@ -187,11 +187,11 @@ class Library:
     def figures(self, key: str) -> tuple[PaperFigure, ...]:
         """The figures and tables of a paper, none if they were never read; raises `UnknownPaperError`."""
         self._record(key)
-        return self.catalog.figures.of(key)
+        return self.catalog.figures(key)
 
     def figure_image(self, figure: PaperFigure) -> bytes | None:
         """The image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
-        return self.catalog.figures.image(figure.image_hash) if figure.image_hash else None
+        return self.catalog.image(figure.image_hash) if figure.image_hash else None
 
     def sections(self, key: str) -> list[Section]:
         """All sections of a paper, searchable or not; raises `UnknownPaperError`."""

@@ -30,41 +30,12 @@ Rows = list[tuple[Any, ...]]
 Value = TypeVar("Value")
 
 
-class Figures(ABC):
-    """Figures and tables of papers with their images; they are written and removed with the change of their paper."""
-
-    @abstractmethod
-    def of(self, key: str) -> tuple[PaperFigure, ...]:
-        """The figures and tables of a paper, in reading order; none for an unknown key."""
-
-    @abstractmethod
-    def image(self, name: str) -> bytes | None:
-        """The image with this hash; None if it is missing or damaged."""
-
-    @abstractmethod
-    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        """Store the descriptions of a paper's figures; ignores figures whose number or image has changed."""
-
-    @abstractmethod
-    def by_paper(self) -> Iterable[tuple[str, Sequence[PaperFigure]]]:
-        """The figures and tables of ready papers, with the key of each."""
-
-    def incomplete(self) -> set[str]:
-        """Keys of papers with an image that is missing or damaged."""
-        return set()
-
-    def stray_images(self) -> set[str]:
-        """Names of stored images that belong to no paper."""
-        return set()
-
-
 class PaperCatalog(ABC):
     """Which papers exist, their structure, and unfinished changes; readers see complete papers only.
 
     Thread-safe. A backend states how statements, with `?` for parameters, are executed, and where its tables differ.
     """
 
-    figures: Figures
     _FACTS: ClassVar[TypedTable] = FACTS
     _RECORDS: ClassVar[str]
     """The query for the columns of `build_record`."""
@@ -158,6 +129,30 @@ class PaperCatalog(ABC):
             with self._naming_damage():
                 return deserialize_change(*row)
         raise KeyError(key)
+
+    @abstractmethod
+    def figures(self, key: str) -> tuple[PaperFigure, ...]:
+        """The figures and tables of a paper, in reading order; none for an unknown key."""
+
+    @abstractmethod
+    def figures_by_paper(self) -> Iterable[tuple[str, Sequence[PaperFigure]]]:
+        """The figures and tables of ready papers, with the key of each."""
+
+    @abstractmethod
+    def image(self, name: str) -> bytes | None:
+        """The image with this hash; None if it is missing or damaged."""
+
+    @abstractmethod
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        """Store the descriptions of a paper's figures; ignores figures whose number or image has changed."""
+
+    def incomplete_figures(self) -> set[str]:
+        """Keys of papers with an image that is missing or damaged."""
+        return set()
+
+    def stray_images(self) -> set[str]:
+        """Names of stored images that belong to no paper."""
+        return set()
 
     def miscounted(self) -> set[str]:
         """Keys of ready papers whose listed chunks differ from their chunk count, or that have no sections."""

@@ -133,7 +133,7 @@ def find_cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) 
     of_paper: dict[str, tuple[PaperFigure, ...]] = {}
     wanted = [record for record in evidence if record["key"] in known]
     for key in {record["key"] for record in wanted}:
-        of_paper[key] = library.catalog.figures.of(key)
+        of_paper[key] = library.catalog.figures(key)
     wanted = [record for record in wanted if of_paper[record["key"]]]
     chunks = {chunk.id: chunk for chunk in library.chunks([record["chunk_id"] for record in wanted])}
     for record in wanted:

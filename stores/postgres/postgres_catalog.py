@@ -16,7 +16,7 @@ from ...documents import text_hash
 from ...documents.figures import PaperFigure, carry_descriptions
 from ...errors import InputError
 from ...table_columns import TEXT, TypedTable, dump_json, integer
-from ..paper_catalog import Figures, PaperCatalog
+from ..paper_catalog import PaperCatalog
 from ..paper_change import FIGURE, SECTIONS, Change, PaperRecord, chunk_row, paper_row, section_rows
 from .bm25 import write_postings
 from .database import Database, LibraryTables, SharedSql, increment_revision
@@ -36,34 +36,6 @@ _STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
 WHERE item->>'image_hash' IS NOT NULL"""
 _FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
-
-
-class PostgresFigures(LibraryTables, Figures):
-    """Figures and images of a library; thread-safe."""
-
-    def of(self, key: str) -> tuple[PaperFigure, ...]:
-        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
-        return tuple(figure for _, _, figure in rows)
-
-    def image(self, name: str) -> bytes | None:
-        rows = self.rows("SELECT content FROM images WHERE hash = %s", (name,))
-        return bytes(rows[0][0]) if rows else None
-
-    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        with self.database.transaction() as connection:
-            increment_revision(connection)
-            query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
-            rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
-            for item in carry_descriptions([figure for _, _, figure in rows], figures):
-                connection.execute(
-                    "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
-                    (dump_json(asdict(item)), key, item.number),
-                )
-
-    def by_paper(self) -> Iterable[tuple[str, list[PaperFigure]]]:
-        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures ORDER BY key, idx")
-        for key, of_paper in groupby(rows, key=itemgetter(0)):
-            yield key, [figure for _, _, figure in of_paper]
 
 
 def staged_images(connection: Any, keys: Sequence[str]) -> list[str]:
@@ -97,10 +69,6 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
         " FROM papers"
     )
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self.figures: PostgresFigures = PostgresFigures(database)
-
     def close(self) -> None:
         self.database.close()
 
@@ -123,6 +91,30 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
 
     def _among(self, column: str, values: Iterable[object]) -> tuple[str, object]:
         return f"{column} = ANY(?)", list(values)
+
+    def figures(self, key: str) -> tuple[PaperFigure, ...]:
+        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
+        return tuple(figure for _, _, figure in rows)
+
+    def image(self, name: str) -> bytes | None:
+        rows = self.rows("SELECT content FROM images WHERE hash = %s", (name,))
+        return bytes(rows[0][0]) if rows else None
+
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        with self.database.transaction() as connection:
+            increment_revision(connection)
+            query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
+            rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
+            for item in carry_descriptions([figure for _, _, figure in rows], figures):
+                connection.execute(
+                    "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
+                    (dump_json(asdict(item)), key, item.number),
+                )
+
+    def figures_by_paper(self) -> Iterable[tuple[str, list[PaperFigure]]]:
+        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures ORDER BY key, idx")
+        for key, of_paper in groupby(rows, key=itemgetter(0)):
+            yield key, [figure for _, _, figure in of_paper]
 
     def stage(self, changes: Iterable[Change]) -> None:
         """Write changes to catalog, texts, vectors and words in one transaction."""

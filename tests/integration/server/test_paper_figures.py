@@ -31,7 +31,7 @@ def figures(home: Path) -> list[PaperFigure]:
     library = Library.open(FolderHome(home), LocalEmbedding())
     first, second, third = illustrate(library, KEY, ["Figure 1: <b>Runs</b>.", "Figure 2: Seeds.", "Figure 3: Sums."])
     described = replace(first, description=SAID, described_by="see-1")
-    library.catalog.figures.describe(KEY, [described])
+    library.catalog.describe(KEY, [described])
     library.close()
     return [described, second, third]
 

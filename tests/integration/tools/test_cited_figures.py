@@ -27,7 +27,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
     put(opened, paper("loom2020", [*LOOM, CAPTION]))
     (figure,) = illustrate(opened, "loom2020", [CAPTION])
     described = replace(figure, description="A purple zeppelin.", described_by="see-1")
-    opened.catalog.figures.describe("loom2020", [described])
+    opened.catalog.describe("loom2020", [described])
     yield opened
     opened.close()
 
