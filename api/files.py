@@ -182,7 +182,7 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
             moved = [every[name] for name in sorted(cited - own) if name in every]
             checked = {"typed": sorted(by_hand.typed), "evidence": moved, "sentences": item.now}
             edit = EditedSentence(-places[item.section.kind], by_hand.text, checked)
-            home.edited_sentences().keep(run.thread_id, edit)
+            home.runs().edit(run.thread_id, edit)
     found = [sentence for item in sections for sentence in item.sentences]
     unknown = list(dict.fromkeys(shown for item in sections for shown in item.unknown))
     title = run.title.split()

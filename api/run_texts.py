@@ -44,7 +44,7 @@ from .run_options import WordOptions
 def file_versions(record: StoredRecord, home: Home) -> list[ResultFiles]:
     """A finished run's files, plus those of the user's version if sentences were edited; blocks."""
     versions = [ResultFiles.of(record, home)]
-    if home.edited_sentences().of(record["thread_id"]):
+    if home.runs().edits(record["thread_id"]):
         versions.append(ResultFiles.of(record, home, f"{versions[0].stem}.edited"))
     return versions
 

@@ -86,7 +86,7 @@ async def aupdate_texts(
         hashes = {key: record.paper.content_hash for key, record in records.items()}
         retracted = sorted(key for key, status in statuses.items() if status.retracted)
         comparison = _Comparison(session, home, checker, version, hashes, retracted)
-        known = await asyncio.to_thread(home.text_updates().all)
+        known = await asyncio.to_thread(home.runs().comparisons)
         texts = await asyncio.to_thread(_texts, home, one_or_more(runs))
         for text_id, text in texts.items():
             stamp, found[text_id] = known.get(text_id, ("", {}))
@@ -126,7 +126,7 @@ def library_version(session: Session) -> str:
 
 def pending_updates(session: Session) -> list[UpdateItem]:
     """What the last comparison found and nobody has accepted; blocks, and compares nothing."""
-    known = session.home.text_updates().all()
+    known = session.home.runs().comparisons()
     return [item for _, record in known.values() for item in record["items"]]
 
 
@@ -158,7 +158,7 @@ class _Comparison:
         if isinstance(text, StoredTable):
             table = self.home.evidence_tables().get(text.table_id)
             return hash_key([self.version, self.retracted, table.updated_at])
-        edits = [[edit.position, edit.text] for edit in self.home.edited_sentences().of(text.thread_id)]
+        edits = [[edit.position, edit.text] for edit in self.home.runs().edits(text.thread_id)]
         judge = self.session.settings.address_of("judge")[:2] if self.checker.judge else ""
         return hash_key([self.version, judge, self.retracted, edits])
 
@@ -171,21 +171,21 @@ class _Comparison:
             named = {"run": text.table_id, "kind": "table", "title": text.question}
         else:
             run = await asyncio.to_thread(home.runs().get, text.thread_id)
-            edits = await asyncio.to_thread(home.edited_sentences().of, text.thread_id)
-            hashes = await asyncio.to_thread(home.text_updates().library, since or run.library_version)
+            edits = await asyncio.to_thread(home.runs().edits, text.thread_id)
+            hashes = await asyncio.to_thread(home.runs().library, since or run.library_version)
             papers = (run.result or {}).get("report", {}).get("papers", {})
             known = [key for key, paper in papers.items() if paper.get("status") == "retracted"]
             found = await compare_text(cited_sections(run, edits), self.checker, hashes, known)
             named = {"run": run.thread_id, "kind": run.section, "title": run.title}
         items = [cast("UpdateItem", {**item, **named, "id": _item_id(named["run"], item)}) for item in found]
-        await asyncio.to_thread(home.text_updates().note_library, self.version, self.hashes)
+        await asyncio.to_thread(home.runs().note_library, self.version, self.hashes)
         return await self.keep(named["run"], items, since, stamp)
 
     async def keep(self, text_id: str, items: Sequence[UpdateItem], since: str, stamp: str) -> dict[str, Any]:
         """Store what of a text needs another look; a comparison that a limit stopped is repeated."""
         record = {"items": items, "since": since if items else self.version}
         kept = "" if self.checker.progress.stopped else stamp
-        await asyncio.to_thread(self.home.text_updates().keep, text_id, kept, record)
+        await asyncio.to_thread(self.home.runs().keep_comparison, text_id, kept, record)
         return record
 
 
@@ -207,8 +207,8 @@ async def _accept(session: Session, home: Home, items: Sequence[UpdateItem]) -> 
     if kind == "research":
         await run_request(replace(request_to_resume(run), thread_id=None, fresh=False), session)
         return
-    sections = cited_sections(run, await asyncio.to_thread(home.edited_sentences().of, text_id))
+    sections = cited_sections(run, await asyncio.to_thread(home.runs().edits, text_id))
     for item in items:
         section = next(part for part in reversed(sections) if part.first <= item["position"])
         edit = await asyncio.to_thread(accepted_edit, item, section, session.library)
-        await asyncio.to_thread(home.edited_sentences().keep, text_id, edit)
+        await asyncio.to_thread(home.runs().edit, text_id, edit)

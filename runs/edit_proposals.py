@@ -33,11 +33,11 @@ class EditProposal:
 
 def propose_from_edits(home: Home) -> list[EditProposal]:
     """The lines that the edits in finished runs suggest, the most frequent first; blocks."""
-    register, edited = home.runs(), home.edited_sentences()
+    register = home.runs()
     seen: dict[str, list[tuple[str, str]]] = {}
-    for thread_id in edited.runs():
+    for thread_id in register.edited():
         try:
-            text = editable_text(register.get(thread_id), edited.of(thread_id))
+            text = editable_text(register.get(thread_id), register.edits(thread_id))
         except InputError:
             continue  # deleted meanwhile
         for section in text.sections:

@@ -403,7 +403,7 @@ async def with_edited_sections(
     """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
     home = session.home
-    edits = await in_thread(home.edited_sentences().of, record["thread_id"])
+    edits = await in_thread(home.runs().edits, record["thread_id"])
     imported = sum(edit.position < 0 for edit in edits)
     if not files and not imported:
         return record, files

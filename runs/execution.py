@@ -133,7 +133,7 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
         version,
         fresh=request.fresh,
     )
-    session.home.text_updates().note_library(version, hashes)
+    register.note_library(version, hashes)
     return begun
 
 
@@ -283,7 +283,6 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
     register = await asyncio.to_thread(home.runs)
     run = await asyncio.to_thread(register.get, thread_id)
     async with locked_for_deletion(home, run.thread_id, "Run") as (saver, journal):
-        await asyncio.to_thread(home.edited_sentences().forget, run.thread_id)
         await _forget(run, journal, register, saver)
     await asyncio.to_thread(_delete_plots, run, home)
     return run

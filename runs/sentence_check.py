@@ -112,7 +112,7 @@ def unchecked(position: int) -> CheckedSentence:
 def load_editable(home: Home, run_id: str) -> EditableText:
     """Load a finished run's text with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
     run = home.runs().get(run_id)
-    return editable_text(run, home.edited_sentences().of(run.thread_id))
+    return editable_text(run, home.runs().edits(run.thread_id))
 
 
 def sentence_records(text: EditableText) -> list[TextSentence]:
@@ -243,14 +243,14 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
     if earlier and earlier.checked.get("evidence"):  # what an update added may be cited further
         checked["evidence"] = earlier.checked["evidence"]
     edit = EditedSentence(position, _plain(words), checked)
-    home.edited_sentences().keep(text.run.thread_id, edit)
+    home.runs().edit(text.run.thread_id, edit)
     return edit
 
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:
     """Restore the original sentence; blocks. Raises `NotEditedError` if it was not edited."""
     run = home.runs().get(run_id)
-    if not home.edited_sentences().withdraw(run.thread_id, position):
+    if not home.runs().withdraw_edit(run.thread_id, position):
         raise NotEditedError(f"The sentence at {position} was not edited.")
 
 

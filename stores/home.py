@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # each command loads only what it needs
     from .local.checkpoints import PlainSaver
     from .paper_catalog import PaperCatalog
     from .postgres.postgres_checkpoints import PlainPostgresSaver
-    from .run_register import EditedSentences, RunRegister, TextUpdates, WrittenFiles
+    from .run_register import RunRegister, WrittenFiles
     from .store_protocols import LibraryStores
     from .tables import TableConnection, Tables
     from .uploads import Uploads
@@ -159,16 +159,6 @@ class Home(ABC):
     @abstractmethod
     def plots(self) -> Uploads:
         """The sets of plot images uploaded to a server; a set that was not used for a day is idle."""
-
-    def edited_sentences(self) -> EditedSentences:
-        from .run_register import EditedSentences
-
-        return EditedSentences(self.run_tables())
-
-    def text_updates(self) -> TextUpdates:
-        from .run_register import TextUpdates
-
-        return TextUpdates(self.run_tables())
 
     def conversations(self) -> ConversationRegister:
         from .conversation_register import ConversationRegister

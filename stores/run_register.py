@@ -123,9 +123,12 @@ class EditedSentence:
 
 EDITS: Final = TypedTable("edits", ("thread_id", "position"), {"thread_id": TEXT} | columns_of(EditedSentence))
 
+# What was found when a text or table was last compared with the library, and the papers of the versions of the library.
+UPDATES: Final = TypedTable("updates", ("name",), {"name": TEXT, "stamp": TEXT, "record": OBJECT})
+
 
 class RunRegister(Register):
-    """The runs of a home; blocking and thread-safe."""
+    """The runs of a home, and what users and comparisons say of their texts; blocking and thread-safe."""
 
     def begin(
         self,
@@ -206,10 +209,45 @@ class RunRegister(Register):
         rows = self._read(RUNS, "SELECT plot_sets FROM runs WHERE plot_sets <> ''")
         return {name for row in rows for name in PLOT_SET.findall(row["plot_sets"])}
 
+    def edits(self, thread_id: str) -> list[EditedSentence]:
+        """The sentences that a user rewrote in a finished run, in order; its stored text never changes."""
+        return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
+
+    def edited(self) -> list[str]:
+        """The ids of the runs with edits."""
+        rows = self._read(EDITS, "SELECT DISTINCT thread_id FROM edits ORDER BY thread_id")
+        return [row["thread_id"] for row in rows]
+
+    def edit(self, thread_id: str, edit: EditedSentence) -> None:
+        """Store an edited sentence in place of an earlier one at its position."""
+        checked = dump_json(edit.checked)
+        self._write(EDITS.insert("update"), thread_id, edit.position, edit.text, checked, time.time())
+
+    def withdraw_edit(self, thread_id: str, position: int) -> bool:
+        """Restore the run's original sentence; false if it was not edited."""
+        return self._write("DELETE FROM edits WHERE thread_id = ? AND position = ?", thread_id, position) > 0
+
+    def comparisons(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The last comparison of each run or table with the library: a stamp of what was compared, and the record."""
+        rows = self._read(UPDATES, "SELECT * FROM updates WHERE substr(name, 1, 8) <> 'library-' ORDER BY name")
+        return {row["name"]: (row["stamp"], row["record"]) for row in rows}
+
+    def keep_comparison(self, name: str, stamp: str, record: Mapping[str, Any]) -> None:
+        self._write(UPDATES.insert("update"), name, stamp, dump_json(record))
+
+    def note_library(self, version: str, papers: Mapping[str, str]) -> None:
+        """Store the hashes of the papers of a version, by key."""
+        self._write(UPDATES.insert("ignore"), f"library-{version}", version, dump_json(papers))
+
+    def library(self, version: str) -> dict[str, str] | None:
+        """The hashes of the papers of a version; None if they were not noted."""
+        rows = self._read(UPDATES, "SELECT * FROM updates WHERE name = ?", f"library-{version}")
+        return rows[0]["record"] if rows else None
+
     def delete(self, thread_id: str) -> None:
-        """Delete a run; its checkpoints are left to the caller."""
+        """Delete a run with its edits; its checkpoints are left to the caller."""
         with self._tables.transaction() as connection:
-            for table in ("cited_papers", "runs"):
+            for table in ("cited_papers", "edits", "runs"):
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
             forget_comparison(connection, thread_id)
 
@@ -225,37 +263,6 @@ def register_citations(connection: TableConnection, thread_id: str, number: int,
     connection.executemany(CITED_PAPERS.insert(), [(thread_id, number, key) for key in keys])
 
 
-class EditedSentences(Register):
-    """The sentences that a user rewrote in finished runs, whose stored texts never change; blocking and thread-safe."""
-
-    def of(self, thread_id: str) -> list[EditedSentence]:
-        """The edited sentences of a run, in the order of the text."""
-        return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
-
-    def runs(self) -> list[str]:
-        """The ids of the runs with edits."""
-        if not self._tables.exist():
-            return []
-        with self._tables.transaction() as connection:
-            return [row[0] for row in connection.execute("SELECT DISTINCT thread_id FROM edits ORDER BY thread_id")]
-
-    def keep(self, thread_id: str, edit: EditedSentence) -> None:
-        """Store an edited sentence in place of an earlier one at its position."""
-        checked = dump_json(edit.checked)
-        self._write(EDITS.insert("update"), thread_id, edit.position, edit.text, checked, time.time())
-
-    def withdraw(self, thread_id: str, position: int) -> bool:
-        """Restore the run's original sentence; false if it was not edited."""
-        return self._write("DELETE FROM edits WHERE thread_id = ? AND position = ?", thread_id, position) > 0
-
-    def forget(self, thread_id: str) -> None:
-        self._write("DELETE FROM edits WHERE thread_id = ?", thread_id)
-
-
-# What was found when a text or table was last compared with the library, and the papers of the versions of the library.
-UPDATES: Final = TypedTable("updates", ("name",), {"name": TEXT, "stamp": TEXT, "record": OBJECT})
-
-
 def forget_comparison(connection: TableConnection, name: str) -> None:
     """Delete what was found about a run or table, and the papers of versions that no run or comparison refers to."""
     connection.execute("DELETE FROM updates WHERE name = ?", (name,))
@@ -265,27 +272,6 @@ def forget_comparison(connection: TableConnection, name: str) -> None:
         " AND stamp NOT IN (SELECT library_version FROM runs)"
         f" AND NOT EXISTS (SELECT 1 FROM updates AS other WHERE {compared})"
     )
-
-
-class TextUpdates(Register):
-    """Comparisons of texts with the library by the id of run or table, each with a stamp of what was compared."""
-
-    def all(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """The stamp and the record of everything compared."""
-        rows = self._read(UPDATES, "SELECT * FROM updates WHERE substr(name, 1, 8) <> 'library-' ORDER BY name")
-        return {row["name"]: (row["stamp"], row["record"]) for row in rows}
-
-    def keep(self, name: str, stamp: str, record: Mapping[str, Any]) -> None:
-        self._write(UPDATES.insert("update"), name, stamp, dump_json(record))
-
-    def note_library(self, version: str, papers: Mapping[str, str]) -> None:
-        """Store the hashes of the papers of a version, by key."""
-        self._write(UPDATES.insert("ignore"), f"library-{version}", version, dump_json(papers))
-
-    def library(self, version: str) -> dict[str, str] | None:
-        """The hashes of the papers of a version; None if they were not noted."""
-        rows = self._read(UPDATES, "SELECT * FROM updates WHERE name = ?", f"library-{version}")
-        return rows[0]["record"] if rows else None
 
 
 WRITTEN: Final = TypedTable("written", ("hash",), {"hash": TEXT, "noted_at": MOMENT})

@@ -89,7 +89,7 @@ def full(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fill(home: Path, run: str) -> None:
     """Rows in the tables that a question leaves empty."""
     backend = FolderHome(home)
-    backend.edited_sentences().keep(run, EditedSentence(0, "Ducks swim.", {}, 1.0))
+    backend.runs().edit(run, EditedSentence(0, "Ducks swim.", {}, 1.0))
     backend.written_files().note([b"written"])
     with closing(backend.open_library()) as stores:
         (paper,) = [record.paper for key, record in stores.catalog.records().items() if key == KEY]

@@ -67,9 +67,9 @@ async def fill(home: Home, library: Library) -> None:
     for thread_id in ("research-2", "research-1"):
         begin(home, thread_id)
     backend.runs().mark("research-2", "finished", result=finished_text(cited=("ada2020",)))
-    backend.edited_sentences().keep("research-2", EditedSentence(4, "Words\x00 of mine.", {"verdict": "supported"}))
-    backend.text_updates().note_library("v1", {"ada2020": "hash"})
-    backend.text_updates().keep("research-2", "stamp", {"items": [], "since": "v1"})
+    backend.runs().edit("research-2", EditedSentence(4, "Words\x00 of mine.", {"verdict": "supported"}))
+    backend.runs().note_library("v1", {"ada2020": "hash"})
+    backend.runs().keep_comparison("research-2", "stamp", {"items": [], "since": "v1"})
     AuthorMemory(home, "ada").put("participants, not subjects")
     backend.conversations().begin("chat-1")
     backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", finished_text())
@@ -138,10 +138,10 @@ async def same_as_filled(library: Library) -> None:
     assert unfinished.request["title"] == "50% of “looms”"
     latest = backend.runs().latest("f")
     assert latest is not None and latest.thread_id == "research-1", "the order in which they began"
-    (edit,) = backend.edited_sentences().of("research-2")
+    (edit,) = backend.runs().edits("research-2")
     assert edit.text.endswith("of mine.") and edit.checked == {"verdict": "supported"}
-    assert backend.text_updates().library("v1") == {"ada2020": "hash"}
-    assert backend.text_updates().all() == {"research-2": ("stamp", {"items": [], "since": "v1"})}
+    assert backend.runs().library("v1") == {"ada2020": "hash"}
+    assert backend.runs().comparisons() == {"research-2": ("stamp", {"items": [], "since": "v1"})}
     assert [note.text for note in AuthorMemory(library.home, "ada").notes()] == ["participants, not subjects"]
     (cell,) = backend.evidence_tables().cells("table-1")
     assert (cell.edited, cell.revision, cell.cell["value"]) == (True, 1, "60")

@@ -65,9 +65,8 @@ def test_the_texts_of_evidence_tables(backend: Home) -> None:
 
 
 def test_edits_and_metadata(backend: Home) -> None:
-    edits = backend.edited_sentences()
-    edits.keep("research-1", EditedSentence(0, ODD, {"words": ODD}))
-    (edit,) = edits.of("research-1")
+    backend.runs().edit("research-1", EditedSentence(0, ODD, {"words": ODD}))
+    (edit,) = backend.runs().edits("research-1")
     assert (edit.text, edit.checked) == (STORED, {"words": STORED})
     stores = backend.open_library()
     stores.metadata.keep_answer("crossref", ODD, ServiceAnswer(200, {"title": ODD}, 1.0))

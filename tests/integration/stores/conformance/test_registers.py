@@ -134,12 +134,12 @@ async def test_a_run_can_be_deleted(home: Home, backend: Home) -> None:
 
 async def test_edited_sentences_are_kept_withdrawn_and_deleted_with_their_run(home: Home, backend: Home) -> None:
     begin(backend.runs(), "research-1")
-    edits = backend.edited_sentences()
-    assert edits.of("research-1") == []
-    edits.keep("research-1", EditedSentence(9, "Later words."))
-    edits.keep("research-1", EditedSentence(4, "Words.", {"verdict": "supported"}))
-    edits.keep("research-1", EditedSentence(4, "Other \x00 words ✓", {"verdict": "partly"}))
-    first, second = backend.edited_sentences().of("research-1")
+    runs = backend.runs()
+    assert runs.edits("research-1") == []
+    runs.edit("research-1", EditedSentence(9, "Later words."))
+    runs.edit("research-1", EditedSentence(4, "Words.", {"verdict": "supported"}))
+    runs.edit("research-1", EditedSentence(4, "Other \x00 words ✓", {"verdict": "partly"}))
+    first, second = backend.runs().edits("research-1")
     assert (first.position, first.checked, second.text, second.checked) == (
         4,
         {"verdict": "partly"},
@@ -147,29 +147,29 @@ async def test_edited_sentences_are_kept_withdrawn_and_deleted_with_their_run(ho
         {},
     )
     assert first.text.endswith("words ✓") and first.updated_at > 0
-    assert edits.withdraw("research-1", 9) and not edits.withdraw("research-1", 9)
+    assert runs.withdraw_edit("research-1", 9) and not runs.withdraw_edit("research-1", 9)
     await delete_run(home, "research-1")
-    assert edits.of("research-1") == []
+    assert runs.edits("research-1") == []
 
 
 def test_comparisons_and_versions_of_the_library_go_with_the_last_text_they_are_for(backend: Home) -> None:
-    runs, tables, updates = backend.runs(), backend.evidence_tables(), backend.text_updates()
+    runs, tables = backend.runs(), backend.evidence_tables()
     for run in ("research-1", "research-2"):
         begin(runs, run)
     tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
     for version in ("v1", "v2", "v3"):
-        updates.note_library(version, {"ada2020": version})
-    updates.keep("research-1", "s", {"items": [], "since": "v2"})
-    updates.keep("table-1", "s", {"items": [], "since": "v3"})
+        runs.note_library(version, {"ada2020": version})
+    runs.keep_comparison("research-1", "s", {"items": [], "since": "v2"})
+    runs.keep_comparison("table-1", "s", {"items": [], "since": "v3"})
 
     def left() -> list[str]:
-        return [version for version in ("v1", "v2", "v3") if updates.library(version)]
+        return [version for version in ("v1", "v2", "v3") if runs.library(version)]
 
     assert left() == ["v1", "v2", "v3"]
     runs.delete("research-1")
-    assert (left(), list(updates.all())) == (["v1", "v3"], ["table-1"]), "the other run is of v1"
+    assert (left(), list(runs.comparisons())) == (["v1", "v3"], ["table-1"]), "the other run is of v1"
     tables.delete("table-1")
-    assert (left(), updates.all()) == (["v1"], {})
+    assert (left(), runs.comparisons()) == (["v1"], {})
     runs.delete("research-2")
     assert left() == []
 

@@ -59,7 +59,7 @@ async def read_registers(home: Home) -> None:
     for entry in conversations.all():
         conversations.turns(entry.thread_id), conversations.last_turn(entry.thread_id, answered=True)
     conversations.citing("ada2020")
-    backend.edited_sentences().of("research-2")
+    backend.runs().edits("research-2")
     read_tables(home)
 
 

@@ -30,7 +30,7 @@ Write = Callable[[Library], object]
 WRITES: dict[str, tuple[str, Write]] = {
     "a run begins": ("runs", lambda library: library.home.runs().begin(*RUN)),
     "a turn": ("turns", lambda library: library.home.conversations().keep("c", 1, "Why?", "Why?", RECORD)),
-    "an edit": ("edits", lambda library: library.home.edited_sentences().keep("r", EditedSentence(1, "x"))),
+    "an edit": ("edits", lambda library: library.home.runs().edit("r", EditedSentence(1, "x"))),
     "a file's hash": ("written", lambda library: library.home.written_files().note([b"ours"])),
     "an answer of a service": (
         "metadata_answers",
