@@ -26,7 +26,7 @@ from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_catalog import MilvusCatalog, add_counts
 from citeloom.stores.milvus.milvus_rows import MilvusRows, index_chunk, index_texts
-from citeloom.stores.milvus.word_weights import (
+from citeloom.stores.milvus.milvus_catalog import (
     WordCounts,
     chunk_vector,
     field_texts,

@@ -78,7 +78,7 @@ class DatabaseHome(Home):
         """Open connections; raises `ConfigurationError` if the library needs Milvus but none is configured."""
         database = self._database(CONNECTIONS)
         if self.vectors is not None:
-            from .milvus.milvus_stores import MilvusStores
+            from .milvus.milvus_search import MilvusStores
 
             return MilvusStores(database, self.vectors)
         from .postgres.postgres_stores import PostgresStores

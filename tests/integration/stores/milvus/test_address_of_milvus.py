@@ -14,7 +14,7 @@ from citeloom.settings.addresses import parse_home, parse_vectors
 from citeloom.stores.folder_home import find_home
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.milvus.milvus_connection import MilvusError, MilvusUnavailableError
+from citeloom.stores.milvus.milvus_rows import MilvusError, MilvusUnavailableError
 from tests.support.cli_process import ROOT, run
 from tests.support.library_fixtures import papers
 from tests.support.milvus_lite import MilvusServer

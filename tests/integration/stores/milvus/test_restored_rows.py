@@ -13,7 +13,7 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import VectorsUrl
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.milvus.milvus_connection import MilvusConnection
+from citeloom.stores.milvus.milvus_rows import MilvusConnection
 from citeloom.stores.milvus.milvus_rows import CHUNKS, MilvusRows
 from citeloom.stores.search_records import VectorStoreError
 from citeloom.stores.text_analysis import analyze
