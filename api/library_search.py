@@ -14,7 +14,7 @@ from ..graph.session import Session
 from ..models.embeddings.protocol import Vector
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
-from ..stores.search_records import FullTextError
+from ..stores.store_protocols import FullTextError
 from ..stores.text_analysis import analyze
 from ..tools.paper_records import find_figure
 from ..tools.paper_search import (

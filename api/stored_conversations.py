@@ -13,13 +13,13 @@ from ..citations.references import places_line
 from ..errors import InputError
 from ..runs.output_files import public_record, write_own_file
 from ..runs.result_record import ResultRecord, stored
-from ..stores.conversation_register import (
+from ..stores.home import Home
+from ..stores.run_register import (
     ConversationEntry as ConversationEntry,
     KeptTurn as KeptTurn,
     UnknownConversationError as UnknownConversationError,
     new_thread_id as new_thread_id,
 )
-from ..stores.home import Home
 
 if TYPE_CHECKING:
     from .results import ConversationDetails, ConversationSummary

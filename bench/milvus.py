@@ -24,16 +24,17 @@ from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.settings.addresses import parse_home, parse_vectors
 from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
-from citeloom.stores.milvus.milvus_catalog import MilvusCatalog, add_counts
-from citeloom.stores.milvus.milvus_rows import MilvusRows, index_chunk, index_texts
 from citeloom.stores.milvus.milvus_catalog import (
+    MilvusCatalog,
     WordCounts,
+    add_counts,
     chunk_vector,
     field_texts,
     query_vector,
     write_papers,
 )
-from citeloom.stores.paper_change import Change, PaperRecord, section_rows
+from citeloom.stores.milvus.milvus_rows import MilvusRows, index_chunk, index_texts
+from citeloom.stores.paper_catalog import Change, PaperRecord, section_rows
 from citeloom.stores.postgres import postgres_catalog
 from citeloom.stores.store_protocols import read_change
 from citeloom.stores.text_analysis import analyze

@@ -30,7 +30,7 @@ from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.settings.addresses import parse_home
 from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
-from citeloom.stores.paper_change import Change, PaperRecord, removal, section_rows
+from citeloom.stores.paper_catalog import Change, PaperRecord, removal, section_rows
 from citeloom.stores.postgres import bm25, postgres_catalog, postgres_vectors
 from citeloom.stores.postgres.database import increment_revision
 from citeloom.stores.text_analysis import analyze

@@ -21,7 +21,7 @@ from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread, raise_if_stopped
 from ..plurals import counted, megabytes, some
 from ..stores.library import Library
-from ..stores.search_records import FullTextError, VectorKind, VectorStoreError
+from ..stores.store_protocols import FullTextError, VectorKind, VectorStoreError
 from .describing import figure_counts
 from .executor import Chunking
 from .indexing import OnEvent

@@ -24,7 +24,7 @@ from ..stores.home import Home
 from ..stores.home_tables import CHECKPOINT_WRITES, RUN_TABLES
 from ..stores.library import Library
 from ..stores.metadata_store import METADATA_TABLES
-from ..stores.paper_change import Change
+from ..stores.paper_catalog import Change
 from ..stores.store_protocols import read_change
 from ..table_columns import TypedTable, strip_nul
 from .indexing import batches, run_to_end

@@ -18,7 +18,7 @@ from ..documents.sandbox import in_thread
 from ..documents.types import Paper
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
-from ..stores.paper_change import Change
+from ..stores.paper_catalog import Change
 from .executor import IngestExecutor
 from .ingest_events import Embedded, IngestEvent, Staged, Stored
 from .plan import PaperPlan, complete_change

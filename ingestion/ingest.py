@@ -16,7 +16,7 @@ from ..documents.pdf.ocr import Ocr
 from ..documents.sandbox import in_thread
 from ..documents.types import Paper
 from ..stores.library import Library
-from ..stores.paper_change import removal
+from ..stores.paper_catalog import removal
 from .executor import Chunking, IngestExecutor, local_executor
 from .indexing import Indexing, OnEvent, Summarize, run_to_end, write
 from .ingest_events import IngestReport, Planned, Waiting

@@ -15,7 +15,7 @@ from ..documents.safe_files import FileRefusedError
 from ..documents.types import Paper
 from ..errors import InputError
 from ..stores.library import Library
-from ..stores.paper_change import PaperRecord
+from ..stores.paper_catalog import PaperRecord
 from .indexing import run_to_end
 from .langchain_documents import SourcePaper
 from .plan import metadata_hash

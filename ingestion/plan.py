@@ -22,8 +22,8 @@ from ..documents.paper_names import zotero_link
 from ..documents.types import Section
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
-from ..stores.paper_change import Change, PaperRecord
-from ..stores.search_records import VectorKind
+from ..stores.paper_catalog import Change, PaperRecord
+from ..stores.store_protocols import VectorKind
 from .executor import SplitPapers
 from .ingest_events import IngestReport
 from .langchain_documents import SourcePaper

@@ -13,8 +13,8 @@ from ..graph.conversation_graph import TurnKind
 from ..graph.run_events import OnEvent
 from ..graph.session import Session
 from ..models.journal.records import spent_since
-from ..stores.conversation_register import ConversationEntry, ConversationRegister
 from ..stores.home import Home
+from ..stores.run_register import ConversationEntry, ConversationRegister
 from ..tools.scope import plain_question
 from .execution import can_resume, compile_graph, ignore, locked_for_deletion
 from .publication_notices import with_notices

@@ -81,7 +81,7 @@ class DatabaseHome(Home):
             from .milvus.milvus_search import MilvusStores
 
             return MilvusStores(database, self.vectors)
-        from .postgres.postgres_stores import PostgresStores
+        from .postgres.postgres_catalog import PostgresStores
 
         stores = PostgresStores(database)
         if stores.catalog.meta("milvus") is not None:

@@ -21,8 +21,7 @@ from ..documents.figures import PaperFigure
 from ..documents.types import Span
 from ..models.embeddings.protocol import Vector, Vectors, decode_vector
 from .paper_catalog import CurrentRecords, PaperCatalog, ReadOnce
-from .search_records import Scored, TextScope, sort_scores
-from .store_protocols import WordIndex
+from .store_protocols import Scored, TextScope, WordIndex, sort_scores
 from .text_analysis import K1, B, analyze
 
 _NO_VECTORS: Final[Vectors] = np.zeros((0, 0), np.float32)

@@ -21,12 +21,11 @@ if TYPE_CHECKING:  # each command loads only what it needs
     from ..models.journal.journal_database import JournalDatabase
     from ..models.journal.single_flight import CallLocks
     from ..table_columns import TypedTable
-    from .conversation_register import ConversationRegister
     from .evidence_table_register import EvidenceTableRegister
     from .local.checkpoints import PlainSaver
     from .paper_catalog import PaperCatalog
     from .postgres.postgres_checkpoints import PlainPostgresSaver
-    from .run_register import RunRegister, WrittenFiles
+    from .run_register import ConversationRegister, RunRegister, WrittenFiles
     from .store_protocols import LibraryStores
     from .tables import TableConnection, Tables
     from .uploads import Uploads
@@ -161,7 +160,7 @@ class Home(ABC):
         """The sets of plot images uploaded to a server; a set that was not used for a day is idle."""
 
     def conversations(self) -> ConversationRegister:
-        from .conversation_register import ConversationRegister
+        from .run_register import ConversationRegister
 
         return ConversationRegister(self.run_tables())
 

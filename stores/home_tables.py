@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from ..table_columns import BLOB, TEXT, TypedTable, integer
-from .conversation_register import CONVERSATIONS, TURNS
 from .evidence_table_register import EVIDENCE_TABLES, TABLE_CELLS, TABLE_PAPERS
 from .metadata_store import METADATA_REMEDY, METADATA_TABLES
-from .run_register import CITED_PAPERS, EDITS, RUNS, UPDATES, WRITTEN
+from .run_register import CITED_PAPERS, CONVERSATIONS, EDITS, RUNS, TURNS, UPDATES, WRITTEN
 from .tables import FileTables
 
 GRID_TABLES: Final = (EVIDENCE_TABLES, TABLE_PAPERS, TABLE_CELLS)

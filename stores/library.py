@@ -18,10 +18,10 @@ from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
 from .home import Home
-from .paper_catalog import CurrentRecords
-from .paper_change import Change, PaperRecord
-from .search_records import (
+from .paper_catalog import Change, CurrentRecords, PaperRecord
+from .store_protocols import (
     FullTextError,
+    LibraryStores,
     NearPaper,
     ScopedSearch,
     Scored,
@@ -31,7 +31,6 @@ from .search_records import (
     split_ids,
     text_scope,
 )
-from .store_protocols import LibraryStores
 from .text_analysis import FULLTEXT_VERSION
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..models.embeddings.bundled_models import LocalEmbedding
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
-from ..stores.search_records import NearPaper
+from ..stores.store_protocols import NearPaper
 from ..stores.text_analysis import analyze
 from ..text.sentences import sentence_spans
 from .scope import Scope

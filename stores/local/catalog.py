@@ -30,8 +30,7 @@ from ...models.embeddings.protocol import Vector, normalise
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
 from ...table_columns import BLOB, SQLITE, TEXT, Column, TypedTable, dump_json, integer, optional, shaped
 from ..folder_home import FolderHome
-from ..paper_catalog import PaperCatalog, Rows
-from ..paper_change import (
+from ..paper_catalog import (
     CHUNKS,
     FACTS,
     NOTE,
@@ -39,13 +38,15 @@ from ..paper_change import (
     SECTIONS,
     STAGED,
     Change,
+    PaperCatalog,
     PaperRecord,
+    Rows,
     chunk_row,
     paper_row,
     section_rows,
     serialize_change,
 )
-from ..search_records import VectorKind, VectorStoreError, split_ids
+from ..store_protocols import VectorKind, VectorStoreError, split_ids
 
 FIGURES: Final = TypedTable(
     "figures",

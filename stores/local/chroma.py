@@ -24,7 +24,7 @@ from ...documents import Chunk
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ..folder_home import FolderHome
-from ..search_records import Scored, VectorKind, VectorStoreError
+from ..store_protocols import Scored, VectorKind, VectorStoreError
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

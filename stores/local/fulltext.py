@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...documents import Chunk, split_chunk_id, text_hash
 from ..folder_home import FolderHome
-from ..search_records import FullTextError, TextScope
+from ..store_protocols import FullTextError, TextScope
 from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
 
 if TYPE_CHECKING:

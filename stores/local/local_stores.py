@@ -11,10 +11,8 @@ from ...models.embeddings.protocol import Vector
 from ..folder_home import FolderHome
 from ..home_tables import metadata_tables
 from ..metadata_store import MetadataStore
-from ..paper_catalog import CurrentRecords
-from ..paper_change import Change
-from ..search_records import VectorKind
-from ..store_protocols import LibraryStores
+from ..paper_catalog import Change, CurrentRecords
+from ..store_protocols import LibraryStores, VectorKind
 from .catalog import Catalog
 from .chroma import VectorStore
 from .fulltext import FullText

@@ -10,21 +10,17 @@ segments nor on rows that it has yet to delete. Section titles use separate dime
 
 from __future__ import annotations
 
+import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
-from ...documents import Chunk, text_hash
-from ..paper_change import Change
-from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
-from .milvus_rows import CHUNKS, PAPERS, MilvusRows, Sparse, index_chunk, index_texts
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
-from ..paper_change import Change, serialize_change
+
+from ...documents import Chunk, text_hash
+from ..paper_catalog import Change, serialize_change
 from ..postgres.database import increment_revision
 from ..postgres.postgres_catalog import (
     PostgresCatalog,
@@ -33,7 +29,8 @@ from ..postgres.postgres_catalog import (
     staged_images,
     write_images,
 )
-from ..text_analysis import analyze
+from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
+from .milvus_rows import CHUNKS, PAPERS, MilvusRows, Sparse, index_chunk, index_texts
 
 FIELDS = TEXT, SECTION = 0, 1
 _FIELD_WEIGHTS: Final = {TEXT: 1.0, SECTION: SECTION_WEIGHT}

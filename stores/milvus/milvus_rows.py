@@ -12,24 +12,22 @@ import os
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+
+from ...documents import Chunk
 from ...errors import ConfigurationError, InputError, PausedError
+from ...models.embeddings.protocol import Vector
 from ...program import install_hint
 from ...settings.addresses import VectorsUrl
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass
-from ...documents import Chunk
-from ...models.embeddings.protocol import Vector
-from ..search_records import VectorStoreError
+from ..store_protocols import VectorStoreError
 
 if TYPE_CHECKING:
-    from pymilvus import MilvusClient
     from pymilvus import MilvusClient
 
 READ_SECONDS: Final = 30.0

@@ -11,18 +11,35 @@ repeats with even more if these are not conclusive.
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
+
 from ...documents import Chunk, chunk_id
+from ...errors import CiteloomError
 from ...models.embeddings.protocol import Vector
-from ..paper_catalog import CurrentRecords
-from ..paper_change import PaperRecord
+from ...plurals import counted, some
+from ...settings.addresses import VectorsUrl
+from ..metadata_store import MetadataStore
+from ..paper_catalog import Change, CurrentRecords, PaperRecord
+from ..postgres.database import Database, DatabaseTables, SeenRevision
+from ..postgres.postgres_catalog import database_state
 from ..postgres.postgres_vectors import PostgresVectors
-from ..search_records import FullTextError, ScopedSearch, Scored, TextScope, sort_scores, split_ids
-from ..store_protocols import WordIndex, read_change
-from .milvus_catalog import MilvusCatalog
-from .milvus_rows import MilvusUnavailableError
+from ..store_protocols import (
+    FullTextError,
+    LibraryStores,
+    ScopedSearch,
+    Scored,
+    TextScope,
+    VectorStoreError,
+    WordIndex,
+    read_change,
+    sort_scores,
+    split_ids,
+)
+from ..text_analysis import FULLTEXT_VERSION
+from .milvus_catalog import TEXT, MilvusCatalog, query_vector, write_papers
 from .milvus_rows import (
     CHUNKS,
     MOST_RESULTS,
@@ -32,28 +49,13 @@ from .milvus_rows import (
     VECTOR,
     WORDS,
     Found,
+    MilvusConnection,
     MilvusRows,
+    MilvusUnavailableError,
     fingerprint,
     in_filter,
     row_id,
 )
-from .milvus_catalog import TEXT, query_vector, write_papers
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import Final
-from ...errors import CiteloomError
-from ...plurals import counted, some
-from ...settings.addresses import VectorsUrl
-from ..metadata_store import MetadataStore
-from ..paper_change import Change
-from ..postgres.database import Database, DatabaseTables, SeenRevision
-from ..postgres.postgres_stores import database_state
-from ..search_records import VectorStoreError
-from ..store_protocols import LibraryStores, read_change
-from ..text_analysis import FULLTEXT_VERSION
-from .milvus_rows import MilvusConnection
-from .milvus_rows import CHUNKS, PAPERS, MilvusRows, fingerprint
-from .milvus_catalog import TEXT, write_papers
 
 _MARGIN: Final = 8  # extra results to request
 _WIDENING: Final = 4

@@ -20,7 +20,7 @@ from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.local_stores import LocalStores
 from citeloom.stores.local.lock import FolderLock
-from citeloom.stores.search_records import VectorStoreError
+from citeloom.stores.store_protocols import VectorStoreError
 from tests.support.word_embedding import WordEmbedding
 
 pytestmark = pytest.mark.attack

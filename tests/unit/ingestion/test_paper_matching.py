@@ -13,7 +13,7 @@ from citeloom.ingestion.langchain_documents import SourcePaper
 from citeloom.ingestion.paper_matching import EntryError, match_renamed_files, parse_entry
 from citeloom.ingestion.plan import metadata_hash
 from citeloom.ingestion.sources import Sources
-from citeloom.stores.paper_change import PaperRecord
+from citeloom.stores.paper_catalog import PaperRecord
 
 TEXT = parse_markdown("# Looms\n\nLooms weave cloth.")
 

@@ -14,7 +14,7 @@ from citeloom.ingestion.home_copy import build_change
 from citeloom.models.embeddings.protocol import encode_vector
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library, UnknownPaperError
-from citeloom.stores.paper_change import Change, removal
+from citeloom.stores.paper_catalog import Change, removal
 from citeloom.stores.text_analysis import analyze
 from tests.support.word_embedding import WordEmbedding
 

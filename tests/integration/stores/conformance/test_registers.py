@@ -11,7 +11,6 @@ import pytest
 from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.runs.execution import delete_run
-from citeloom.stores.conversation_register import UnknownConversationError
 from citeloom.stores.evidence_table_register import (
     CellChangedError,
     EvidenceTableRegister,
@@ -20,7 +19,7 @@ from citeloom.stores.evidence_table_register import (
     UnknownTableError,
 )
 from citeloom.stores.home import Home
-from citeloom.stores.run_register import EditedSentence, RunRegister, UnknownRunError
+from citeloom.stores.run_register import EditedSentence, RunRegister, UnknownConversationError, UnknownRunError
 from tests.support.stored_results import finished_text
 
 

@@ -13,7 +13,7 @@ from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.catalog import Catalog
-from citeloom.stores.paper_change import removal
+from citeloom.stores.paper_catalog import removal
 from tests.integration.stores.conformance.test_figure_stores import FIGURE, PNG, illustrated
 from tests.integration.stores.conformance.test_library_stores import put
 from tests.support.word_embedding import WordEmbedding
