@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypedDict, Unpack
 
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..citations.export.section_files import section_title
 from ..citations.markers import marker_ids
 from ..citations.verification import LibraryReader, is_result, verify as verify_record
-from ..documents.edited_documents import EditedDocument, read_edited
+from ..documents.edited_documents import EditedDocument, read_edited, read_fields
 from ..documents.exported_text import SUFFIXES, read_exported
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread
@@ -114,7 +115,7 @@ async def averify(session: Session, file: Path | str) -> dict[str, Any]:
 
     Args:
         session: the open library that the file was written from.
-        file: a `.json`; or a `.md`, `.tex`, `.docx` or `.html` that has its `.json` beside it.
+        file: a `.json`; or a `.md`, `.tex`, `.docx`, `.odt` or `.html` that has its `.json` beside it.
 
     Raises `InputError` for a file that is not a result.
     """
@@ -129,7 +130,12 @@ class TrackedChangesError(InputError):
 
 @requires_open
 async def aimport_text(
-    session: Session, file: Path | str, *, run: str | None = None, tracked: Tracked = "ask"
+    session: Session,
+    file: Path | str,
+    *,
+    run: str | None = None,
+    tracked: Tracked = "ask",
+    content: bytes | None = None,
 ) -> ImportedText:
     """Take back a text that was exported and edited: it is the user's version of the run from now on.
 
@@ -140,6 +146,7 @@ async def aimport_text(
         file: a `.docx`, `.odt`, `.tex` or `.md`.
         run: the id of its run; if omitted, the one that the document names.
         tracked: whether tracked changes are accepted or rejected; `ask` raises `TrackedChangesError` if there are any.
+        content: what the file holds, if it is none of this machine.
 
     Raises `InputError` for a file that cannot be read or belongs to no run.
     """
@@ -147,7 +154,11 @@ async def aimport_text(
     require_choice("tracked", tracked, Tracked)
     path = Path(file)
     try:
-        document = await in_thread(read_edited, path, reject=tracked == "reject")
+        with TemporaryDirectory(prefix="citeloom-") as folder:
+            read = path if content is None else Path(folder) / f"sent{path.suffix}"
+            if content is not None:
+                await in_thread(read.write_bytes, content)
+            document = await in_thread(read_edited, read, reject=tracked == "reject")
     except FileRefusedError as error:
         raise InputError(f"{path}: {error}.", help="Give the .docx, .odt, .tex or .md that you edited.") from None
     except OSError as error:
@@ -246,7 +257,8 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
         raise InputError(
             f"{place}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
         )
-    exported = read_exported(file) if file.suffix in SUFFIXES else None
+    read = read_fields if file.suffix == ".odt" else read_exported
+    exported = read(file) if file.suffix in SUFFIXES else None
     with suppress(UnknownRunError):  # the library may not have the run any more
         run = session.home.runs().get(str(record.get("thread_id") or ""))
         if isinstance(given := run.request.get("experiment"), dict):

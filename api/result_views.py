@@ -12,6 +12,7 @@ from ..citations.export.evidence_report import (
     report_view as report_view,
 )
 from ..citations.export.report_html import (
+    EnclosedSentence as EnclosedSentence,
     Link as Link,
     doi_html as doi_html,
     non_overlapping as non_overlapping,

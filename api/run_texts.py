@@ -28,11 +28,18 @@ from ..runs.result_record import (
 )
 from ..runs.sentence_check import (
     CheckedSentence as CheckedSentence,
+    CurrentText as CurrentText,
     NotEditedError as NotEditedError,
+    Rewriting as Rewriting,
+    SentenceChangedError as SentenceChangedError,
+    ShownSentence as ShownSentence,
     TextSentence as TextSentence,
     check_sentence as check_sentence,
+    compare_versions as compare_versions,
+    current_text as current_text,
     keep_edit as keep_edit,
     load_editable as load_editable,
+    rewrite_sentence as rewrite_sentence,
     sentence_records as sentence_records,
     unchecked as unchecked,
     withdraw_edit as withdraw_edit,

@@ -76,9 +76,9 @@ def odds(query: str, texts: list[str]) -> Any:
     return np.log(sure / (1 - sure))
 
 
-async def recall(cache: Path, shared: Path, show: bool) -> None:
+async def recall(cache: Path, shared: Path, show: bool, middle: int = 0) -> None:
     texts, years, said = corpus(shared)
-    middle = sorted(years[key] for key in texts)[len(texts) // 2]
+    middle = middle or sorted(years[key] for key in texts)[len(texts) // 2]
     older = {key for key in texts if years[key] < middle}
     newer = texts.keys() - older
     folder, home = cache / "papers", cache / "home"
@@ -187,8 +187,12 @@ def main() -> None:
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared")
     parser.add_argument("--calls", action="store_true", help="count requests only")
     parser.add_argument("--show", action="store_true", help="print the clear sentences that were not named")
+    parser.add_argument("--year", type=int, default=0, help="where to split, with a cache of its own (the median)")
     given = parser.parse_args()
-    asyncio.run(calls(given.cache, given.shared) if given.calls else recall(given.cache, given.shared, given.show))
+    if given.calls:
+        asyncio.run(calls(given.cache, given.shared))
+    else:
+        asyncio.run(recall(given.cache, given.shared, given.show, given.year))
 
 
 if __name__ == "__main__":

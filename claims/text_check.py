@@ -22,6 +22,7 @@ from ..stores.library import Library
 from ..stores.metadata_store import MetadataStore
 from ..text.sentences import is_context_dependent
 from ..text.words import shorten
+from ..tools.paper_search import NEAR_PASSAGE, nearness_to
 from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
 from ..tools.scope import Scope
 from .claim_passages import (
@@ -80,9 +81,12 @@ class ClaimChecker:
         }
 
     async def elsewhere(self, text: str, before: str, without: Collection[str]) -> list[ClaimPassage]:
-        """The nearest passages of other papers, with the sentences to show."""
+        """The nearest passages of other papers, with the sentences to show; unjudged, only those that are near."""
         query = claim_query(text, before)
         found = await passages_elsewhere(self.library, query, without, self.options)
+        if self.judge is None:
+            is_near = nearness_to(self.library, query, NEAR_PASSAGE)
+            found = [item for item in found if is_near(item.chunk.text, item.cosine)]
         return choose_sentences(text, found, _ELSEWHERE_TOKENS)
 
     def claim(self, marked: str, before: str, passages: Sequence[ClaimPassage]) -> JudgedClaim:

@@ -98,7 +98,7 @@ def import_document(
 
 def verify_file(
     file: Annotated[
-        Path, "A section, a paper or an answer as .json, .md, .tex, .docx or .html, or a conversation's .json."
+        Path, "A section, a paper or an answer as .json, .md, .tex, .docx, .odt or .html, or a conversation's .json."
     ],
 ) -> Printed:
     """Check every citation, quote and number of a result.

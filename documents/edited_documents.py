@@ -19,7 +19,16 @@ from typing import Any, Final
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from .exported_text import latex_without_figures, without_comments_and_references, without_images
+from ..errors import InputError
+from .exported_text import (
+    ExportedText,
+    latex_without_figures,
+    linked_keys,
+    read_exported,
+    without_comments_and_references,
+    without_frame,
+    without_images,
+)
 from .office_files import open_office, read_part
 from .pandoc import PandocError, pandoc
 from .safe_files import FileRefusedError, read_regular
@@ -27,6 +36,7 @@ from .sandbox import CallLimits, SandboxError, sandboxed
 
 MARK: Final = "citeloom-run"  # the property of a document that names its run, and the section if it has only one
 HELD: Final = re.compile("\ue300(\\d+)\ue301")  # a citation field in the text
+_RAISED: Final = re.compile("\\^\\((\ue300\\d+\ue301)\\)")
 SUFFIXES: Final = (".docx", ".odt", ".tex", ".md")
 AUTHOR: Final = "Citeloom"  # of the comments that an export adds
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
@@ -104,7 +114,8 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
             return EditedDocument(text, found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
-        document = EditedDocument(without_images(_as_markdown(read.pop("content"), kind)), **read)
+        text = _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind))
+        document = EditedDocument(linked_keys(without_images(text)), **read)
     except (SandboxError, PandocError) as error:
         raise FileRefusedError(f"cannot be read ({' '.join(str(error).split())[:160]})") from None
     if len(document.text) > _MOST_TEXT:
@@ -117,9 +128,27 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
     return document
 
 
+def read_fields(path: Path) -> ExportedText:
+    """The text of an exported `.odt` as `read_exported` gives that of other files. Raises `InputError`."""
+    try:
+        document = read_edited(path)
+    except (FileRefusedError, OSError) as error:
+        raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
+    if not document.fields:
+        return read_exported(path)
+
+    def keys(found: re.Match[str]) -> str:
+        return f"[{'; '.join('@' + str(item.get('id', '')) for item in document.fields[int(found[1])]['items'])}]"
+
+    labels = tuple(
+        (item["shown"], str(item["items"][0].get("id"))) for item in document.fields if len(item["items"]) == 1
+    )
+    return ExportedText(without_frame(HELD.sub(keys, document.text)), labels)
+
+
 def read_latex(source: str) -> str:
     """The text of LaTeX as markdown, without figures and references; blocks. Raises `PandocError`."""
-    markdown = _as_markdown(latex_without_figures(source).encode(), ".tex")
+    markdown = linked_keys(_as_markdown(latex_without_figures(source).encode(), ".tex"))
     return _ESCAPED.sub(r"\1", without_comments_and_references(markdown))
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from ..errors import InputError
 from .pandoc import PandocError, pandoc
 
-_READERS: Final = {".tex": "latex", ".docx": "docx+citations", ".html": "html"}
+_READERS: Final = {".tex": "latex", ".docx": "docx+citations", ".odt": "odt", ".html": "html"}
 SUFFIXES: Final = (".md", *_READERS)
 _MOST_BYTES: Final = 50_000_000
 _SECONDS: Final = 60.0
@@ -26,6 +26,13 @@ _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_figure_\d+\)|\{#_Ref_figure_\d+ \.anchor\})")
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
+_LABELLED = re.compile(r"\[(?P<label>(?:\\[\[\]]|[^\[\]\\])++)\]\(#ref-(?P<key>[^()\s]++)\)")
+_PAGE = re.compile(r", (?:pp?\. )?(\d{1,3})(?:\\\])?$")
+_BRACKET = re.compile(r"\^?\((?P<inner>[^()]*+)\)")
+_CITED = re.compile(r"\[(@[^\[\]]*)\]")
+_PLACE = re.compile(r"(?<=\]),(?:\\? )in(?:\\? )section(?:\\? )“[^”]{0,300}”")
+_FURNITURE = re.compile(r"\[@[^\[\]]*\]|[;,]")
+_BETWEEN = re.compile(r"\](?:\^\(,\)|, ?)\[@")
 _SPAN = re.compile(r"\[(?P<inner>(?:[^\[\]]|\[@[^\[\]]*+\])*+)\]\{\.citation[^{}]*\}")
 _BY_KEY = re.compile(r"\[[^\[\]@]*+@[^\[\]]*+\]")
 _KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
@@ -51,10 +58,8 @@ def read_exported(file: Path) -> ExportedText:
             template, source = Path(folder) / "template.md", file
             template.write_text(_TEMPLATE, "utf-8")
             if file.suffix == ".tex":
-                # With a citation style, pandoc writes citations into its own command, which it cannot read back.
-                linked = file.read_text("utf-8").replace("\\citeproc{ref-", "\\hyperlink{ref-")
                 source = Path(folder) / "text.tex"
-                source.write_text(latex_without_figures(linked), "utf-8")
+                source.write_text(latex_without_figures(file.read_text("utf-8")), "utf-8")
             options = ["--from", _READERS[file.suffix], "--to", "markdown-smart", "--wrap=none"]
             command = [*options, f"--template={template}", "--", str(source)]
             made = pandoc(command, seconds=_SECONDS, megabytes=_MEGABYTES)
@@ -64,8 +69,12 @@ def read_exported(file: Path) -> ExportedText:
 
 
 def latex_without_figures(latex: str) -> str:
-    """LaTeX without figures, and with the number of each figure that the text mentions."""
-    return _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", latex))
+    """LaTeX without figures, with the number of each figure that the text mentions, and with links for citations.
+
+    With a citation style, pandoc writes these into a command of its own, which it cannot read back.
+    """
+    linked = latex.replace("\\citeproc{ref-", "\\hyperlink{ref-")
+    return _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked))
 
 
 def without_frame(markdown: str) -> str:
@@ -92,6 +101,22 @@ def restore_keys(markdown: str) -> ExportedText:
     text = _SPAN.sub(lambda match: match["inner"], _LINK.sub(lambda match: f"[@{match['key']}]", text))
     text = _AROUND.sub(lambda match: _group(match["inner"]), text)
     return ExportedText(_BY_KEY.sub(lambda match: _group(match[0]), text), labels)
+
+
+def linked_keys(markdown: str) -> str:
+    """The text with `[@key, p. 4; @other]` for citations that link to references; other words of theirs stay."""
+
+    def group(found: re.Match[str]) -> str:
+        if not (cited := _CITED.findall(found["inner"])):
+            return found[0]
+        rest = _FURNITURE.sub(" ", found["inner"]).split()
+        return f"[{'; '.join(cited)}]{f' ({chr(32).join(rest)})' if rest else ''}"
+
+    def link(found: re.Match[str]) -> str:
+        page = _PAGE.search(found["label"])
+        return f"[@{found['key']}{f', p. {page[1]}' if page else ''}]"
+
+    return _BETWEEN.sub("; @", _BRACKET.sub(group, _PLACE.sub("", _LABELLED.sub(link, markdown))))
 
 
 def _group(words: str) -> str:

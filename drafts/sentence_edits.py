@@ -297,6 +297,14 @@ def _cited_next_to(text: str, placed: Sequence[CitedSentence], place: int) -> tu
     return tuple(identifier for one in same for identifier in one.ids)
 
 
+def sources_to_rewrite(sentence: str, sources: Sequence[Source], *, others: bool) -> tuple[Source, ...]:
+    """The sources of a sentence with markers, or `others` that bear on it, of papers that it does not cite."""
+    cited = marker_ids(sentence)
+    papers = {source.evidence.key for source in sources if others and source.evidence.id in cited}
+    by_id = {source.evidence.id: source for source in sources if source.evidence.key not in papers}
+    return _evidence_for(CitedSentence(sentence, 0, len(sentence), cited), (), by_id)
+
+
 def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[str, Source]) -> tuple[Source, ...]:
     """The sources for a repair: those that the sentence cites, those `named` by its findings and neighbours, and others
     that bear on it.

@@ -74,6 +74,7 @@ class EditableSection:
     edits: Mapping[int, EditedSentence]
     by_hand: EditedSection | None = None  # the section as edited in the file
     imported: EditedSentence | None = None  # the section as imported, before later edits
+    typed: frozenset[str] = frozenset()  # sentences whose citations the user placed
 
     @cached_property
     def sentences(self) -> Sequence[CitedSentence]:
@@ -87,15 +88,16 @@ class EditableSection:
             for sentence in self.sentences
         ]
 
-    def marked(self, words: str, place: int, *, sure: bool) -> tuple[str, list[str]]:
+    def marked(self, words: str, place: int, *, sure: bool, count: int = 1) -> tuple[str, list[str]]:
         """The user's words with markers, and their sentences if the user typed a citation in them.
 
-        `place` is the index of the old sentence; if it is not `sure`, its markers are kept only where the citation is
-        shown at the end of a later sentence.
+        `place` is the index of the old sentence, of which there are `count`; if it is not `sure`, its markers are kept
+        only where the citation is shown at the end of a later sentence.
         """
-        inside = 0 <= place < len(self.sentences)
-        original, shown = (self.sentences[place].text, self.shown()[place]) if inside else ("", "")
-        covered = inside and self.rendered.sentences[place].covered
+        old = slice(place, place + count) if 0 <= place < len(self.sentences) else slice(0)
+        original = " ".join(sentence.text for sentence in self.sentences[old])
+        shown = " ".join(self.shown()[old])
+        covered = any(sentence.covered for sentence in self.rendered.sentences[old][-1:])
         known = original if sure or covered else MARKER.sub("", self.record["with_markers"])
         citable = CitableEvidence(self.evidence, self.record["cite_style"], self.record["numbering"])
         marked, typed = (
@@ -107,7 +109,9 @@ class EditableSection:
     def marked_edit(self, edit: EditedSentence, place: int) -> tuple[str, list[str]]:
         """As `marked`, for a stored edit; one that was accepted from an update has its markers already."""
         known = str(edit.checked.get("marked", ""))
-        return (known, [item.text for item in sentences(known)]) if known else self.marked(edit.text, place, sure=True)
+        if not known:
+            return self.marked(edit.text, place, sure=True)
+        return known, [item.text for item in sentences(known)] if edit.checked.get("placed", True) else []
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
         """The section with these edits, or as edited by hand."""
@@ -138,13 +142,25 @@ class EditableSection:
         """The sentence with markers as it is now; empty if an import took it out."""
         if (edit := self.edits.get(position)) and self._is_later(edit):
             return self.marked_edit(edit, position - self.first)[0]
-        return self._before_edits(position)
+        return self.before_edits(position)
+
+    def positions(self, now: EditableSection) -> list[int | None]:
+        """For each sentence of the section as it is `now`, the position of the run's sentence in whose place it stands.
+
+        None for one that only an imported text has.
+        """
+        places: dict[str, list[int | None]] = {}
+        for position in range(self.first, self.first + len(self.sentences)):
+            for item in sentences(self.current(position)):
+                places.setdefault(item.text, []).append(position)
+        return [(places.get(sentence.text) or [None]).pop(0) for sentence in now.sentences]
 
     def _is_later(self, edit: EditedSentence) -> bool:
         """Whether an edit is later than the import, which has all earlier ones."""
         return self.imported is None or edit.updated_at > self.imported.updated_at
 
-    def _before_edits(self, position: int) -> str:
+    def before_edits(self, position: int) -> str:
+        """The sentence with markers as the run wrote it, or as it was imported."""
         if self.imported is None:
             return self.sentences[position - self.first].text
         return str(self.imported.checked.get("sentences", {}).get(str(position), ""))
@@ -154,7 +170,7 @@ class EditableSection:
         if self.imported is None:
             old = self.sentences[position - self.first]
             return old.start, old.end
-        words, text = self._before_edits(position), self.imported.text
+        words, text = self.before_edits(position), self.imported.text
         start = text.find(words) if words else -1
         return (start, start + len(words)) if start >= 0 else (len(text), len(text))
 
@@ -169,7 +185,8 @@ class EditableSection:
         """The stored text in its citation style, without marks for failed checks."""
         sources = [Source(item, Paper(item.key, ""), "") for item in self.evidence]
         style, before, verdicts = self.record["cite_style"], self.record["numbering"], section_verdicts(self)
-        return render_text(self.record["with_markers"], sources, style, before=before, verdicts=verdicts)
+        text, typed = self.record["with_markers"], self.typed
+        return render_text(text, sources, style, before=before, verdicts=verdicts, typed=typed)
 
     def shown(self) -> list[str]:
         """The sentences as readers see them, without marks for failed checks."""
@@ -203,6 +220,17 @@ class EditableText:
             for edit in (section.imported, *(section.edits[position] for position in sorted(section.edits)))
             if edit is not None
         ]
+
+    def as_now(self, record: Mapping[str, Any]) -> EditableText:
+        """The user's version as a text without edits; `record` is that of the version."""
+        parts = record.get("sections") or [record]
+        sections = [
+            section
+            if part is section.record
+            else replace(section, record=part, edits={}, imported=None, typed=section.edited(section.edits).typed)
+            for section, part in zip(self.sections, parts, strict=True)
+        ]
+        return replace(self, sections=tuple(sections))
 
     def section_at(self, position: int) -> EditableSection:
         """The section with the sentence at a position; raises `NotEditableError`."""
@@ -248,8 +276,8 @@ def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[Edi
 
 def _place(text: str, words: str, start: int) -> tuple[int, int]:
     """Find `words` in `text` from `start` on, allowing marks between them."""
-    while start < len(text) and text[start].isspace():
-        start += 1
+    found = text.find(words[:_BEGINNING], start)  # behind the sign of a list or heading
+    start = found if found >= 0 else start + len(text[start:]) - len(text[start:].lstrip())
     at, done = start, 0
     while done < len(words) and at < len(text):
         mark = next((f" {mark}" for mark in MARKS.values() if text.startswith(f" {mark}", at)), "")
@@ -260,6 +288,7 @@ def _place(text: str, words: str, start: int) -> tuple[int, int]:
     return start, at
 
 
+_BEGINNING: Final = 12  # characters of a sentence, in which no mark stands
 _NEVER_JUDGED: Final = Verdict("unjudged")  # no reason: the run had no judge
 
 

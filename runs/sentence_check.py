@@ -6,11 +6,14 @@ The run's stored text never changes. Saved edits are stored beside it, and files
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from difflib import SequenceMatcher
+from itertools import groupby, islice, zip_longest
 from math import inf
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, Literal, cast
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
@@ -21,7 +24,8 @@ from ..citations.checks.number_tracing import trace_numbers
 from ..citations.checks.support_findings import support_findings
 from ..citations.citation_styles import render as render_text
 from ..citations.html_escaping import inert
-from ..citations.markers import sentences
+from ..citations.markers import marker_ids, normalise_markers, sentences
+from ..drafts.sentence_edits import sources_to_rewrite
 from ..drafts.verdicts import VerdictRecord, judge_text, verdicts_from
 from ..drafts.written_draft import sources_for
 from ..experiment import Experiment
@@ -29,19 +33,46 @@ from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..models.journal.records import spent_since
 from ..roles.extractive.passage_details import blank_details
-from ..roles.protocols import Draft, Source
+from ..roles.protocols import Draft, FailingSentence, SectionBrief, Source
 from ..stores.home import Home
 from ..stores.run_register import EditedSentence
-from .edited_text import LONGEST_EDIT, EditableSection, EditableText, EditedSection, NotEditableError, editable_text
+from .edited_text import (
+    LONGEST_EDIT,
+    EditableSection,
+    EditableText,
+    EditedSection,
+    NotEditableError,
+    editable_text,
+    edited_record,
+)
+from .result_record import StoredRecord, stored
 
+Rewriting = Literal["shorter", "careful", "source"]
+REWRITINGS: Final[Mapping[Rewriting, str]] = {
+    "shorter": "It is too long: say the same in fewer words, with its citations.",
+    "careful": "It claims too much: say it more carefully, no more than its passages bear out, with its citations.",
+    "source": "It is to rest on another source: cite one of these passages that says it, and say what it says.",
+}
 # Most important for a reader first.
 _WORST_FIRST: Final = ("contradicted", "unsupported", "off-topic", "partly", "unjudged", "on-topic", "supported")
 
-_INTERNAL: Final = frozenset({"verdicts", "evidence", "marked", "before"})  # how an edit is stored
+_ENDED: Final = re.compile(r"[.!?:\u2026][\"'\u201d\u2019)\]*_]*$")
+_INTERNAL: Final = frozenset({"verdicts", "evidence", "marked", "placed", "before"})  # how an edit is stored
 
 
 class NotEditedError(NotEditableError):
     """The sentence has no edit to withdraw."""
+
+
+class SentenceChangedError(NotEditableError):
+    """The sentence is `now` another than the one that was edited."""
+
+    def __init__(self, position: int, now: str) -> None:
+        said = f"now it is “{now}”" if now else "it was removed"
+        super().__init__(
+            f"Sentence {position + 1} was changed meanwhile: {said}.", help="Keep your words all the same, or go back."
+        )
+        self.now = now
 
 
 class CheckedSentence(TypedDict):
@@ -85,12 +116,119 @@ class TextSentence(TypedDict):
     edited: EditOfSentence | None
 
 
+class ShownSentence(TypedDict):
+    """A sentence of the user's version at `text[start:end]` of it, which stands in place of the one at `position`."""
+
+    position: int
+    text: str
+    start: int
+    end: int
+    verdict: str
+    findings: list[dict[str, str]]
+    edited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentText:
+    """The user's version of a text: the run's with all edits. `now` is it as a text of its own."""
+
+    record: StoredRecord
+    text: EditableText
+    now: EditableText
+    sentences: list[ShownSentence]
+    edited: frozenset[int]  # the positions whose sentences are not the run's
+
+    def shown(self, position: int) -> str:
+        """The words in place of the run's sentence at a position; empty if it was removed."""
+        return " ".join(item["text"] for item in self.sentences if item["position"] == position)
+
+    def marked(self, words: str, position: int) -> tuple[str, bool]:
+        """Words for a sentence of the version with markers, and whether a citation was placed in them."""
+        for section, now in zip(self.text.sections, self.now.sections, strict=True):
+            positions = section.positions(now)
+            if position in positions:
+                marked, typed = now.marked(words, positions.index(position), sure=True, count=positions.count(position))
+                return marked, bool(typed)
+        section = self.text.section_at(position)
+        marked, typed = section.marked(words, position - section.first, sure=True)
+        return marked, bool(typed)
+
+
+async def current_text(text: EditableText, session: Session) -> CurrentText:
+    """A finished text with the user's edits, as a reader sees it."""
+    record = await edited_record(text, session) if text.edits else stored(text.run.result or {})
+    return await asyncio.to_thread(_place_sentences, text, record)
+
+
+def _place_sentences(text: EditableText, record: StoredRecord) -> CurrentText:
+    now = text.as_now(record)
+    places = [
+        place for section, own in zip(text.sections, now.sections, strict=True) for place in section.positions(own)
+    ]
+    bodies: dict[str, str] = {section.kind: section.record["text"] for section in now.sections}
+    edited = frozenset(
+        position
+        for section in text.sections
+        for position, sentence in enumerate(section.sentences, section.first)
+        if text.edits and section.current(position) != sentence.text
+    )
+    found: list[ShownSentence] = []
+    end = 0
+    for position, group in groupby(zip(places, sentence_records(now), strict=True), key=itemgetter(0)):
+        items = [item for _, item in group]
+        words = bodies[items[0]["section"]][items[0]["start"] : items[-1]["end"]]
+        start = record["text"].find(words, end)
+        if position is None or start < 0:
+            continue
+        end = start + len(words)
+        found.append(
+            {
+                "position": position,
+                "text": " ".join(item["text"] for item in items),
+                "start": start,
+                "end": end,
+                "verdict": _worst([item["verdict"] for item in items if item["verdict"] != "uncited"]),
+                "findings": [finding for item in items for finding in item["findings"]],
+                "edited": position in edited,
+            }
+        )
+    return CurrentText(record, text, now, found, edited)
+
+
+class ComparedSentence(TypedDict):
+    """A sentence in two versions: its words in each and whether they differ, and its place in the first if any."""
+
+    place: int | None
+    first: list[tuple[str, bool]]
+    second: list[tuple[str, bool]]
+    same: bool
+
+
+def compare_versions(first: CurrentText | EditableText, second: CurrentText) -> list[ComparedSentence]:
+    """Two versions sentence by sentence, the run's own text or another one beside the user's."""
+    text = first.now if isinstance(first, CurrentText) else first
+    one, other = ([inert(words) for part in each.sections for words in part.shown()] for each in (text, second.now))
+    found: list[ComparedSentence] = []
+    for kind, start, end, begin, stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        for place, (old, new) in enumerate(zip_longest(one[start:end], other[begin:stop], fillvalue=""), start):
+            row: ComparedSentence = {"place": None, "first": [], "second": [], "same": kind == "equal"}
+            changes = SequenceMatcher(None, old.split(), new.split(), autojunk=False).get_opcodes()
+            for change, a, b, c, d in changes:
+                row["first"].append((" ".join(old.split()[a:b]), change != "equal"))
+                row["second"].append((" ".join(new.split()[c:d]), change != "equal"))
+            found.append({**row, "place": place if place < end else None})
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class SentenceCheck:
-    """A check's result, and the verdicts that are stored with an edit."""
+    """A check's result, and what is stored with an edit: its verdicts and markers, and the edit that it replaces."""
 
     record: CheckedSentence
+    words: str = ""
     verdicts: list[VerdictRecord] = field(default_factory=list)
+    marked: dict[str, Any] = field(default_factory=dict)
+    before: float | None = None
 
 
 def unchecked(position: int) -> CheckedSentence:
@@ -150,22 +288,37 @@ def sentence_records(text: EditableText) -> list[TextSentence]:
     return found
 
 
-async def check_sentence(run_id: str, position: int, words: str, session: Session) -> SentenceCheck:
+async def check_sentence(
+    run_id: str, position: int, words: str, session: Session, *, before: str | None = None, judged: bool = True
+) -> SentenceCheck:
     """Check the user's new wording for the sentence at `position`, with all other edits applied.
 
-    The judge's answers go to the journal and count against the run's budget. Raises
-    `NotEditableError` and `PausedError`.
+    The judge's answers go to the journal and count against the run's budget; without `judged` nothing is checked.
+    Words that replace those of the user's version, which were `before`, cite by its numbers, else by the run's. Raises
+    `NotEditableError`, `SentenceChangedError` if the version has other words now, and `PausedError`.
     """
     text = await asyncio.to_thread(load_editable, session.home, run_id)
     section = text.section_at(position)
     words = _plain(words)
-    if not words:
-        return SentenceCheck({**unchecked(position), "section": section.kind, "verdict": "removed", "ok": True})
-    edits = {**section.edits, position: EditedSentence(position, words, updated_at=inf)}
+    marked: dict[str, Any] = {}
+    seen = None
+    if before is not None:
+        current = await current_text(text, session)
+        if (now := current.shown(position)) != before:
+            raise SentenceChangedError(position, now)
+        if words and _ENDED.search(before) and not _ENDED.search(words):
+            words += "."  # else it would become one with the next
+        marked = dict(zip(("marked", "placed"), await asyncio.to_thread(current.marked, words, position), strict=True))
+        seen = section.edits[position].updated_at if position in section.edits else 0.0
+    if not words or not judged:
+        removed = {"verdict": "removed", "ok": True} if not words else {}
+        blank = cast(CheckedSentence, {**unchecked(position), "section": section.kind, **removed})
+        return SentenceCheck({**blank, "text": inert(words)}, words, [], marked, seen)
+    edits = {**section.edits, position: EditedSentence(position, words, marked, inf)}
     whole = await asyncio.to_thread(section.edited, edits)
     sources, lost = await asyncio.to_thread(sources_for, session.library, section.evidence)
     run, (first, last) = text.run.thread_id, whole.spans[position]
-    before = await session.usage(run)
+    spent = await session.usage(run)
     edited = {item.text for item in sentences(whole.text) if item.start < last and item.end > first}
 
     async def judge() -> list[VerdictRecord]:
@@ -175,8 +328,8 @@ async def check_sentence(run_id: str, position: int, words: str, session: Sessio
         verdicts = await fitted(session, run, judge)
     keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
     record = await asyncio.to_thread(_checked, section, text.experiment, whole, position, sources, keys, verdicts)
-    usage = spent_since(before, await session.usage(run))
-    return SentenceCheck({**record, "warnings": lost, "usage": usage}, verdicts)
+    usage = spent_since(spent, await session.usage(run))
+    return SentenceCheck({**record, "warnings": lost, "usage": usage}, words, verdicts, marked, seen)
 
 
 def _checked(
@@ -235,16 +388,61 @@ def _checked(
     }
 
 
-def keep_edit(home: Home, run_id: str, position: int, words: str, check: SentenceCheck | None = None) -> EditedSentence:
-    """Store an edit beside the original text; blocks. Raises as `load_editable` does."""
+async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewriting, session: Session) -> str:
+    """Have the writer say a sentence of the user's version otherwise; nothing is stored.
+
+    Raises `NotEditableError` without a chat model or another source, and `PausedError`.
+    """
+    if "writer" in session.extractive:
+        raise NotEditableError("Rewriting needs a chat model.", help="Choose one in the settings.")
+    text = await asyncio.to_thread(load_editable, session.home, run_id)
+    current = await current_text(text, session)
+    marked, _ = await asyncio.to_thread(current.marked, _plain(words), position)
+    at = text.sections.index(text.section_at(position))
+    section = current.now.sections[at]
+    sources, _ = await asyncio.to_thread(sources_for, session.library, section.evidence)
+    offered = sources_to_rewrite(marked, sources, others=how == "source")
+    if how == "source" and not offered:
+        raise NotEditableError("The run found no other source for this sentence.", help="Cite a paper of the library.")
+    failing = FailingSentence(marked, (REWRITINGS[how],), sources=tuple(offered))
+    brief = SectionBrief(section.kind, text.experiment, tuple(sources), (), 0, 0)
+    run = text.run.thread_id
+
+    async def rewrite() -> str:
+        return (await (await session.roles_of(run)).writer.repair_sentences(brief, [failing]))[0] or ""
+
+    with session.run(run, fresh=text.run.fresh):
+        answer = normalise_markers(await fitted(session, run, rewrite))
+    if not answer:
+        raise NotEditableError("The model gave no other wording.", help="Change the sentence yourself, or ask again.")
+    known, style = section.record["numbering"], section.record["cite_style"]
+    keys = {source.evidence.key for source in sources if source.evidence.id in marker_ids(answer)}
+    return inert(render_text(answer, sources, style if keys <= {*known} else "key", before=known).text)
+
+
+def keep_edit(home: Home, run_id: str, position: int, words: str, check: SentenceCheck | None = None) -> None:
+    """Store an edit, the words of its `check` if it has one, beside the original text; blocks.
+
+    One that says what the run does is none. Raises as `load_editable` does, and `SentenceChangedError` if another edit
+    came since the check.
+    """
+    check = check or SentenceCheck(unchecked(position), words)
     text = load_editable(home, run_id)
-    earlier = text.section_at(position).edits.get(position)
-    checked: dict[str, Any] = {} if check is None else {**check.record, "verdicts": check.verdicts}
+    section = text.section_at(position)
+    earlier = section.edits.get(position)
+    if check.before is not None and check.before != (earlier.updated_at if earlier else 0.0):
+        raise SentenceChangedError(
+            position, inert(earlier.text if earlier else section.shown()[position - section.first])
+        )
+    register = home.runs()
+    if check.marked and check.marked["marked"] == section.before_edits(position):
+        register.withdraw_edit(text.run.thread_id, position)
+        return
+    judged = {**check.record, "verdicts": check.verdicts} if check.record["verdict"] else {}
+    checked: dict[str, Any] = {**judged, **check.marked}
     if earlier and earlier.checked.get("evidence"):  # what an update added may be cited further
         checked["evidence"] = earlier.checked["evidence"]
-    edit = EditedSentence(position, _plain(words), checked)
-    home.runs().edit(text.run.thread_id, edit)
-    return edit
+    register.edit(text.run.thread_id, EditedSentence(position, _plain(check.words), checked))
 
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:

@@ -109,7 +109,7 @@ class Guard:
         return ProblemResponse(to_problem(error), {"WWW-Authenticate": "Bearer"})
 
     def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
-        upload = scope["method"] == "POST" and scope["path"] in _UPLOADS
+        upload = scope["method"] == "POST" and (scope["path"] in _UPLOADS or scope["path"].endswith("/import"))
         most = self._options.max_upload if upload else self._options.max_body
         stated = headers.getlist("content-length")
         if len(stated) > 1 or not all(length.isascii() and length.isdigit() for length in stated):

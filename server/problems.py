@@ -23,6 +23,7 @@ from ..api.evidence_tables import CellChangedError, UnknownTableError
 from ..api.library_papers import MissingFigureError, MissingPdfError
 from ..api.messages import describe_invalid
 from ..api.results import Meaning
+from ..api.run_texts import SentenceChangedError
 from ..api.running import AnsweredError
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
 from ..api.stored_conversations import UnknownConversationError
@@ -65,7 +66,7 @@ STATUSES: Final[Mapping[int, tuple[str, str]]] = {
 _UNKNOWN = (UnknownRunError, UnknownConversationError, UnknownPaperError, UnknownTableError)
 _STATUS: tuple[tuple[type[CiteloomError] | tuple[type[CiteloomError], ...], int], ...] = (
     ((*_UNKNOWN, MissingFigureError, MissingPdfError), 404),
-    ((AnsweredError, CellChangedError, RunUnderWayError, ReadOnlyLibraryError), 409),
+    ((AnsweredError, CellChangedError, RunUnderWayError, ReadOnlyLibraryError, SentenceChangedError), 409),
     ((EndpointUnreachableError, DatabaseError), 503),
 )
 

@@ -23,6 +23,7 @@ from ..api.run_options import (
     part_of,
     required,
 )
+from ..api.run_texts import Rewriting
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
@@ -155,6 +156,19 @@ class SentenceBody(LimitedBody):
     )
     check: bool = option("Check it; this may ask the judge, once for the same words.", value=True)
     keep: bool = option("Keep it as a part of the user's version of the text.", value=False)
+    before: str | None = option(
+        "The words that it replaces in the user's version, by whose numbers it then cites; 409 if they are others now.",
+        value=None,
+        max_length=20_000,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteBody(LimitedBody):
+    """A sentence of a finished run to be said otherwise."""
+
+    text: str = required("The sentence as it stands in the user's version.", min_length=1, max_length=4000)
+    how: Rewriting = required("Shorter, more careful, or resting on another source.")  # noqa: RUF009 - it makes a field
 
 
 class CheckBody(_Body):

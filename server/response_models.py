@@ -145,6 +145,12 @@ class KeptSentence(CheckedSentence):
     kept: bool
 
 
+class RewrittenSentence(TypedDict):
+    """Other words for a sentence, which are not kept."""
+
+    text: str
+
+
 _ALWAYS: Final = (400, 401, 403, 413, 421, 422, 429, 500)
 _EVENTS: Final = {"schema": {"type": "string"}, "description": "Server-sent events; see docs/events.md."}
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument"

@@ -6,14 +6,16 @@ The first parameter of such a function is the session: FastAPI gives it to the r
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Final, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, TypeVar, cast
 
 from fastapi import APIRouter, Depends, Path, Query
+from pydantic import Field
 
 from ..api.citing import asuggest_citations
 from ..api.evidence_tables import aload_table
+from ..api.files import aimport_text
 from ..api.library_search import apassage_window
-from ..api.results import PassageWindow, SuggestedCitations, TableRecord
+from ..api.results import ImportedText, PassageWindow, SuggestedCitations, TableRecord
 from ..api.serving import Session
 from ..api.text_updating import UpdateRecord, aupdate_texts
 from .response_models import problems
@@ -90,3 +92,17 @@ async def update_texts(
     Free if nothing changed since the last call. Accepting changes a text: ask the user first.
     """
     return await aupdate_texts(session, runs, accept=accept, max_calls=max_calls)
+
+
+@shared_tool("Take back an edited text", read_only=False)
+async def import_text(
+    session: Session,
+    run_id: Annotated[str, Field(min_length=1, max_length=200, description="Id of the run that the text is of.")],
+    text: Annotated[str, Field(min_length=1, max_length=2_000_000, description="All of it, with its citations.")],
+    format: Annotated[Literal["md", "tex"], Field(description="What it is written in.")] = "md",
+) -> ImportedText:
+    """Make a text of a run that was edited elsewhere the user's version: sentences kept, edited, moved, new or gone.
+
+    Free. A sentence that is left out is gone from their version: ask the user first.
+    """
+    return await aimport_text(session, f"text.{format}", run=run_id, content=text.encode())

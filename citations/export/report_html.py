@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 # A placeholder for a link during markdown parsing: its number between two characters removed from all text.
 _PLACED = re.compile("\ue000(\\d+)\ue001")
 _MARK = "|".join(re.escape(mark) for mark in MARKS.values())
-_SPLIT = re.compile(f"(\ue000\\d+\ue001|{_MARK})")
-_PRIVATE = re.compile("[\ue000\ue001]")
+# Where a sentence begins and ends: punctuation for markdown, so that emphasis beside it is read as it was.
+_BEGIN, _END = "\U00012470", "\U00012471"
+_EDGE = re.compile(f"[{_BEGIN}{_END}]\\d+;")
+_SPLIT = re.compile(f"(\ue000\\d+\ue001|{_EDGE.pattern}|{_MARK})")
+_PRIVATE = re.compile(f"[\ue000\ue001{_BEGIN}{_END}]")
 _OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 # A URL in pandoc's references: by itself, or as the target of a link.
 _ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]{0,400}\)(?=[\s.,;]|$)")
@@ -32,6 +35,7 @@ _ADDRESS = re.compile(r"<(https?://[^\s<>]+)>|\[([^\[\]]+)\]\(https?://[^\s<>]{0
 _DOI = re.compile(r"10\.\d{4,9}/[^\s<>\"'\\`{}|^\x00-\x1f\x7f-\x9f]{1,200}")
 _RESOLVER = re.compile(r"^(?:https?://(?:dx\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
 _LINKED: Final = "citeloom_linked"
+_INSIDE: Final = "citeloom_sentence"
 
 LinkKind = Literal["citation", "finding", "number"]
 # The id prefixes of a link in the text and of its target.
@@ -79,12 +83,36 @@ def anchor_attributes(link: Link) -> Markup:
     return Markup('id="{}" href="#{}"').format(link.anchor, link.opens)
 
 
-def section_html(text: str, placed: Sequence[Link], attributes: Callable[[Link], Markup] = anchor_attributes) -> Markup:
-    """The text as HTML with these disjoint links in text order; `attributes` gives the attributes of each link."""
+@dataclass(frozen=True, slots=True)
+class EnclosedSentence:
+    """The sentence `text[start:end]` and what encloses it in HTML."""
+
+    start: int
+    end: int
+    before: Markup
+    after: Markup
+
+
+def section_html(
+    text: str,
+    placed: Sequence[Link],
+    attributes: Callable[[Link], Markup] = anchor_attributes,
+    inside: Sequence[EnclosedSentence] = (),
+) -> Markup:
+    """The text as HTML with these disjoint links in text order; `attributes` gives the attributes of each link.
+
+    The sentences `inside` of which links lie are enclosed; a row of a table is not, nor what crosses emphasis.
+    """
     text = shown_text(text)
     shown = {index: (link, text[link.start : link.end]) for index, link in enumerate(placed)}
-    marked = replace_spans(text, ((link.start, link.end, f"\ue000{index}\ue001") for index, link in enumerate(placed)))
-    return Markup(_reader().render(marked, {"shown": shown, "attributes": attributes}))
+    edits = [(link.start, 2, link.end, f"\ue000{index}\ue001") for index, link in enumerate(placed)]
+    for number, item in enumerate(inside):
+        words = text[item.start : item.end]
+        crossed = any(link.start < edge < link.end for link in placed for edge in (item.start, item.end))
+        if not (crossed or words.startswith("|") or not any(map(str.isalpha, words))):
+            edits += [(item.start, 1, item.start, f"{_BEGIN}{number};"), (item.end, 0, item.end, f"{_END}{number};")]
+    marked = replace_spans(text, ((start, end, words) for start, _, end, words in sorted(edits)))
+    return Markup(_reader().render(marked, {"shown": shown, "attributes": attributes, "inside": inside}))
 
 
 def reference_html(text: str, doi: str = "") -> Markup:
@@ -128,7 +156,7 @@ def _doi_link(named: str, shown: str) -> Markup:
 
 
 def _line(text: str) -> Markup:
-    return Markup(_reader().renderInline(text, {"shown": {}}))
+    return Markup(_reader().renderInline(text, {"shown": {}, "inside": ()}))
 
 
 def shown_text(text: str) -> str:
@@ -141,6 +169,7 @@ def _reader() -> MarkdownIt:
     reader.disable(["link", "image", "autolink", "html_inline", "html_block", "reference", "entity", "fence"])
     reader.core.ruler.push("links", _place)
     reader.add_render_rule(_LINKED, _render_link)
+    reader.add_render_rule(_INSIDE, _render_edge)
     return reader
 
 
@@ -149,7 +178,7 @@ def _place(state: StateCore) -> None:
     shown = state.env["shown"]
 
     def worded(content: str) -> str:
-        return _PLACED.sub(lambda match: shown[int(match[1])][1], content)
+        return _EDGE.sub("", _PLACED.sub(lambda match: shown[int(match[1])][1], content))
 
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
@@ -159,15 +188,33 @@ def _place(state: StateCore) -> None:
         if token.children is None:
             continue
         children: list[Token] = []
+        whole = _whole_sentences(token.children)
         for child in token.children:
             if child.type != "text":
                 child.content = worded(child.content)
                 children.append(child)
                 continue
             for piece in filter(None, _SPLIT.split(child.content)):
+                if _EDGE.fullmatch(piece):
+                    children += [Token(_INSIDE, "", 0, content=piece)] if piece[1:] in whole else []
+                    continue
                 special = _PLACED.fullmatch(piece) or piece in MARKS.values()
                 children.append(Token(_LINKED if special else "text", "", 0, content=piece))
         token.children = children
+
+
+def _whole_sentences(children: Sequence[Token]) -> set[str]:
+    """The sentences that begin and end within this text, outside emphasis."""
+    edges = [
+        edge for child in children if child.type == "text" and not child.level for edge in _EDGE.findall(child.content)
+    ]
+    return {edge[1:] for edge in edges if edge[0] == _BEGIN} & {edge[1:] for edge in edges if edge[0] == _END}
+
+
+def _render_edge(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:
+    edge = tokens[index].content
+    sentence = env["inside"][int(edge[1:-1])]
+    return str(sentence.before if edge[0] == _BEGIN else sentence.after)
 
 
 def _render_link(_: Any, tokens: Sequence[Token], index: int, __: Any, env: dict[str, Any]) -> str:

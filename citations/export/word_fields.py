@@ -134,7 +134,8 @@ class WordFields:
         for one in cited:
             key = one["citationId"]
             address = zotero_address(self.bibtex, key) or f"urn:citeloom:{key}"
-            work = {**self.items[key], "id": key, "citation-key": key}
+            given = {name: value for name, value in self.items[key].items() if value not in ("", {"date-parts": []})}
+            work = {"type": "document", **given, "id": key, "citation-key": key}  # as CSL has it, also undated works
             item: dict[str, Any] = {"id": key, "uris": [address], "itemData": work}
             if prefix := plain_words(one["citationPrefix"]).strip():
                 item["prefix"] = f"{prefix} "

@@ -35,6 +35,7 @@ SUBJECT: Final = ""  # in place of the id of a need
 OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
 EVIDENCE: Final = "*Nearest in your library, unjudged:*"
 ELSEWHERE: Final = "*Near too, listed elsewhere:*"
+SUBJECT_ELSEWHERE: Final = "*Near the subject, listed elsewhere:*"
 NOTHING_NEAR: Final = "*Nothing near in your library.*"
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
@@ -117,7 +118,8 @@ class ExtractiveWriter(_Repairless):
         nearest = await self._scores.nearest_sentences(sentences, [item.source.evidence.quote for item in here])
         lines = [_item(item.source, place) for item, place in zip(here, nearest, strict=True)]
         elsewhere = ", ".join(item.marker for item in passages if item.elsewhere)
-        return [heading, "\n".join(lines)] * bool(here) + [f"{ELSEWHERE} {elsewhere}"] * bool(elsewhere)
+        label = ELSEWHERE if here or statement else SUBJECT_ELSEWHERE
+        return [heading, "\n".join(lines)] * bool(here) + [f"{label} {elsewhere}"] * bool(elsewhere)
 
 
 def place_passages(near: Sequence[NearPassage], earlier: str) -> dict[str, list[NearPassage]]:

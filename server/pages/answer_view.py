@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -30,16 +30,24 @@ class AnswerView:
         return [line for line in self.record["warnings"] if not any(message in line for message in findings)]
 
 
-def answer_view(record: Mapping[str, Any], base: str) -> AnswerView:
+def answer_view(
+    record: Mapping[str, Any], base: str, sentences: Sequence[result_views.EnclosedSentence] = ()
+) -> AnswerView:
+    """The text with its links; of a `sentence` that can be edited no finding is a link, as it opens its findings."""
     report = result_views.report_view(record)
-    placed = result_views.non_overlapping(record["text"], result_views.report_links(report, record))
+    links = result_views.report_links(report, record)
+    ends = {item.start: item.end for item in sentences}
+    links = [
+        link for link in links if link.kind != "finding" or link.end < ends.get(link.start, 0) or link.start not in ends
+    ]
+    placed = result_views.non_overlapping(record["text"], links)
     name = base.strip("/").replace("/", "-")
 
     def attributes(link: result_views.Link) -> Markup:
         form = Markup('id="{}-{}" href="{}/{}s/{}" data-panel aria-haspopup="dialog"')
         return form.format(name, link.anchor, base, link.kind, link.number)
 
-    body = result_views.section_html(strip_in_place(record["text"]), placed, attributes)
+    body = result_views.section_html(strip_in_place(record["text"]), placed, attributes, sentences)
     return AnswerView(record, report, base, without_styles(body))
 
 

@@ -8,22 +8,23 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from markupsafe import Markup
 
 from ...api import run_texts
-from ...api.result_views import section_title
+from ...api.result_views import EnclosedSentence, section_title
 from ...api.serving import JobEntry, Session
 from ...api.spending import Spending, usage_by_day, usage_total
 from ...api.stored_runs import RunHead, RunRecord, find_run, run_details, run_heads, run_summary
 from ...api.text_updating import pending_updates
-from ...errors import InputError
 from ..problems import ServerError
 from ..request_models import SentenceBody
 from ..routes.run_routes import check_edited_sentence, file_records
 from ..server_state import StateOf
 from .answer_view import answer_view
 from .ask_page import detail_page
-from .html import markdown, page
+from .html import markdown, page, strip_controls
 
 router = APIRouter(include_in_schema=False)
 Words = Annotated[str, Query(max_length=200)]
@@ -52,10 +53,12 @@ _REASONS: Final[Mapping[str, str]] = {
 _FLAG: Final = re.compile(r" \(--(max-calls|max-tokens|max-cost)\)")
 _LEAST: Final = 0.01  # for any limit
 _NO_TEXT: Final[Mapping[str, Any]] = {
-    **{"answer": None, "asked": None, "about": ""},
-    **dict.fromkeys(("files", "figures", "sentences", "edited_files"), ()),
-    **dict.fromkeys(("not_editable", "own_version"), ""),
+    **{"answer": None, "asked": None, "about": "", "edited": False},
+    **dict.fromkeys(("files", "figures", "sentences"), ()),
 }
+# A sentence as it stands in the text, and the button that opens it for the keyboard.
+_SENTENCE: Final = Markup('<span class="sentence{}" id="sentence-{}" data-position="{}" data-text="{}">')
+_BUTTON: Final = Markup('<button class="edit" type="button" aria-label="Edit sentence {}"></button></span>')
 
 
 def view_run(
@@ -138,12 +141,66 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
         asked = (await run_details(record.thread_id, session.home))["waiting"]
         context |= {"asked": asked, "about": markdown(asked["about"]) if asked else ""}
     if record.status == "finished" and record.result is not None:
-        known = run_texts.stored(record.result)
-        context |= await asyncio.to_thread(_load_text, record.thread_id, known, session)
-        if context["edited_files"]:
-            text = await asyncio.to_thread(run_texts.load_editable, session.home, record.thread_id)
-            context["own_version"] = markdown((await run_texts.edited_record(text, session))["text"])
+        known, current = await _current(record, session)
+        context |= await asyncio.to_thread(_show_text, record.thread_id, known, current, session)
     return page(request, "run_body.html" if "x-part" in request.headers else "run.html", context)
+
+
+@router.get("/runs/{run_id}/sentences/{position}")
+async def sentence_tools(run_id: str, position: int, request: Request, state: StateOf) -> Response:
+    """What is known of a sentence and can be done with it, for the place where it is edited."""
+    text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
+    section, current = text.section_at(position), await run_texts.current_text(text, state.session)
+    item = next((item for item in current.sentences if item["position"] == position), None)
+    edit = section.edits.get(position)
+    checked: dict[str, Any] = {**edit.checked} if edit else {}
+    if item and not checked.get("verdict"):
+        checked = {**run_texts.unchecked(position), "verdict": item["verdict"], "findings": item["findings"]}
+    context = {
+        "text": item["text"] if item else "",
+        "checked": checked if edit is None or edit.checked.get("verdict") else None,
+        "written": section.shown()[position - section.first] if edit else "",
+        "rewrites": "writer" not in state.session.extractive,
+    }
+    return page(request, "sentence_tools.html", context)
+
+
+@router.get("/runs/{run_id}/versions")
+async def versions(run_id: str, request: Request, state: StateOf, other: Words = "") -> Response:
+    """The user's version of a text beside the run's own, or that of another run of its title."""
+    session = state.session
+    text = await asyncio.to_thread(run_texts.load_editable, session.home, run_id)
+    current = await run_texts.current_text(text, session)
+    heads = await asyncio.to_thread(run_heads, session.home)
+    others = [
+        head
+        for head in heads
+        if (head.title, head.section, head.status) == (text.run.title, text.run.section, "finished")
+        if head.thread_id != text.run.thread_id
+    ]
+    beside: run_texts.CurrentText | run_texts.EditableText = text
+    if other:
+        found = await asyncio.to_thread(run_texts.load_editable, session.home, other)
+        beside = await run_texts.current_text(found, session)
+    rows = await asyncio.to_thread(run_texts.compare_versions, beside, current)
+    context = {"run": text.run, "others": others, "other": other, "rows": rows, "current": current}
+    return page(request, "versions.html", context)
+
+
+@router.post("/runs/{run_id}/versions")
+async def restore(
+    run_id: str,
+    state: StateOf,
+    position: Annotated[int, Form(ge=0)],
+    before: Annotated[str, Form(max_length=20_000)] = "",
+) -> Response:
+    """Return a sentence to what the run wrote, if it still has the words that were shown."""
+    text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
+    section = text.section_at(position)
+    words = section.shown()[position - section.first]
+    body = SentenceBody(position=position, text=words, before=before, keep=True, check=False)
+    await check_edited_sentence(run_id, body, state)
+    return RedirectResponse(f"/runs/{quote(text.run.thread_id)}/versions", 303)
 
 
 @router.get("/runs/{run_id}/{kinds}/{which}")
@@ -152,33 +209,43 @@ async def run_detail(run_id: str, kinds: str, which: str, request: Request, stat
     record = await asyncio.to_thread(find_run, state.session.home, run_id)
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
-    known = await asyncio.to_thread(run_texts.with_notices, run_texts.stored(record.result), state.session)
+    known, _ = await _current(record, state.session)
+    known = await asyncio.to_thread(run_texts.with_notices, known, state.session)
     view = await asyncio.to_thread(answer_view, known, f"/runs/{record.thread_id}")
     return await detail_page(request, state, view, kinds, which)
 
 
-@router.post("/runs/{run_id}/sentence-check")
-async def sentence_check(run_id: str, body: SentenceBody, request: Request, state: StateOf) -> Response:
-    """The check of an edited sentence, for the form in which it is edited."""
-    checked = await check_edited_sentence(run_id, body, state)
-    return page(request, "sentence_check.html", {"checked": checked})
+async def _current(run: RunRecord, session: Session) -> tuple[run_texts.StoredRecord, run_texts.CurrentText | None]:
+    """A finished run's text with the user's edits, and its sentences; an answer's cannot be edited."""
+    if run.section == "research":
+        return run_texts.stored(run.result or {}), None
+    text = await asyncio.to_thread(run_texts.load_editable, session.home, run.thread_id)
+    current = await run_texts.current_text(text, session)
+    return current.record, current
 
 
-def _load_text(run_id: str, record: run_texts.StoredRecord, session: Session) -> dict[str, Any]:
-    """The text with retractions and the like since then, the files, and the sentences or why they cannot be edited."""
-    address, home = f"/api/v1/runs/{run_id}/files", session.home
-    files = run_texts.ResultFiles.of(record, home)
-    shown = {
-        "answer": answer_view(run_texts.with_notices(record, session), f"/runs/{run_id}"),
+def _show_text(
+    run_id: str, record: run_texts.StoredRecord, current: run_texts.CurrentText | None, session: Session
+) -> dict[str, Any]:
+    """The user's version with retractions and the like since then, its files, and its sentences; blocks."""
+    address, edited = f"/api/v1/runs/{run_id}/files", current is not None and bool(current.text.edits)
+    files = run_texts.ResultFiles.of(record, session.home, run_texts.stem_of(record) + ".edited" * edited)
+    sentences = current.sentences if current else []
+    return {
+        "answer": answer_view(run_texts.with_notices(record, session), f"/runs/{run_id}", [*map(_marked, sentences)]),
         "files": file_records([files], address),
         "figures": [  # a PDF becomes a download, as browsers show none as an image
             {**figure, "href": f"{address}/{quote(figure['file'])}", "shown": not figure["file"].endswith(".pdf")}
             for figure in files.figures
         ],
+        "sentences": sentences,
+        "edited": edited,
     }
-    try:
-        text = run_texts.load_editable(home, run_id)
-    except InputError as error:
-        return {**shown, "not_editable": error.message}
-    edited = [run_texts.ResultFiles.of(record, home, f"{run_texts.stem_of(record)}.edited")] if text.edits else []
-    return {**shown, "sentences": run_texts.sentence_records(text), "edited_files": file_records(edited, address)}
+
+
+def _marked(item: run_texts.ShownSentence) -> EnclosedSentence:
+    troubled = any(finding["severity"] != "note" for finding in item["findings"])
+    looks = " troubled" * troubled + " edited" * item["edited"]
+    position = item["position"]
+    before = _SENTENCE.format(looks, position, position, strip_controls(item["text"]))
+    return EnclosedSentence(item["start"], item["end"], before, _BUTTON.format(position + 1))

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 
 from ...api import run_texts
-from ...api.results import RunSummary
-from ...api.run_options import CitationFields, RunLimits, WordOptions
+from ...api.files import aimport_text
+from ...api.results import ImportedText, RunSummary
+from ...api.run_options import CitationFields, RunLimits, Tracked, WordOptions
 from ...api.serving import JobEntry
 from ...api.stored_runs import RunRecord, count_runs, find_run, list_runs, run_details
 from ...api.writing import image_type
@@ -20,10 +21,11 @@ from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..problems import ServerError
-from ..request_models import AnswerBody, Limit, LimitedBody, Offset, SentenceBody
+from ..request_models import AnswerBody, Limit, LimitedBody, Offset, RewriteBody, SentenceBody
 from ..response_models import event_answers, file_answers, job_answers, problems
 from ..run_jobs import load_ended_run
 from ..server_state import ServerState, StateOf
+from ..uploaded_files import safe_name
 
 router = APIRouter()
 PageImages = Annotated[bool, Query(description="Put images of the cited PDF pages into the evidence report.")]
@@ -181,15 +183,43 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
     it is stored unchecked.
     """
     session = state.session.with_settings(**body.limits().changes())
-    run = await state.runs.find_run(run_id)
+    run, before = await state.runs.find_run(run_id), body.before
     with conflicts(run_deleted(run.thread_id)):
-        check = await run_texts.check_sentence(run.thread_id, body.position, body.text, session) if body.check else None
+        check = await run_texts.check_sentence(
+            run.thread_id, body.position, body.text, session, before=before, judged=body.check
+        )
     if body.keep:
         async with state.runs.order_on(run):
             await asyncio.to_thread(
                 run_texts.keep_edit, state.session.home, run.thread_id, body.position, body.text, check
             )
-    return {**(check.record if check else run_texts.unchecked(body.position)), "kept": body.keep}
+    return {**check.record, "kept": body.keep}
+
+
+@router.post("/runs/{run_id}/sentences/{position}/rewrite", tags=["writing"], responses=problems(404, 409, 502, 503))
+async def rewrite_sentence(
+    run_id: str, position: int, body: RewriteBody, state: StateOf
+) -> response_models.RewrittenSentence:
+    """Have the chat model say a sentence otherwise, from the run's evidence; nothing is kept."""
+    session = state.session.with_settings(**body.limits().changes())
+    run = await state.runs.find_run(run_id)
+    with conflicts(run_deleted(run.thread_id)):
+        return {"text": await run_texts.rewrite_sentence(run.thread_id, position, body.text, body.how, session)}
+
+
+@router.post("/runs/{run_id}/import", tags=["writing"], responses=problems(404, 409))
+async def import_text(
+    run_id: str,
+    state: StateOf,
+    file: Annotated[UploadFile, File(description="The .docx, .odt, .tex or .md that was exported and edited.")],
+    tracked: Annotated[
+        Tracked, Form(description="What becomes of tracked changes; `ask` refuses a text with any.")
+    ] = "ask",
+) -> ImportedText:
+    """Take back a text that was edited elsewhere: it is the user's version of the run from now on."""
+    run, name, content = await state.runs.find_run(run_id), safe_name(file.filename or "") or "file", await file.read()
+    async with state.runs.order_on(run):
+        return await aimport_text(state.session, name, run=run.thread_id, tracked=tracked, content=content)
 
 
 @router.delete("/runs/{run_id}/sentences/{position}", tags=["writing"], status_code=204, responses=problems(404, 409))

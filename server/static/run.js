@@ -1,12 +1,12 @@
-// One run: follows it while it works, stops, resumes and deletes it; its sentences are edited in `sentences.js`.
+// One run: follows it while it works, stops, resumes and deletes it; its text is edited in `document.js`.
 
 import { announce, part, problemCard, send, toast } from "./api.js";
 import { confirmed } from "./confirm.js";
+import { beginDocument, editDocument } from "./document.js";
 import { LiveRun } from "./live_run.js";
 import { follow } from "./events.js";
 import { readLimits } from "./limits.js";
-import { editSentences } from "./sentences.js";
-import { byId } from "./text.js";
+import { byId, element } from "./text.js";
 
 const AGAIN = 4000; // milliseconds until a run of another process, or a lost server, is looked at again
 const body = byId("run-body");
@@ -36,6 +36,7 @@ function begin() {
   const state = run().dataset.state;
   if (state === "waiting" || state === "working") listen();
   else if (state === "running") timer = setTimeout(refresh, AGAIN);
+  else beginDocument();
 }
 
 /** After the browser has scrolled to the form, which takes the focus away. */
@@ -95,6 +96,18 @@ async function answer(form, type) {
   }
 }
 
+/** Take back a file that was edited elsewhere, and say what became of its sentences. */
+async function takeBack(form) {
+  try {
+    const { counts, warnings } = await send("POST", `${address()}/import`, new FormData(form));
+    await refresh();
+    const said = Object.entries(counts).map(([state, count]) => `${count} ${state}`);
+    byId("import-result").replaceChildren(...[`Sentences: ${said.join(", ")}.`, ...warnings].map((line) => element("p", {}, line)));
+  } catch (problem) {
+    byId("import-result").replaceChildren(problemCard(problem));
+  }
+}
+
 async function stop(button) {
   button.disabled = true;
   await send("POST", `${address()}/cancel`);
@@ -108,9 +121,10 @@ async function remove() {
 }
 
 body.addEventListener("submit", (event) => {
-  if (event.target.id !== "resume-form" && event.target.id !== "answer-form") return;
+  if (!["resume-form", "answer-form", "import-form"].includes(event.target.id)) return;
   event.preventDefault();
   if (event.target.id === "answer-form") answer(event.target, "edit");
+  else if (event.target.id === "import-form") takeBack(event.target);
   else resume(event.target);
 });
 body.addEventListener("click", (event) => {
@@ -121,7 +135,7 @@ body.addEventListener("click", (event) => {
   work.catch((problem) => toast(problem));
 });
 
-editSentences(body, address, refresh);
+editDocument(body, refresh);
 begin();
 window.addEventListener("load", () => setTimeout(focusResume));
 window.addEventListener("hashchange", focusResume);

@@ -21,6 +21,24 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
+/** Keep a value in this browser, or with `store` in this tab. */
+export function keep(name, value, store = () => localStorage) {
+  try {
+    store().setItem(name, JSON.stringify(value));
+  } catch {
+    // too large, or forbidden: the page works without
+  }
+}
+
+/** What was kept; null if nothing was. */
+export function recall(name, store = () => localStorage) {
+  try {
+    return JSON.parse(store().getItem(name) ?? "null");
+  } catch {
+    return null;
+  }
+}
+
 /** Show the times of `<time datetime>` in the reader's own zone. */
 export function localTimes(root) {
   const form = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });

@@ -3,7 +3,7 @@
 import { Problem, problemCard, send, toast } from "./api.js";
 import { collect, fieldsOf, fill } from "./experiment_form.js";
 import { readLimits } from "./limits.js";
-import { byId, element } from "./text.js";
+import { byId, element, keep, recall } from "./text.js";
 
 const KEPT = "citeloom-experiment"; // the form survives a reload
 const KEPT_PLOTS = "citeloom-plots"; // so do the images, until the server deletes them
@@ -159,22 +159,6 @@ function showNeeds(missing, broken) {
 
 const unique = (groups) => [...new Map(groups.map((group) => [[...group].sort().join(), group])).values()];
 const label = (path) => byId(`field-${path.replaceAll(".", "-")}`)?.closest(".field").querySelector("label").textContent ?? path;
-
-function keep(name, value, store = () => localStorage) {
-  try {
-    store().setItem(name, JSON.stringify(value));
-  } catch {
-    // too large, or forbidden: the form works without
-  }
-}
-
-function recall(name, store = () => localStorage) {
-  try {
-    return JSON.parse(store().getItem(name) ?? "null");
-  } catch {
-    return null;
-  }
-}
 
 function keepForm(experiment, problems) {
   keep(KEPT, experiment);

@@ -170,6 +170,16 @@ def test_without_a_model_passages_are_candidates_and_nothing_is_judged(home: Pat
     assert record["usage"]["llm_calls"] == 0
 
 
+def test_without_a_model_only_passages_that_are_near_are_shown_for_a_sentence_that_cites_nothing(
+    home: Path, tmp_path: Path
+) -> None:
+    near = "Temperature scaling has been shown to reduce the calibration error of networks."
+    far = "The meaning of words has been shown to change across cultures by 12% per year."
+    with open_library(home) as library:
+        record = check_text(library, written(tmp_path, f"# Introduction\n\n{near}\n\n{far}"))
+    assert [bool(sentence["elsewhere"]) for sentence in record["sentences"]] == [True, False]
+
+
 def faults_of(record: Any) -> list[list[str]]:
     return [[fault["rule"] for fault in sentence["faults"]] for sentence in record["sentences"]]
 

@@ -44,12 +44,17 @@ def _texts(home: Path, run: str) -> tuple[str, set[str]]:
     return text, set(marker_ids(text))
 
 
-@pytest.mark.parametrize("kind", ["docx", "odt", "md", "tex"])
+@pytest.mark.parametrize("kind", ["docx", "odt", "md", "tex", "docx as text", "odt in ieee", "tex in apa"])
 def test_an_unchanged_file_is_recognised_sentence_by_sentence(
     paper: tuple[Path, str], citeloom: Citeloom, tmp_path: Path, kind: str
 ) -> None:
     home, run = paper
     before = _texts(home, run)[1]
+    kind, _, style = kind.partition(" ")
+    if style:  # citations are written out, with links to the list of references
+        chosen = ("--csl", style.split()[1]) if style.startswith("in ") else ()
+        written = ("--format", kind, "--citations", "text", *chosen, "--force", "--out", tmp_path / "out")
+        assert citeloom("export", run, "--home", home, *written).code == 0
     done = citeloom("import", tmp_path / "out" / f"paper.{kind}", "--home", home, "--json")
     assert done.code == 0, done.err
     counts, total = done.json["counts"], len(done.json["sentences"])

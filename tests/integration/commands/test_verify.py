@@ -161,37 +161,43 @@ def exported(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """The folder of a discussion in all formats; to be copied, never written to."""
     folder = tmp_path_factory.mktemp("exported")
     with open_library(shutil.copytree(sample_home, folder / "home")) as library:
-        write_section(library, "discussion", EXPERIMENT, out=folder / "files", formats=["tex", "docx", "html"])
+        write_section(library, "discussion", EXPERIMENT, out=folder / "files", formats=["tex", "docx", "odt", "html"])
     return folder / "files"
 
 
 def _edit(file: Path, old: str, new: str) -> bool:
-    """Replace words in a file, in a .docx in its document; whether they were there."""
+    """Replace words in a file, in a .docx or .odt in its document; whether they were there."""
     if file.suffix == ".json":
         record = json.loads(file.read_text("utf-8"))
         before, record["text"] = record["text"], record["text"].replace(old, new)
         file.write_text(json.dumps(record), "utf-8")
         return old in before
-    if file.suffix != ".docx":
+    part = {".docx": "word/document.xml", ".odt": "content.xml"}.get(file.suffix)
+    if part is None:
         text = file.read_text("utf-8")
         file.write_text(text.replace(old, new), "utf-8")
         return old in text
     with zipfile.ZipFile(file) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
-    text = parts["word/document.xml"].decode("utf-8")
-    parts["word/document.xml"] = text.replace(old, new).encode("utf-8")
+    text = parts[part].decode("utf-8")
+    parts[part] = text.replace(old, new).encode("utf-8")
     with zipfile.ZipFile(file, "w") as archive:
-        for name, part in parts.items():
-            archive.writestr(name, part)
+        for name, data in parts.items():
+            archive.writestr(name, data)
     return old in text
 
 
-@pytest.mark.parametrize("suffix", ["json", "md", "tex", "docx", "html"])
+@pytest.mark.parametrize("suffix", ["json", "md", "tex", "docx", "odt", "odt for Zotero", "html"])
 def test_the_text_of_each_format_is_checked(
     citeloom: Citeloom, exported: Path, home: Path, suffix: str, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(exported, tmp_path / "files")
+    if fields := suffix == "odt for Zotero":
+        zotero = ("--format", "odt", "--citations", "zotero", "--home", exported.parent / "home", "--force")
+        assert citeloom("export", exported / "discussion.md", *zotero, "--out", folder).code == 0
+    suffix = suffix.partition(" ")[0]
     file = folder / f"discussion.{suffix}"
+    source = file.read_bytes()
     done = citeloom("verify", file, "--home", home)
     assert done.code == 0 and "hold" in done.err, done.out + done.err
     record = json.loads((folder / "discussion.json").read_text("utf-8"))
@@ -207,15 +213,20 @@ def test_the_text_of_each_format_is_checked(
         "a word in a quote": (word, "penguin"),
         "a number": (number, "77.31"),
     }
-    if suffix == "docx":  # where a link is an attribute
+    if suffix in ("docx", "odt"):  # where a link is an attribute
         changes["another key"] = (f"ref-{first['key']}", f"ref-{other}")
         changes["a key of nobody"] = (f"ref-{first['key']}", "ref-nobody2020made")
-    if suffix in ("docx", "html"):  # which cite by author and year
+    if fields:
+        changes["another key"] = (f"id&quot;:&quot;{first['key']}", f"id&quot;:&quot;{other}")
+        changes["a key of nobody"] = (f"id&quot;:&quot;{first['key']}", "id&quot;:&quot;nobody2020made")
+    if suffix in ("docx", "odt", "html"):  # which cite by author and year
         changes["an author"] = (author, "Nobodyson")
     if suffix != "json":
         changes["a new citation"] = ("For new wearers", "As Miller (2019) showed, for new wearers")
     for what, change in changes.items():
         shutil.copytree(exported, folder, dirs_exist_ok=True)
+        if fields:
+            file.write_bytes(source)
         assert _edit(file, *change), what
         done = citeloom("verify", file, "--home", home)
         assert done.code == 4, f"{what}: {done.err}"

@@ -157,14 +157,47 @@ def test_what_the_user_keeps_is_a_version_beside_the_run(served: Served, experim
     assert "2 sentences were edited by hand." in edited["md"].text
     assert edited["json"].json()["citations"][0]["verdict"] == "supported"
     page = served.api.get(f"{served.url}/runs/{run}").text
-    whole = page.partition('id="own-version"')[2].partition("</details>")[0]
+    whole = page.partition('<div class="prose"')[2].partition("</div>")[0]
     assert "My own words on ensembles" in whole and "It may help others" not in whole, "as one text"
+    assert page.count('<div class="prose"') == 1 and "discussion.edited.docx" in page
     original = served.api.get(f"{path}/discussion.md").text
     assert "My own words" not in original and "It may help others" in original
     for position in (0, 1):
         assert served.api.delete(f"/runs/{run}/sentences/{position}").status_code == 204
     assert served.api.delete(f"/runs/{run}/sentences/0").status_code == 422
     assert len(served.api.get(path).json()["files"]) == len(FORMATS)
+
+
+@pytest.mark.parametrize("kind", ["docx", "odt", "tex", "md"])
+def test_a_file_edited_elsewhere_is_taken_back(served: Served, experiment: dict[str, Any], kind: str) -> None:
+    run = write(served, experiment)
+    content = served.api.get(f"/runs/{run}/files/discussion.{kind}").content
+    if kind in ("docx", "odt"):
+        content = _edited(content, "It may help others", "My words help others")
+    else:
+        content = content.replace(b"It may help others", b"My words help others")
+    sent = {"file": (f"../my.{kind}", content)}
+    answer = served.api.post(f"/runs/{run}/import", files=sent)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["file"] == f"my.{kind}" and answer.json()["counts"] == {"kept": 1, "edited": 1}, answer.json()[
+        "sentences"
+    ]
+    shown = served.api.get(f"/runs/{run}/files/discussion.edited.md").text
+    assert "My words help others" in shown and "It may help others" not in shown
+    for name, wrong in (("x.pdf", content), ("x.docx", b"PK no"), ("", content)):
+        refused = served.api.post(f"/runs/{run}/import", files={"file": (name or ".", wrong)})
+        assert refused.status_code == 422 and "citeloom-" not in refused.json()["detail"], refused.text
+    assert served.api.post("/runs/unknown/import", files=sent).status_code == 404
+
+
+def _edited(content: bytes, old: str, new: str) -> bytes:
+    """A document in which words are replaced."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as read, zipfile.ZipFile(made, "w") as written:
+        for name in read.namelist():
+            data = read.read(name)
+            written.writestr(name, data.replace(old.encode(), new.encode()) if name.endswith(".xml") else data)
+    return made.getvalue()
 
 
 def test_no_mark_is_put_into_the_users_own_words(served: Served, experiment: dict[str, Any]) -> None:
@@ -199,6 +232,28 @@ def test_edits_go_with_their_run(served: Served, home: Path, experiment: dict[st
     assert served.api.delete(f"/runs/{run}").status_code == 204
     assert write(served, experiment) == run
     assert all(item["edited"] is None for item in sentences(served, run))
+
+
+def test_an_edit_of_words_that_changed_meanwhile_is_refused_and_one_that_says_the_same_is_none(
+    served: Served, experiment: dict[str, Any]
+) -> None:
+    run = write(served, experiment)
+    (shown, _) = (item["text"] for item in sentences(served, run))
+    check(served, run, "Mine", keep=True, before=shown)
+    assert sentences(served, run)[0]["edited"]["text"] == "Mine.", "it does not run into the next sentence"
+    late = {"position": 0, "text": "Late.", "keep": True, "before": shown}
+    refused = served.post(f"/runs/{run}/sentences", late)
+    assert refused.status_code == 409 and "now it is “Mine.”" in refused.json()["detail"]
+    check(served, run, "", keep=True, before="Mine.")
+    check(served, run, shown, keep=True, before="")
+    assert all(item["edited"] is None for item in sentences(served, run))
+
+
+def test_a_sentence_is_rewritten_only_in_known_ways(served: Served, experiment: dict[str, Any]) -> None:
+    run = write(served, experiment)
+    body = {"text": sentences(served, run)[1]["text"], "how": "careful"}
+    assert served.post(f"/runs/{run}/sentences/1/rewrite", {**body, "how": "longer"}).status_code == 422
+    assert served.post(f"/runs/{run}/sentences/9/rewrite", body).status_code == 422
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,16 @@ async def test_an_agent_finds_reads_and_asks(connect: Opened) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         free = {"search_evidence", "search_papers", "get_context_window", "list_figures", "library_status"}
         shown = {"list_memory", "fetch", "search", "get_table", "suggest_citations"}
-        others = {"agree", "answer_run", "check_claim", "check_text", "make_table", "research", "update_texts"}
+        others = {
+            "agree",
+            "answer_run",
+            "check_claim",
+            "check_text",
+            "import_text",
+            "make_table",
+            "research",
+            "update_texts",
+        }
         assert tools.keys() == {*free, *shown, *others}
         found = (
             await client.call_tool("search_evidence", {"query": "temperature scaling", "limit": 3})

@@ -84,14 +84,19 @@ def test_the_check_of_a_sentence_is_shown_with_its_sources(served: Served, exper
     run = served.post("/sections/discussion", {"experiment": experiment}).json()["thread_id"]
     (source, *_) = served.api.get(f"/runs/{run}").json()["result"]["citations"]
     for words, said in ((source["quote"].rstrip("."), source["key"]), ("It <b>slept</b> 7.77 hours", "7.77")):
-        body = {"position": 0, "text": f"{words} ({source['key']})."}
-        shown = httpx.post(f"{served.url}/runs/{run}/sentence-check", json=body, headers={"X-Part": "1"})
-        assert shown.status_code == 200, shown.text
-        assert said in shown.text and "<b>slept" not in shown.text
+        body = {"position": 0, "text": f"{words} ({source['key']}).", "keep": True}
         checked = served.post(f"/runs/{run}/sentences", body).json()
+        shown = page(served, f"/runs/{run}/sentences/0", **{"X-Part": "1"})
+        assert shown.status_code == 200, shown.text
+        assert said in shown.text and "<b>slept" not in shown.text and "Rewriting needs a chat model" in shown.text
         for number in filter(lambda number: number["found"], checked["numbers"]):
             assert f"<b>{number['text']}</b> also stands in" in shown.text
         assert ("No problem was found." in shown.text) == checked["ok"]
+        whole = page(served, f"/runs/{run}").text
+        assert said in whole and "<b>slept" not in whole and _inline(whole) == []
+    assert page(served, f"/runs/{run}/sentences/999").status_code == 422
+    refused = served.post(f"/runs/{run}/sentences/0/rewrite", {"text": "It slept.", "how": "shorter"})
+    assert refused.status_code == 422 and refused.json()["detail"] == "Rewriting needs a chat model."
 
 
 def test_links_of_a_text_open_their_details(served: Served, experiment: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import shutil
 import zipfile
@@ -171,3 +172,45 @@ def test_a_template_gives_its_styles_and_a_bad_one_is_refused_in_a_line(target: 
         with pytest.raises(InputError) as refused:
             _made(target, options=DocumentOptions(reference_doc=path))
         assert str(path) in refused.value.message and "\n" not in refused.value.message
+
+
+_KINDS = """
+@misc{a, title = {A}, author = {Lee, Ann and others}, year = {in press}, howpublished = {H}, eprint = {1901.00001}}
+@phdthesis{b, title = {B}, author = {van der Berg, Jan and O'Brien, N., Jr.}, school = {S}, year = {n.d.}}
+@unheard{c, title = {C}, author = {{World Health Organization}}, date = {2018/2019-05}, keywords = {x, y}, eid = {e1}}
+@article{d, author = {Lee, A}, date = {2019-21}, pmid = {12}, shorttitle = {S}, translator = {T, T}, usera = {z}}
+@book{e, title = {E}, editor = {Ed, E}, edition = {2}, volumes = {3}, isbn = {1}, urldate = {2020-01-02}, year = {-50}}
+@dataset{f, title = {F}, date = {2019~}, version = {1.0}}
+@inproceedings{g, title = {G}, author = {Lee, A}, booktitle = {C}, eventdate = {2019-01-01/2019-01-05}, pages = {1--3}}
+"""
+
+
+@pytest.mark.parametrize("target", ["docx", "odt"])
+def test_fields_of_works_of_every_kind_are_as_csl_has_them(target: str) -> None:
+    source = "# Results\n\n" + " ".join(f"It is so [@{key}, p. 4]." for key in "abcdefg") + "\n"
+    data = convert(source, _KINDS, target, document=DocumentOptions("zotero"))  # type: ignore[arg-type]
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        made = _citations({name: archive.read(name).decode() for name in archive.namelist() if name.endswith(".xml")})
+    works = {item["id"]: item["itemData"] for one in made for item in one["citationItems"]}
+    assert [works[key]["type"] for key in "abceg"] == ["document", "thesis", "document", "book", "paper-conference"]
+    assert (
+        "issued" not in works["a"] and "issued" not in works["b"] and works["d"]["issued"]["date-parts"] == [[2019, 21]]
+    )
+    if folder := os.environ.get("CITELOOM_CSL_SCHEMA"):  # `schemas/input` of citation-style-language/schema
+        _check_against(Path(folder), made)
+
+
+def _check_against(folder: Path, citations: list[dict[str, Any]]) -> None:
+    """Check with the published schema but for what Zotero adds: what a field shows, the schema's former address."""
+    from jsonschema import Draft7Validator
+    from referencing import Registry, Resource
+
+    schema, data = (json.loads((folder / f"csl-{name}.json").read_text("utf-8")) for name in ("citation", "data"))
+    address = schema["properties"]["citationItems"]["items"]["properties"]["itemData"]["$ref"].partition("#")[0]
+    registry: Any = Registry().with_resource(address, Resource.from_contents(data))
+    shown = {"formattedCitation", "plainCitation"}
+    for citation in citations:
+        properties = {name: value for name, value in citation["properties"].items() if name not in shown}
+        plain = {**citation, "properties": properties, "schema": schema["$id"]}
+        faults = list(Draft7Validator(schema, registry=registry).iter_errors(plain))
+        assert not faults, faults[0]

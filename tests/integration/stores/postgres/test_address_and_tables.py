@@ -134,7 +134,8 @@ def test_tables_of_an_earlier_version_get_what_they_lack_and_keep_what_they_hold
 
 def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:
     script = (
-        "import sys\nfrom citeloom.settings.addresses import parse_home\nfrom citeloom.stores.home import find_home\n"
+        "import sys\nfrom citeloom.settings.addresses import parse_home\n"
+        "from citeloom.stores.folder_home import find_home\n"
         "sys.stdin.readline()\nfind_home(parse_home(sys.argv[1])).prepare()\n"
     )
     started = [

@@ -18,6 +18,7 @@ from citeloom.roles.extractive.passage_lists import (
     NOTHING_NEAR,
     OF_SUBJECT,
     SUBJECT,
+    SUBJECT_ELSEWHERE,
     ExtractiveAnswerer,
     ExtractiveWriter,
     NearPassage,
@@ -173,6 +174,13 @@ def test_a_later_section_refers_to_what_is_listed_in_an_earlier_one() -> None:
     second = write("conclusion", near(EXPERIMENT.summary, given), sources=(given,), earlier=earlier)
     assert f"{ELSEWHERE} [E1]" in blocks(second)
     assert FITTING not in second.text and NOTHING_NEAR not in second.text
+
+
+def test_a_list_that_belongs_to_no_statement_says_so_when_all_of_it_stands_elsewhere() -> None:
+    given = source(1, FITTING, key="varga2021")
+    earlier = (EarlierSection("methods", f"- “{FITTING}” [E1]"),)
+    draft = write("discussion", near(EXPERIMENT.reasoning, given), sources=(given,), earlier=earlier, aside=[FITTING])
+    assert f"{SUBJECT_ELSEWHERE} [E1]" in blocks(draft) and ELSEWHERE not in draft.text
 
 
 def test_a_statement_whose_passages_stand_under_another_refers_to_them() -> None:

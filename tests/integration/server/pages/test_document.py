@@ -1,0 +1,195 @@
+"""A finished text is one document: a sentence is edited where it stands, checked, undone, compared and rewritten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Error as PlaywrightError, Page, expect, sync_playwright
+
+from tests.integration.server.pages.conftest import Complaints
+from tests.integration.server.pages.test_write_page import experiment
+from tests.support.browser import chromium
+from tests.support.judging_model import FALSE, GOOD, WEAK, JudgingModel
+from tests.support.openai_server import FakeOpenAI, Json
+from tests.support.protocol_answers import envelope
+from tests.support.served_process import ServedProcess
+
+MINE = "Wearers differ"
+SHORTER = "Wearers slept [E2]."
+
+
+class RewritingModel(JudgingModel):
+    """Rewrites every sentence that it is asked to repair."""
+
+    def __call__(self, body: Json) -> Json:
+        if "problem of S1: It is too long" in body["messages"][-1]["content"]:
+            return envelope(body, content=json.dumps({"S1": SHORTER}))
+        return super().__call__(body)
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[FakeOpenAI]:
+    with FakeOpenAI(behaviour=RewritingModel(f"{GOOD} {FALSE}\n\n- {WEAK}")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=["chromium", "firefox"])
+def browser(request: pytest.FixtureRequest, library_home: Path) -> Iterator[Callable[[], Browser]]:
+    """Chromium of the system, and the Firefox of `playwright install firefox`."""
+    executable = chromium() if request.param == "chromium" else None
+    with sync_playwright() as playwright:
+        kind = getattr(playwright, request.param)
+        try:
+            started = kind.launch(executable_path=executable, args=["--no-sandbox"] if executable else [])
+        except PlaywrightError:
+            pytest.skip(f"no {request.param}")
+        yield lambda: started
+        started.close()
+
+
+@pytest.fixture
+def run(served: ServedProcess, request: pytest.FixtureRequest) -> str:
+    """The address of the page of a finished discussion of three sentences."""
+    body = {"experiment": experiment(request.node.name)}
+    answer = httpx.post(f"{served.url}/api/v1/sections/discussion", json=body, timeout=120)
+    return f"{served.url}/runs/{answer.json()['thread_id']}"
+
+
+def opened(page: Page, position: int) -> Any:
+    """The field of a sentence, opened with the keyboard."""
+    page.locator(f"#sentence-{position} .edit").focus()
+    page.keyboard.press("Enter")
+    field = page.get_by_role("textbox", name=f"Sentence {position + 1}")
+    expect(field).to_be_focused()
+    expect(page.get_by_role("button", name="Keep", exact=True)).to_be_visible()
+    return field
+
+
+def retype(page: Page, words: str) -> None:
+    page.keyboard.press("Control+a")
+    page.keyboard.type(words)
+
+
+def key_of(page: Page, position: int) -> str:
+    return str(page.locator(f"#sentence-{position}").get_attribute("data-text")).rpartition("(")[2].rstrip(").")
+
+
+def test_a_sentence_is_edited_where_it_stands_checked_undone_and_exported(page: Page, run: str) -> None:
+    page.goto(run)
+    text, second = page.locator("#run .prose"), page.locator("#sentence-1")
+    expect(text.locator(".sentence")).to_have_count(3)
+    expect(page.get_by_text("Every wearer slept well").locator("visible=true")).to_have_count(1)
+    x, y = second.evaluate("one => [one.getClientRects()[0].left + 30, one.getClientRects()[0].top + 8]")
+    page.mouse.click(x, y)
+    field = page.get_by_role("textbox", name="Sentence 2")
+    expect(field).to_be_focused()
+    expect(page.locator(".check-result")).to_contain_text("no word on sleep")
+    page.keyboard.press("Escape")
+    expect(page.locator("#sentence-1 .edit")).to_be_focused()
+    key = key_of(page, 1)
+
+    opened(page, 1)
+    retype(page, f"Every wearer slept 7.77 hours ({key}), as (smith2020sleep) says")
+    page.keyboard.press("Enter")
+    notes = page.locator(".sentence-tools.notes")
+    expect(notes).to_contain_text("Number not found")
+    expect(notes).to_contain_text("Foreign citation")
+    expect(second).to_contain_text("7.77")
+    opened(page, 1)
+    retype(page, f"{MINE} ({key})")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast").last).to_contain_text("No problem was found")
+    expect(second).to_have_text(f"{MINE} ({key}).")
+    expect(page.locator("#sentence-1 .edit")).to_be_focused()
+
+    for name in ("md", "html", "tex"):  # what is exported is what is seen
+        with page.expect_download() as download:
+            page.get_by_role("region", name="Files").get_by_role("link", name=name, exact=True).click()
+        content = Path(download.value.path()).read_text(encoding="utf-8")
+        assert MINE in content and "slept" not in content, name
+
+    page.keyboard.press("Control+z")
+    expect(second).to_contain_text("7.77")
+    page.reload()
+    page.get_by_role("button", name="Undo").click()
+    expect(second).to_contain_text("Every wearer slept well")
+    expect(page.get_by_role("button", name="Undo")).to_be_disabled()
+    expect(page.get_by_role("region", name="Files")).not_to_contain_text("your version")
+    page.keyboard.press("Control+Shift+z")
+    page.get_by_role("button", name="Redo").click()
+    expect(second).to_contain_text(MINE)
+    page.get_by_role("link", name="Versions").click()
+    changed = page.locator(".differs", has_text=MINE)
+    expect(changed.locator("mark").first).to_contain_text("Every wearer slept well")
+    page.get_by_role("button", name="Return to").click()
+    expect(page.get_by_text("Both are the same.")).to_be_visible()
+
+
+def test_a_sentence_is_removed_rewritten_and_brought_back(page: Page, run: str) -> None:
+    page.goto(run)
+    opened(page, 1)
+    page.get_by_role("button", name="Shorter").click()
+    field = page.get_by_role("textbox", name="Sentence 2")
+    expect(field).to_have_text(f"Wearers slept ({key_of(page, 1)}).")
+    page.keyboard.press("Escape")
+    expect(page.locator("#sentence-1")).to_contain_text("Every wearer slept well")
+    opened(page, 1)
+    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("button", name="Keep", exact=True).click()
+    expect(page.locator(".sentence")).to_have_count(2)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#sentence-1")).to_contain_text("Every wearer slept well")
+    opened(page, 2)  # an item of a list
+    retype(page, "It may help some.")
+    page.keyboard.press("Enter")
+    expect(page.locator("#run .prose li")).to_contain_text("It may help some.")
+
+
+def test_what_is_written_survives_a_reload_and_another_tab_is_not_overwritten(
+    window: Callable[..., BrowserContext], run: str, complaints: Complaints
+) -> None:
+    complaints.expected.append("status of 409")
+    context = window()
+    first, second = context.new_page(), context.new_page()
+    for page in (first, second):
+        page.goto(run)
+        opened(page, 0)
+    key = key_of(first, 0)
+    retype(first, f"Written in one tab ({key}).")
+    first.reload()
+    expect(first.get_by_role("textbox", name="Sentence 1")).to_have_text(f"Written in one tab ({key}).")
+    expect(first.get_by_role("button", name="Keep", exact=True)).to_be_visible()
+    first.get_by_role("textbox", name="Sentence 1").press("Enter")
+    expect(first.locator(".toast")).to_contain_text("Kept")
+    second.bring_to_front()
+    retype(second, f"Written in the other ({key}).")
+    second.keyboard.press("Enter")
+    expect(second.locator(".check-result")).to_contain_text("was changed meanwhile")
+    expect(second.locator(".check-result")).to_contain_text("Written in one tab")
+    expect(second.get_by_role("textbox", name="Sentence 1")).to_have_text(f"Written in the other ({key}).")
+    second.get_by_role("button", name="Keep mine all the same").click()
+    expect(second.locator("#sentence-0")).to_contain_text("Written in the other")
+    expect(first.locator("#sentence-0")).to_contain_text("Written in the other")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [380, 800, 1400])
+def test_no_barrier_while_a_sentence_is_edited(
+    window: Callable[..., BrowserContext], run: str, width: int, scheme: str
+) -> None:
+    page = window(width, scheme).new_page()
+    page.goto(run)
+    opened(page, 1)
+    for address in ("", "/versions"):
+        if address:
+            page.goto(run + address)
+        barriers = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"]}).response["violations"]
+        assert [item["id"] for item in barriers] == [], (address, barriers)
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address
