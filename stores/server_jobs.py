@@ -192,9 +192,9 @@ class ServerJobs(Register):
         sizes = "SELECT sum(size) FROM server_events WHERE job = id AND server_events.epoch = server_jobs.epoch"
         size = f"CAST(coalesce(({sizes}), 0) AS bigint) AS events"
         rows = self._read(JOBS, f"SELECT id, kind, request, epoch, state, {size} FROM server_jobs {condition}", *values)
-        orders = [JobOrder(row["id"], row["kind"], row["request"]) for row in rows]
         return [
-            JobEntry(order, row["epoch"], row["state"], row["events"]) for order, row in zip(orders, rows, strict=True)
+            JobEntry(JobOrder(row["id"], row["kind"], row["request"]), row["epoch"], row["state"], row["events"])
+            for row in rows
         ]
 
     def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
