@@ -233,7 +233,7 @@ def main(database: str, vectors: str, papers: int = 400, rounds: int = 7) -> Non
     print(f"{papers} papers, {papers * CHUNKS} chunks; written in {time.perf_counter() - began:.0f} s\n")
     write(library, changes[:60])
     stores: Any = library.stores
-    rows = stores._rows()
+    rows = stores.rows()
     client, collection = rows._connection.client(), rows._collection("chunks")
     catalog = library.catalog
     assert isinstance(catalog, MilvusCatalog)

@@ -129,16 +129,9 @@ def best_results(
 class MilvusNearest(ScopedSearch):
     """Vector search over a library."""
 
-    def __init__(
-        self,
-        records: CurrentRecords,
-        rows: Callable[[], MilvusRows],
-        versions: Callable[[], Versions],
-        vectors: PostgresVectors,
-    ) -> None:
-        super().__init__(records, vectors.get_vectors)
-        self._rows = rows
-        self._versions = versions
+    def __init__(self, records: CurrentRecords, stores: MilvusStores) -> None:
+        super().__init__(records, stores.vectors.get_vectors)
+        self._stores = stores
 
     def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
         return self._nearest(CHUNKS, vector, k, lambda versions: scope_filters(versions, scope), chunk_id, records)
@@ -162,7 +155,7 @@ class MilvusNearest(ScopedSearch):
         records: Mapping[str, PaperRecord],
     ) -> Scored:
         """The nearest rows of papers in `records`, by names made of the paper's key and the row's place in it."""
-        versions, rows = self._versions(), self._rows()
+        versions, rows = self._stores.versions(), self._stores.rows()
 
         def name_row(found: Found) -> str | None:
             key = versions.keys.get(found.version)
@@ -180,17 +173,9 @@ _PAPERS_AT_ONCE: Final = 50
 class MilvusWords(WordIndex):
     """The words of all chunks; thread-safe."""
 
-    def __init__(
-        self,
-        catalog: MilvusCatalog,
-        vectors: PostgresVectors,
-        rows: Callable[[], MilvusRows],
-        versions: Callable[[], Versions],
-    ) -> None:
-        self._catalog = catalog
-        self._vectors = vectors
-        self._rows = rows
-        self._versions = versions
+    def __init__(self, stores: MilvusStores) -> None:
+        self._stores = stores
+        self._catalog = stores.catalog
 
     def exists(self) -> bool:
         """Whether the library's rows were ever written to Milvus; only a search or `state` tells if they still are."""
@@ -199,7 +184,7 @@ class MilvusWords(WordIndex):
     def create(self) -> None:
         self._catalog.clear_words()
         self._catalog.use_milvus(secrets.token_hex(6))
-        rows = self._rows()
+        rows = self._stores.rows()
         rows.drop()
         if dimension := self._catalog.meta("dimension"):
             rows.create(int(dimension))
@@ -213,18 +198,18 @@ class MilvusWords(WordIndex):
         for start in range(0, len(every), _PAPERS_AT_ONCE):
             keys = every[start : start + _PAPERS_AT_ONCE]
             self._catalog.number(keys)
-            stored = filter(None, (read_change(records[key], self._vectors) for key in keys))
-            versions = self._versions().by_key
-            self._catalog.add_words(write_papers(stored, versions, self._rows(), self._catalog.means))
+            stored = filter(None, (read_change(records[key], self._stores.vectors) for key in keys))
+            versions = self._stores.versions().by_key
+            self._catalog.add_words(write_papers(stored, versions, self._stores.rows(), self._catalog.means))
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        versions = self._versions()
+        versions = self._stores.versions()
         wanted = None if keys is None else sorted(versions.by_key[key] for key in versions.by_key.keys() & keys)
         rows = self._catalog.chunk_rows(keys=None if keys is None else sorted(keys))
         listed = {row.id: row.text_hash for row in rows}
         entries = {}
         try:
-            for version, place, found in self._rows().stored(CHUNKS, wanted):
+            for version, place, found in self._stores.rows().stored(CHUNKS, wanted):
                 if version in versions.keys:
                     name = chunk_id(versions.keys[version], place)
                     same = name in listed and fingerprint(listed[name]) == found
@@ -237,7 +222,7 @@ class MilvusWords(WordIndex):
         counts = self._catalog.counts(set(terms)) if terms and k > 0 else {}
         if not counts:
             return []
-        query, versions, rows = query_vector(counts, self._catalog.sums()), self._versions(), self._rows()
+        query, versions, rows = query_vector(counts, self._catalog.sums()), self._stores.versions(), self._stores.rows()
 
         def name(found: Found) -> str | None:
             key = versions.keys.get(found.version)
@@ -265,11 +250,11 @@ class MilvusStores(LibraryStores):
         self.vectors: PostgresVectors = PostgresVectors(database, SeenRevision())
         self.metadata = MetadataStore(DatabaseTables(database))
         self._connection = MilvusConnection(url)
-        self._versions = current_versions(self.catalog)
+        self.versions = current_versions(self.catalog)
         self._known: MilvusRows | None = None
-        self.words: MilvusWords = MilvusWords(self.catalog, self.vectors, self._rows, self._versions)
+        self.words: MilvusWords = MilvusWords(self)
 
-    def _rows(self) -> MilvusRows:
+    def rows(self) -> MilvusRows:
         if self._known is None:
             name = self.catalog.name_in_milvus()
             if name is None:
@@ -278,19 +263,19 @@ class MilvusStores(LibraryStores):
         return self._known
 
     def search(self, records: CurrentRecords) -> MilvusNearest:
-        return MilvusNearest(records, self._rows, self._versions, self.vectors)
+        return MilvusNearest(records, self)
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         """Write staged changes to Milvus, commit them, and delete the rows that they replace; idempotent."""
         versions = self.catalog.staged_versions([change.key for change in changes])
-        words = write_papers(changes, versions, self._rows(), self.catalog.means)
+        words = write_papers(changes, versions, self.rows(), self.catalog.means)
         self.catalog.commit(changes, versions, words)
         self._drop_outdated()
 
     def _drop_outdated(self) -> None:
         versions = self.catalog.outdated()
         if versions:
-            self._rows().delete(versions)
+            self.rows().delete(versions)
             self.catalog.forget_outdated(versions)
 
     def state(self) -> list[tuple[bool, str, str]]:
@@ -299,7 +284,7 @@ class MilvusStores(LibraryStores):
         if self.catalog.name_in_milvus() is None and not self.catalog.records():
             return [*database, (True, "Milvus", f"nothing written yet, at {self._connection.url}")]
         try:
-            about, wrong = self._rows().state()
+            about, wrong = self.rows().state()
             rows, differing, unnumbered, strange = self._compare()
         except CiteloomError as error:
             return [*database, (False, "Milvus", f"{error.message.rstrip('.')}; {error.help}".rstrip("; "))]
@@ -326,7 +311,7 @@ class MilvusStores(LibraryStores):
         ]
 
     def restore(self) -> list[str]:
-        rows = self._rows()
+        rows = self.rows()
         records = self.catalog.records()
         if rows.missing() or self._check_drift():
             self.catalog.set_meta("fulltext", "building")  # if killed from here on, the next open rebuilds it
@@ -336,11 +321,11 @@ class MilvusStores(LibraryStores):
             return list(records)
         self._drop_outdated()
         _, differing, unnumbered, strange = self._compare()
-        rows.delete(sorted(strange | {self._versions().by_key[key] for key in differing}))
+        rows.delete(sorted(strange | {self.versions().by_key[key] for key in differing}))
         self.catalog.number(unnumbered)
         keys = sorted(differing | unnumbered)
         stored = filter(None, (read_change(records[key], self.vectors) for key in keys))
-        write_papers(stored, self._versions().by_key, rows, self.catalog.means)
+        write_papers(stored, self.versions().by_key, rows, self.catalog.means)
         return keys
 
     def _compare(self) -> tuple[int, set[str], set[str], set[int]]:
@@ -357,7 +342,7 @@ class MilvusStores(LibraryStores):
             expected[row.key].add((CHUNKS, row.index, fingerprint(row.text_hash)))
         found: dict[int, set[tuple[str, int, int]]] = defaultdict(set)  # by version
         for kind in (CHUNKS, PAPERS):
-            for version, place, content in self._rows().stored(kind):
+            for version, place, content in self.rows().stored(kind):
                 found[version].add((kind, place, content))
         rows = sum(map(len, found.values()))
         differing = {key for key in versions.keys() & records if found.get(versions[key]) != expected[key]}

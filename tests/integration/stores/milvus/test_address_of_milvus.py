@@ -31,7 +31,7 @@ from citeloom.settings.addresses import parse_vectors
 from tests.support.word_embedding import WordEmbedding
 
 library = Library.open(find_home(parse_home(sys.argv[1]), vectors=parse_vectors(sys.argv[2])), WordEmbedding())
-rows = library.stores._rows()
+rows = library.stores.rows()
 before = rows.missing()
 child = os.fork()
 if child == 0:
