@@ -23,8 +23,8 @@ from ..settings.addresses import DatabaseUrl, HomeAddress, VectorsUrl, absolute_
 from ..settings.key_trust import FLAG, is_own
 from ..sqlite import CHECKPOINTS_REMEDY, MEMORY_REMEDY, naming_damage, require_plain_schema, write_ahead
 from ..table_columns import TypedTable
-from .home import NO_HOME, Home, Listener, PathBelow, ServerRegistry, UnsafeHomeError, make_folders
-from .local.lock import REMOVE_IT, FolderLock, try_acquire
+from .home import Home, Listener, PathBelow, ServerRegistry, UnsafeHomeError, make_folders
+from .local.lock import FolderLock, try_acquire
 from .tables import FileTables, select_all
 from .uploads import UPLOAD, Uploads
 
@@ -77,7 +77,10 @@ class FolderHome(Home):
     def require_place(self) -> None:
         there = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), self.root)
         if there.is_file():
-            raise InputError(f"{self.root}: cannot be a home, since {there} is a file.", help=NO_HOME)
+            raise InputError(
+                f"{self.root}: cannot be a home, since {there} is a file.",
+                help="Choose a writable folder with --home or CITELOOM_HOME.",
+            )
 
     def prepare(self) -> FolderHome:
         require_plain_files(self.root)
@@ -298,18 +301,15 @@ def require_plain_files(root: Path) -> None:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
                     elif entry.is_symlink():
-                        raise UnsafeHomeError(
-                            f"{entry.path}: is a link to {Path(entry.path).readlink()}.", help=REMOVE_IT
-                        )
+                        raise UnsafeHomeError(f"{entry.path}: is a link to {Path(entry.path).readlink()}.")
                     elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry.path):
-                        raise UnsafeHomeError(f"{entry.path}: is neither a file nor a folder.", help=REMOVE_IT)
+                        raise UnsafeHomeError(f"{entry.path}: is neither a file nor a folder.")
                     elif entry.name.endswith("-journal"):
                         # SQLite would delete whatever file a rollback journal ends with the name of: a super-journal,
                         # which is only written for several attached databases, as no home has.
                         with Path(entry.path).open("rb") as file:
                             file.seek(max(0, file.seek(0, os.SEEK_END) - len(_JOURNAL_MAGIC)))
                             if file.read() == _JOURNAL_MAGIC:
-                                message = f"{entry.path}: would make SQLite delete another file."
-                                raise UnsafeHomeError(message, help=REMOVE_IT)
+                                raise UnsafeHomeError(f"{entry.path}: would make SQLite delete another file.")
         except OSError:
             continue  # deleted since it was listed, or unreadable: whoever needs it reports that

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from ..errors import InputError
 from ..settings.addresses import HomeAddress
@@ -32,11 +32,11 @@ if TYPE_CHECKING:  # each command loads only what it needs
 
     Checkpoints = PlainSaver | PlainPostgresSaver
 
-NO_HOME: Final = "Choose a writable folder with --home or CITELOOM_HOME."
-
 
 class UnsafeHomeError(InputError):
     """A home was not opened, because it belongs to another user or could redirect writes elsewhere."""
+
+    default_help = "Remove it, or choose another home with --home or CITELOOM_HOME."
 
 
 class HomeLock(Protocol):
@@ -295,7 +295,9 @@ def make_folders(home: Home) -> None:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         reason = error.strerror or type(error).__name__
-        raise InputError(f"{home.root}: cannot be written ({reason}).", help=NO_HOME) from error
+        raise InputError(
+            f"{home.root}: cannot be written ({reason}).", help="Choose a writable folder with --home or CITELOOM_HOME."
+        ) from error
 
 
 def written_files(home: Home | None) -> WrittenFiles:

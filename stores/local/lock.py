@@ -19,7 +19,6 @@ from pathvalidate import sanitize_filename
 
 from ..home import Home, UnsafeHomeError
 
-REMOVE_IT: Final = "Remove it, or choose another home with --home or CITELOOM_HOME."
 _POLL_SECONDS: Final = 0.1
 _LONGEST_PID: Final = 20
 # Windows has neither flag, and does not let ordinary users create links.
@@ -105,4 +104,4 @@ def _open_error(path: Path, error: OSError) -> Exception:
     """The error for a lock file that cannot be opened: `UnsafeHomeError` for a link, else the OS error."""
     if error.errno not in (errno.ELOOP, errno.ENXIO):
         return error
-    return UnsafeHomeError(f"{path}: is a link or not a plain file.", help=REMOVE_IT)
+    return UnsafeHomeError(f"{path}: is a link or not a plain file.")
