@@ -15,8 +15,7 @@ from ..citations.export.pandoc_formats import FORMATS, Format
 from ..citations.export.section_files import section_title
 from ..citations.markers import marker_ids
 from ..citations.verification import LibraryReader, is_result, verify as verify_record
-from ..documents.edited_documents import EditedDocument, read_edited, read_fields
-from ..documents.exported_text import SUFFIXES, read_exported
+from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_edited, read_exported
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread
 from ..errors import InputError
@@ -257,8 +256,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
         raise InputError(
             f"{place}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
         )
-    read = read_fields if file.suffix == ".odt" else read_exported
-    exported = read(file) if file.suffix in SUFFIXES else None
+    exported = read_exported(file) if file.suffix in EXPORTED_SUFFIXES else None
     with suppress(UnknownRunError):  # the library may not have the run any more
         run = session.home.runs().get(str(record.get("thread_id") or ""))
         if isinstance(given := run.request.get("experiment"), dict):
@@ -275,7 +273,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
 
 def _find_record(file: Path) -> Path:
     """The `.json` that belongs to a file; a numbered one (`paper.2.docx`) may have that of the first."""
-    record = file.with_suffix(".json") if file.suffix in SUFFIXES else file
+    record = file.with_suffix(".json") if file.suffix in EXPORTED_SUFFIXES else file
     if not record.is_file() and Path(file.stem).suffix[1:].isdigit():
         record = file.with_name(f"{Path(file.stem).stem}.json")
     if not record.is_file():

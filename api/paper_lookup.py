@@ -25,7 +25,7 @@ from ..metadata.adding import (
     own_bib,
     read_bibs,
 )
-from ..metadata.citation_keys import KeyPattern
+from ..metadata.bib_entry import KeyPattern
 from ..metadata.enriching import enrich_paper
 from ..metadata.services import Services, open_services, service_hosts
 from ..models.journal.budget import bill_to

@@ -42,7 +42,7 @@ from ..runs.run_requests import (
     text_settings_of,
 )
 from ..stores.run_register import RunRecord as RunRecord
-from ..text.question_subject import find_subject as find_subject
+from ..text.wordings import find_subject as find_subject
 from ..tools.scope import plain_question as plain_question
 from .arguments import one_or_more, parse_formats, require_choice, require_writable, requires_open, word_options
 from .blocking import blocking

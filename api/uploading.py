@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..documents import Paper
-from ..documents.bibliography import Refusal, read_bibliography
-from ..documents.paper_metadata import has_own_entry
+from ..documents.bibliography import Refusal, has_own_entry, read_bibliography
 from ..documents.pdf.ocr import choose_ocr
 from ..documents.sandbox import in_thread
 from ..graph.session import Session

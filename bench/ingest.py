@@ -13,9 +13,9 @@ from statistics import median
 
 from bench.measure import Row
 from bench.papers import Material
-from citeloom.ingestion.executor import local_executor
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.plan import make_plan
+from citeloom.ingestion.reading import local_executor
 from citeloom.ingestion.sources import read_sources
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.home import Home

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-from ..documents.office_files import open_office, read_part
-from ..documents.safe_files import FileRefusedError
+from ..documents.safe_files import FileRefusedError, open_office, read_part
 from ..errors import InputError
 from .check_report import remarked_sentences
 from .claim_records import CheckResult

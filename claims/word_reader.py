@@ -19,8 +19,7 @@ from xml.parsers import expat
 
 from ..documents import Paper
 from ..documents.front_matter import find_doi
-from ..documents.office_files import open_office, read_part
-from ..documents.safe_files import FileRefusedError
+from ..documents.safe_files import FileRefusedError, open_office, read_part
 from .manuscript import LIST_HEADING, ListedReference, Manuscript
 
 _HEADING: Final = re.compile(r"(?:heading|title|subtitle|\u00fcberschrift|titre|titel)\s?(\d?)", re.IGNORECASE)

@@ -1,7 +1,7 @@
-"""Reads a document that was exported and edited: its text as markdown, its citation fields, comments and changes.
+"""Reads what was exported, and perhaps edited: text as markdown, citations, comments and changes.
 
-Citation fields become placeholders in the text. The XML is read and simplified in a process with limits, and only then
-given to pandoc.
+Citation fields of a document become placeholders in its text. The XML is read and simplified in a process with limits,
+and only then given to pandoc; to check an exported file, its citations are read as `[@key]`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,8 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from ..errors import InputError
-from .exported_text import (
-    ExportedText,
-    latex_without_figures,
-    linked_keys,
-    read_exported,
-    without_comments_and_references,
-    without_frame,
-    without_images,
-)
-from .office_files import open_office, read_part
 from .pandoc import PandocError, pandoc
-from .safe_files import FileRefusedError, read_regular
+from .safe_files import MAIN_PARTS, FileRefusedError, open_office, read_part, read_regular
 from .sandbox import CallLimits, SandboxError, sandboxed
 
 MARK: Final = "citeloom-run"  # the property of a document that names its run, and the section if it has only one
@@ -41,13 +31,15 @@ SUFFIXES: Final = (".docx", ".odt", ".tex", ".md")
 AUTHOR: Final = "Citeloom"  # of the comments that an export adds
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
 _MOST_TEXT: Final = 4_000_000
+_MOST_BYTES: Final = 50_000_000  # of an exported file
 _SECONDS: Final = 60.0
 _MEGABYTES: Final = 1500
 _TO: Final = (
     "markdown_strict-raw_html+citations+pipe_tables+tex_math_dollars+all_symbols_escapable+backtick_code_blocks"
 )
 _TEMPLATE: Final = "$if(abstract)$\n# Abstract\n\n$abstract$\n\n$endif$\n$body$\n"
-_PARTS: Final = {".docx": "word/document.xml", ".odt": "content.xml"}
+_EXPORTED: Final = {".tex": "latex", ".docx": "docx+citations", ".odt": "odt", ".html": "html"}
+EXPORTED_SUFFIXES: Final = (".md", *_EXPORTED)
 _MARKED: Final = re.compile(rf"{MARK}: ([\w-]{{1,80}}(?: [a-z_]{{1,40}})?)")
 _W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -59,6 +51,26 @@ _LIST: Final = re.compile(r"ZOTERO_BIBL|CSL_BIBLIOGRAPHY")
 _LIST_HEADING: Final = re.compile(r"(?m)^#{1,3} References[ \t]*$")
 _ESCAPED: Final = re.compile(r"\\([\[\]@<>&\"'()~^!{}])")
 _WORDS: Final = re.compile(r"[^\W_]+(?:[.,'\u2019][^\W_]+)*")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_REFERENCES = re.compile(r"(?ms)^#{1,3} References\b[^\n]*\n.*?(?=^#|\Z)")
+_HEADING = re.compile(r"(?m)^#{1,6} .*$")
+_FENCED_DIV = re.compile(r"(?m)^:{3,}.*$")
+_LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\{figure\}", re.DOTALL)
+_LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
+_IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
+_FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_figure_\d+\)|\{#_Ref_figure_\d+ \.anchor\})")
+_LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
+_LABELLED = re.compile(r"\[(?P<label>(?:\\[\[\]]|[^\[\]\\])++)\]\(#ref-(?P<key>[^()\s]++)\)")
+_PAGE = re.compile(r", (?:pp?\. )?(\d{1,3})(?:\\\])?$")
+_BRACKET = re.compile(r"\^?\((?P<inner>[^()]*+)\)")
+_CITED = re.compile(r"\[(@[^\[\]]*)\]")
+_PLACE = re.compile(r"(?<=\]),(?:\\? )in(?:\\? )section(?:\\? )“[^”]{0,300}”")
+_FURNITURE = re.compile(r"\[@[^\[\]]*\]|[;,]")
+_BETWEEN = re.compile(r"\](?:\^\(,\)|, ?)\[@")
+_SPAN = re.compile(r"\[(?P<inner>(?:[^\[\]]|\[@[^\[\]]*+\])*+)\]\{\.citation[^{}]*\}")
+_BY_KEY = re.compile(r"\[[^\[\]@]*+@[^\[\]]*+\]")
+_KEYS = re.compile(r"@\{?([\w:.#$%&+?<>~/-]*\w)\}?")
+_AROUND = re.compile(r"\((?P<inner>[^()@]*\[@[^\[\]]*\](?:[^()]|\([^()]*\))*)\)")
 
 
 @dataclass
@@ -107,14 +119,14 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
     if kind not in SUFFIXES:
         raise FileRefusedError(f"is not one of {', '.join(SUFFIXES)}")
     try:
-        if kind not in _PARTS:
+        if kind not in MAIN_PARTS:
             source = read_regular(path, _MOST_TEXT).decode("utf-8-sig", "replace").replace("\r\n", "\n")
             found = _MARKED.findall(source)
             text = _ESCAPED.sub(r"\1", without_comments_and_references(source)) if kind == ".md" else read_latex(source)
             return EditedDocument(text, found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
-        text = _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind))
+        text = _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind, kind[1:]))
         document = EditedDocument(linked_keys(without_images(text)), **read)
     except (SandboxError, PandocError) as error:
         raise FileRefusedError(f"cannot be read ({' '.join(str(error).split())[:160]})") from None
@@ -128,44 +140,25 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
     return document
 
 
-def read_fields(path: Path) -> ExportedText:
-    """The text of an exported `.odt` as `read_exported` gives that of other files. Raises `InputError`."""
-    try:
-        document = read_edited(path)
-    except (FileRefusedError, OSError) as error:
-        raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
-    if not document.fields:
-        return read_exported(path)
-
-    def keys(found: re.Match[str]) -> str:
-        return f"[{'; '.join('@' + str(item.get('id', '')) for item in document.fields[int(found[1])]['items'])}]"
-
-    labels = tuple(
-        (item["shown"], str(item["items"][0].get("id"))) for item in document.fields if len(item["items"]) == 1
-    )
-    return ExportedText(without_frame(HELD.sub(keys, document.text)), labels)
-
-
 def read_latex(source: str) -> str:
     """The text of LaTeX as markdown, without figures and references; blocks. Raises `PandocError`."""
-    markdown = linked_keys(_as_markdown(latex_without_figures(source).encode(), ".tex"))
+    markdown = linked_keys(_as_markdown(latex_without_figures(source).encode(), ".tex", "latex"))
     return _ESCAPED.sub(r"\1", without_comments_and_references(markdown))
 
 
-def _as_markdown(content: bytes, kind: str) -> str:
-    reader = {".docx": "docx", ".odt": "odt", ".tex": "latex"}[kind]
+def _as_markdown(content: bytes, kind: str, reader: str, to: str = _TO) -> str:
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
         source, template = Path(folder) / f"text{kind}", Path(folder) / "template.md"
         source.write_bytes(content)
         template.write_text(_TEMPLATE, "utf-8")
-        options = ["--from", reader, "--to", _TO, "--wrap=none", "--markdown-headings=atx", f"--template={template}"]
+        options = ["--from", reader, "--to", to, "--wrap=none", "--markdown-headings=atx", f"--template={template}"]
         return pandoc([*options, "--", str(source)], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8", "replace")
 
 
 def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
     """The document with placeholders for its citations and without tracked changes, and what was found in it."""
     with open_office(Path(name), kind) as archive:
-        part = _PARTS[kind]
+        part = MAIN_PARTS[kind]
         source = read_part(archive, part)
         for prefix, address in re.findall(rb'xmlns:([A-Za-z][\w.-]*)="([^"]*)"', source[:20_000]):
             if not re.fullmatch(rb"ns\d+", prefix):
@@ -356,3 +349,87 @@ def _drop(parent: Element, child: Element) -> None:
     else:
         parent.text = (parent.text or "") + (child.tail or "")
     parent.remove(child)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedText:
+    """The text without headings and references; `labels` pairs each linked citation's visible text with its key."""
+
+    text: str
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+def read_exported(file: Path) -> ExportedText:
+    """The text of an exported or edited file; blocks. Raises `InputError`."""
+
+    def keys(field: re.Match[str]) -> str:
+        return f"[{'; '.join('@' + str(item.get('id', '')) for item in document.fields[int(field[1])]['items'])}]"
+
+    try:
+        if file.suffix == ".odt" and (document := read_edited(file)).fields:
+            cited = [(item["shown"], item["items"]) for item in document.fields]
+            labels = tuple((shown, str(items[0].get("id"))) for shown, items in cited if len(items) == 1)
+            return ExportedText(without_frame(HELD.sub(keys, document.text)), labels)
+        data = read_regular(file, _MOST_BYTES)
+        if file.suffix == ".md":
+            return ExportedText(without_frame(data.decode("utf-8")))
+        if file.suffix == ".tex":
+            data = latex_without_figures(data.decode("utf-8")).encode()
+        return restore_keys(_as_markdown(data, file.suffix, _EXPORTED[file.suffix], "markdown-smart"))
+    except (OSError, UnicodeDecodeError, FileRefusedError, PandocError) as error:
+        raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
+
+
+def latex_without_figures(latex: str) -> str:
+    """LaTeX without figures, with the number of each figure that the text mentions, and with links for citations.
+
+    With a citation style, pandoc writes these into a command of its own, which it cannot read back.
+    """
+    linked = latex.replace("\\citeproc{ref-", "\\hyperlink{ref-")
+    return _LATEX_REFERENCE.sub(r" \g<number>", _LATEX_FIGURE.sub("", linked))
+
+
+def without_frame(markdown: str) -> str:
+    """The text of a section's markdown without headings, images, comments and references."""
+    return _IMAGE.sub("", _HEADING.sub("", without_comments_and_references(markdown))).strip()
+
+
+def without_images(markdown: str) -> str:
+    """Pandoc's markdown without images; references to figures are their numbers."""
+    return _IMAGE.sub("", _FIGURE_NUMBER.sub(r"\g<number>", markdown))
+
+
+def without_comments_and_references(markdown: str) -> str:
+    """The text of a section's markdown without comments and references, but with headings and images."""
+    text = markdown.replace("\r\n", "\n")
+    closed = text.rfind("-->") + len("-->")  # comments are not searched for after the last end mark
+    return _REFERENCES.sub("", _COMMENT.sub("", text[:closed]) + text[closed:]).strip()
+
+
+def restore_keys(markdown: str) -> ExportedText:
+    """Replace links to references in pandoc's markdown by `[@key]`."""
+    text = without_frame(_FIGURE_NUMBER.sub(r"\g<number>", _FENCED_DIV.sub("", markdown)))
+    labels = tuple((match["label"], match["key"]) for match in _LINK.finditer(text))
+    text = _SPAN.sub(lambda match: match["inner"], _LINK.sub(lambda match: f"[@{match['key']}]", text))
+    text = _AROUND.sub(lambda match: _group(match["inner"]), text)
+    return ExportedText(_BY_KEY.sub(lambda match: _group(match[0]), text), labels)
+
+
+def linked_keys(markdown: str) -> str:
+    """The text with `[@key, p. 4; @other]` for citations that link to references; other words of theirs stay."""
+
+    def group(found: re.Match[str]) -> str:
+        if not (cited := _CITED.findall(found["inner"])):
+            return found[0]
+        rest = _FURNITURE.sub(" ", found["inner"]).split()
+        return f"[{'; '.join(cited)}]{f' ({chr(32).join(rest)})' if rest else ''}"
+
+    def link(found: re.Match[str]) -> str:
+        page = _PAGE.search(found["label"])
+        return f"[@{found['key']}{f', p. {page[1]}' if page else ''}]"
+
+    return _BETWEEN.sub("; @", _BRACKET.sub(group, _PLACE.sub("", _LABELLED.sub(link, markdown))))
+
+
+def _group(words: str) -> str:
+    return f"[{'; '.join(f'@{key}' for key in _KEYS.findall(words))}]"

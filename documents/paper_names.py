@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import unquote
 
 from .front_matter import find_doi
@@ -66,11 +66,14 @@ _LONGEST: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """A paper's DOI in lower case; `arxiv` is its arXiv id, if it has one."""
+    """A paper's DOI in lower case."""
 
-    kind: Literal["doi", "arxiv"]
     doi: str
-    arxiv: str = ""
+
+    @property
+    def arxiv(self) -> str:
+        """The arXiv id in the DOI; empty if it has none."""
+        return self.doi.removeprefix(ARXIV_PREFIX) if self.doi.startswith(ARXIV_PREFIX) else ""
 
     @property
     def shown(self) -> str:
@@ -84,17 +87,10 @@ def parse_identifier(text: str) -> Identifier | None:
         return None
     found = _ARXIV.match(named)
     if found:
-        return Identifier("arxiv", ARXIV_PREFIX + found["id"].lower(), found["id"].lower())
+        return Identifier(ARXIV_PREFIX + found["id"].lower())
     bare = unquote(_LEAD.sub("", named)) if "%" in named else _LEAD.sub("", named)
     doi = find_doi(bare)
-    return identifier_from_doi(doi) if doi and doi == bare.rstrip(".,;)]/").lower() else None
-
-
-def identifier_from_doi(doi: str) -> Identifier:
-    """The identifier of a valid DOI, with the arXiv id if the DOI contains one."""
-    lower = doi.lower()
-    arxiv = lower.removeprefix(ARXIV_PREFIX) if lower.startswith(ARXIV_PREFIX) else ""
-    return Identifier("arxiv" if arxiv else "doi", lower, arxiv)
+    return Identifier(doi) if doi and doi == bare.rstrip(".,;)]/").lower() else None
 
 
 _WHERE: Final = r"(?P<library>library|groups/[1-9][0-9]{0,11})/items/(?P<key>[A-Z0-9]{8})"

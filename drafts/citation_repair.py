@@ -16,7 +16,7 @@ from ..citations.checks.number_tracing import number_findings
 from ..citations.markers import CitedSentence, sentences
 from ..experiment import Experiment
 from ..roles.protocols import Source
-from ..text.statement_words import telling_words
+from ..text.wordings import telling_words
 
 _BREAK: Final = re.compile(r"\n[ \t]*(?:\n|(?:[-*+]|\d{1,3}[.)])[ \t])")
 _LIST_MARK: Final = 5  # characters of a sentence that may belong to the break before it

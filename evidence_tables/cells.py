@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from ..citations.checks.number_parsing import Number, given_numbers
 from ..documents import Chunk
 from ..documents.blocks import is_table_rule
-from ..documents.evidence import EvidenceSpan
+from ..documents.types import EvidenceSpan
 from ..roles.cell_protocols import CellReading, TableColumn
 
 if TYPE_CHECKING:

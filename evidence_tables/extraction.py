@@ -17,7 +17,7 @@ from typing import Final
 
 from ..documents import Category, Chunk, Paper, chunk_id
 from ..documents.chunking import Window
-from ..documents.evidence import EvidenceSpan
+from ..documents.types import EvidenceSpan
 from ..experiment import Experiment
 from ..models.concurrency import gather_all
 from ..plurals import counted

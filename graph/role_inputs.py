@@ -15,7 +15,7 @@ from ..plurals import counted
 from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
 from ..settings.config import Depth
 from ..stores.library import Library
-from ..text.statement_words import count_measures
+from ..text.wordings import count_measures
 from ..tools.found_evidence import MEASURED_WEIGHT, STRONG
 from ..tools.paper_search import year_range
 from ..tools.scope import Scope

@@ -355,7 +355,7 @@ def open_session(
         raise
     session = Session(settings, home, library, journal, loaded, chat_model)
     if settings.retraction_watch is not None:
-        from ..metadata.retraction_watch import import_retraction_watch
+        from ..metadata.enriching import import_retraction_watch
 
         try:
             import_retraction_watch(session.metadata, settings.retraction_watch.expanduser(), on_notice)

@@ -23,14 +23,12 @@ from ..plurals import counted, megabytes, some
 from ..stores.library import Library
 from ..stores.store_protocols import FullTextError, VectorKind, VectorStoreError
 from .describing import figure_counts
-from .executor import Chunking
 from .indexing import OnEvent
 from .ingest import ingest_sources
 from .ingest_events import IngestReport
-from .langchain_documents import SourcePaper
 from .orphaned_files import OrphanedFiles
-from .reading import ConvertedFiles
-from .sources import Sources, read_again
+from .reading import Chunking, ConvertedFiles
+from .sources import SourcePaper, Sources, read_again
 
 Level = Literal["fine", "notice", "problem"]
 _REPAIR = "Run 'doctor --repair'."

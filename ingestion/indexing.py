@@ -19,9 +19,9 @@ from ..documents.types import Paper
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_catalog import Change
-from .executor import IngestExecutor
 from .ingest_events import Embedded, IngestEvent, Staged, Stored
 from .plan import PaperPlan, complete_change
+from .reading import IngestExecutor
 
 Summarize = Callable[[Paper, str], Awaitable[str]]
 OnEvent = Callable[[IngestEvent], None]

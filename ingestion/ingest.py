@@ -17,15 +17,14 @@ from ..documents.sandbox import in_thread
 from ..documents.types import Paper
 from ..stores.library import Library
 from ..stores.paper_catalog import removal
-from .executor import Chunking, IngestExecutor, local_executor
 from .indexing import Indexing, OnEvent, Summarize, run_to_end, write
 from .ingest_events import IngestReport, Planned, Waiting
 from .orphaned_files import remove_orphans
 from .paper_matching import attach_notes, match_renamed_files
 from .plan import make_plan
-from .ray_cluster import RayRequest
 from .ray_executor import ray_executor
-from .reading import ConvertedFiles
+from .ray_jobs import RayRequest
+from .reading import Chunking, ConvertedFiles, IngestExecutor, local_executor
 from .sources import Sources, read_sources
 
 if TYPE_CHECKING:

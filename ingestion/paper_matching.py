@@ -8,19 +8,17 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ..documents.bibliography import Bibliography, Refusal, parse_bibliography
+from ..documents.bibliography import Bibliography, Refusal, make_entry, parse_bibliography
 from ..documents.notes import note_stem
-from ..documents.paper_metadata import make_entry
 from ..documents.safe_files import FileRefusedError
 from ..documents.types import Paper
 from ..errors import InputError
 from ..stores.library import Library
 from ..stores.paper_catalog import PaperRecord
 from .indexing import run_to_end
-from .langchain_documents import SourcePaper
 from .plan import metadata_hash
 from .reading import printable, read_text
-from .sources import Sources, leads_out, refuse_link
+from .sources import SourcePaper, Sources, leads_out, refuse_link
 
 
 def match_renamed_files(sources: Sources, records: Mapping[str, PaperRecord]) -> Sources:

@@ -11,23 +11,21 @@ from typing import Literal
 import numpy as np
 
 from ..documents import Chunk, Paper, chunk_id, text_hash
-from ..documents.bibliography import Refusal
+from ..documents.bibliography import Refusal, extractive_summary, has_own_entry
 from ..documents.chunking import CHUNKING_VERSION
 from ..documents.figure_search import FoundFigure, find_figures
 from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.image_extraction import ReadFigures
 from ..documents.notes import make_note
-from ..documents.paper_metadata import extractive_summary, has_own_entry
 from ..documents.paper_names import zotero_link
 from ..documents.types import Section
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
 from ..stores.paper_catalog import Change, PaperRecord
 from ..stores.store_protocols import VectorKind
-from .executor import SplitPapers
 from .ingest_events import IngestReport
-from .langchain_documents import SourcePaper
-from .sources import Sources
+from .reading import SplitPapers
+from .sources import SourcePaper, Sources
 
 Outcome = Literal["added", "updated", "unchanged"]
 

@@ -25,10 +25,20 @@ from ..documents.safe_files import FileRefusedError, read_regular, require_regul
 from ..documents.sandbox import in_thread
 from ..models.embeddings.bundled_models import LocalEmbedding, count_tokens_each
 from ..models.embeddings.protocol import EmbeddingModel, Vector, Vectors
-from .executor import Chunking, IngestExecutor, Texts, embed_texts, local_executor, split_papers
-from .ray_cluster import RayRequest, ray_jobs
-from .ray_jobs import LOST, TRIES, RayJob, RayJobs
-from .reading import MARKDOWN, PDF, ConvertedFiles, parse_file, printable
+from .ray_jobs import LOST, TRIES, RayJob, RayJobs, RayRequest, ray_jobs
+from .reading import (
+    MARKDOWN,
+    PDF,
+    Chunking,
+    ConvertedFiles,
+    IngestExecutor,
+    Texts,
+    embed_texts,
+    local_executor,
+    parse_file,
+    printable,
+    split_papers,
+)
 
 MOST_SENT: Final = 64_000_000  # bytes of a file; a larger one is parsed here
 _BATCH: Final = 16  # texts embedded by one task: about a second of work

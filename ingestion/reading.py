@@ -1,4 +1,7 @@
-"""Reads the file of a paper, and caches what was read so that unchanged files are not read again."""
+"""The stages of an ingest that need no store, reading, splitting and embedding, run here or on Ray (`ray_executor.py`).
+
+What was read is cached, so that unchanged files are not read again.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,15 @@ import hashlib
 import json
 import math
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from ..documents import Chunk
 from ..documents.bibliography import Refusal
+from ..documents.chunking import CountTokens, chunk_paper
 from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.pandoc import FORMATS, as_markdown, most_bytes
 from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, pages_at_once
@@ -20,12 +27,13 @@ from ..documents.pdf.reader import PdfRefusedError, pdf_record
 from ..documents.pdf.structure import PdfText, parsed_pdf
 from ..documents.safe_files import FileRefusedError, read_regular, require_regular
 from ..documents.sandbox import CallLimits, SandboxError, raise_if_stopped, sandboxed
-from .langchain_documents import MOST_CHARACTERS
+from ..models.embeddings.protocol import EmbeddingModel, Vector
 
 MARKDOWN = frozenset({".md", ".markdown"})
 PDF = ".pdf"
 ENDINGS = (*sorted(MARKDOWN, reverse=True), *FORMATS, PDF)  # of a paper in several formats, the first is preferred
 _MOST_PDF = 500_000_000
+MOST_CHARACTERS = 20_000_000  # per paper, about 8,000 pages; beyond that, chunking alone would take minutes
 _TOO_MUCH = f"more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB; are pictures embedded in it?"
 UNPARSABLE = (RecursionError, MemoryError, ValueError)
 
@@ -196,3 +204,42 @@ def refuse_unparsable(name: str, error: Exception) -> Refusal:
 def printable(name: str) -> str:
     """A file name that can be stored and shown, with bytes that are not UTF-8 escaped."""
     return name.encode("utf-8", "backslashreplace").decode()
+
+
+Chunking = tuple[int, int]  # target size and overlap of chunks, in tokens
+Texts = Mapping[str, str]  # by their hashes
+# Splits papers, given with their keys, in order; for a refused paper, the reason takes the place of its chunks.
+SplitPapers = Callable[[Sequence[tuple[str, ParsedPaper]], Chunking], Iterable[tuple[Chunk, ...] | str]]
+# Embeds texts and reports how many more are done; the result lacks texts that could not be embedded.
+EmbedTexts = Callable[[Texts, Callable[[int], None]], Awaitable[Mapping[str, Vector]]]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestExecutor:
+    """How an ingest parses, splits and embeds; `texts_at_once` is the number of texts worth embedding per call."""
+
+    parse: ParseFiles
+    split: SplitPapers
+    embed: EmbedTexts
+    texts_at_once: int
+
+
+def local_executor(embedding: EmbeddingModel) -> IngestExecutor:
+    split, embed = partial(split_papers, embedding.count_tokens_each), partial(embed_texts, embedding)
+    return IngestExecutor(parse_files, split, embed, embedding.at_once)
+
+
+def split_papers(
+    count_tokens: CountTokens, papers: Sequence[tuple[str, ParsedPaper]], chunking: Chunking
+) -> Iterator[tuple[Chunk, ...]]:
+    """Split one paper after the other; one without searchable text has no chunks."""
+    target, overlap = chunking
+    for key, parsed in papers:
+        raise_if_stopped()
+        yield tuple(chunk_paper(key, parsed, count_tokens, target=target, overlap=overlap))
+
+
+async def embed_texts(embedding: EmbeddingModel, texts: Texts, on_done: Callable[[int], None]) -> Mapping[str, Vector]:
+    """The vectors of texts, by their hashes; raises any error of the embedding model."""
+    rows = await embedding.embed_documents(list(texts.values()), on_done)
+    return dict(zip(texts, rows, strict=True))

@@ -1,4 +1,4 @@
-"""Collects the sources of an ingest: walks folders, reads papers, finds each one's `.bib` entry.
+"""Collects the sources of an ingest: walks folders, reads papers and LangChain documents, finds their `.bib` entries.
 
 A folder may come from somebody else, with links to any of the user's files, and ingested text is sent to models. So
 links out of a folder are followed only on request.
@@ -9,26 +9,26 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ..documents.bibliography import Bibliography, Refusal, read_bibliography
+from ..documents.bibliography import Bibliography, Refusal, describe, read_bibliography
 from ..documents.figures import IMAGE_ENDINGS
-from ..documents.markdown import ParsedPaper
+from ..documents.front_matter import find_doi
+from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.notes import note_stem
-from ..documents.paper_metadata import describe
 from ..documents.pdf.ocr import Ocr
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import raise_if_stopped
 from ..documents.types import Paper
 from ..errors import InputError
 from ..plurals import counted
-from .langchain_documents import SourcePaper, group_documents, read_documents
 from .reading import (
     ENDINGS,
+    MOST_CHARACTERS,
     PDF,
     UNPARSABLE,
     ConvertedFiles,
@@ -116,6 +116,9 @@ def refuse_link(file: Path, target: Path) -> Refusal:
     return Refusal(printable(str(file)), reason)
 
 
+_GAP = "\n\n"
+_MOST_PAGES = 100_000
+_MOST_NAME = 4_000
 _RUN = 6  # words that identify a place
 _SAME = 0.6  # share of the pages with text that must be found, in order
 _WORD = re.compile(r"[^\W_]+")
@@ -160,6 +163,21 @@ def _first_place(page: Sequence[str], places: dict[tuple[str, ...], int], last: 
         if place >= last:
             return max(last, place - offset) if offset < _RUN else place
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePaper:
+    """A paper read from its file, with the user's note on it, and `notices` about its metadata.
+
+    `folder` is the folder of its file; None for a paper given as documents, which has no note.
+    """
+
+    path: Path
+    parsed: ParsedPaper
+    paper: Paper
+    folder: Path | None = None
+    note: str = ""
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +245,7 @@ def read_sources(
         (str(file), _describe(file, _take_pages(file, one, with_pages.get(file), warnings), bibliography))
         for file, one in parsed
     )
-    of_documents = ((name, _read_documents(name, parts, bibliography)) for name, parts in given.items())
+    of_documents = ((name, read_documents(name, parts, bibliography)) for name, parts in given.items())
     for name, read in chain(of_files, of_documents):
         raise_if_stopped()
         if isinstance(read, Refusal):
@@ -247,15 +265,8 @@ def read_sources(
         kinds = ", ".join(f"{count} {ending}" for ending, count in sorted(passed_over.items()))
         skipped = counted(sum(passed_over.values()), "file")
         warnings.append(f"Skipped {skipped} of other types ({kinds}).")
-    return Sources(
-        tuple(found.values()),
-        tuple(refused),
-        tuple(warnings),
-        folders,
-        notes,
-        follow_links,
-        refused_entries=bibliography.refused,
-    )
+    papers, lines = tuple(found.values()), tuple(warnings)
+    return Sources(papers, tuple(refused), lines, folders, notes, follow_links, bibliography.refused)
 
 
 def require_paths(paths: Sequence[Path]) -> None:
@@ -317,11 +328,62 @@ def _describe(file: Path, parsed: ParsedPaper | Refusal, bibliography: Bibliogra
     return SourcePaper(file, parsed, paper, folder=file.parent, notices=tuple(notices))
 
 
-def _read_documents(name: str, parts: Sequence[Document], bibliography: Bibliography) -> SourcePaper | Refusal:
+def group_documents(documents: Iterable[Document]) -> tuple[dict[str, list[Document]], list[Refusal]]:
+    """Group documents by the key or source in their metadata, in order of first occurrence; refuse those without."""
+    groups: dict[str, list[Document]] = {}
+    refused: list[Refusal] = []
+    for number, document in enumerate(documents):
+        try:
+            name = str(document.metadata.get("key") or document.metadata.get("source") or "").strip()
+        except (ValueError, RecursionError):  # a number with thousands of digits, a list that contains itself
+            name = ""
+        if 0 < len(name) <= _MOST_NAME:
+            groups.setdefault(name, []).append(document)
+            continue
+        wrong = f"a 'key' or 'source' of {len(name)} characters" if name else "neither 'key' nor 'source'"
+        refused.append(Refusal(f"document {number}", f"has {wrong} in its metadata"))
+    return groups, refused
+
+
+def read_documents(name: str, parts: Sequence[Document], bibliography: Bibliography) -> SourcePaper | Refusal:
+    """The paper in the documents of one group, or the reason why it is refused."""
+    given = parts[0].metadata
+    size = sum(len(part.page_content) for part in parts)
+    if size > MOST_CHARACTERS:
+        return Refusal(name, f"is {size / 1e6:.0f} MB, more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB")
+    # Page numbers, counted from 0, are kept if each part states its own.
+    pages = [part.metadata.get("page") for part in parts]
+    numbers = [page for page in pages if isinstance(page, int) and 0 <= page < _MOST_PAGES]
+    paged = len(numbers) == len(parts) and numbers == sorted(numbers)
+    text, starts = "", list[int]()
+    for number, part in enumerate(parts):
+        text += _GAP if text else ""
+        if paged:
+            starts += [len(text)] * (numbers[number] + 1 - len(starts))
+        # Without NUL characters, which no store accepts, and lone surrogates, which cannot be encoded.
+        text += part.page_content.replace("\0", "").encode("utf-8", "ignore").decode("utf-8").strip()
     try:
-        return read_documents(name, parts, bibliography)
+        parsed = replace(parse_markdown(text), page_starts=tuple(starts))
     except UNPARSABLE as error:
         return refuse_unparsable(name, error)
+    if not parsed.text.strip():
+        return Refusal(name, "is empty")
+    front = parsed.front_matter
+    metadata = {field: str(given.get(field) or "").strip() for field in ("title", "author", "doi")}
+    authors = tuple(name.strip() for name in re.split(r";|\band\b", metadata["author"]) if name.strip())
+    front = replace(
+        front,
+        title=front.title or metadata["title"],
+        authors=front.authors or authors,
+        doi=front.doi or find_doi(metadata["doi"]),
+    )
+    parsed = replace(parsed, front_matter=front, title=parsed.title or front.title)
+    # A file name to derive the key from: the key itself, else the last part of the source, which may be a URL.
+    last = PurePosixPath(name.replace("\\", "/").split("?")[0].rstrip("/")).name
+    path = Path(f"{name}.md" if given.get("key") else last or "document")
+    paper, warnings = describe(path, parsed, bibliography)
+    source = str(given.get("source") or name)
+    return SourcePaper(path, parsed, replace(paper, source=source), notices=tuple(warnings))
 
 
 def read_again(paper: Paper, kept: ConvertedFiles, ocr: Ocr | None) -> SourcePaper:

@@ -19,8 +19,7 @@ from ..models.http.failures import RedirectedError, classify_failure, one_line
 from ..settings.key_trust import host_of
 from ..stores.home import Home
 from ..stores.metadata_store import MetadataStore
-from .bib_entry import append_entries, bib_entry, read_bib, write_durably
-from .citation_keys import KeyFields, KeyPattern
+from .bib_entry import KeyFields, KeyPattern, append_entries, bib_entry, read_bib, write_durably
 from .enriching import FROM_ANY_SERVICE, REGISTRARS, store_responses
 from .matching import SURE, compare
 from .service_client import fetch

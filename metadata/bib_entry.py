@@ -1,20 +1,27 @@
-"""Makes BibTeX entries of service data, and completes or appends to a `.bib` without replacing the user's content."""
+"""Makes BibTeX entries of service data, and completes or appends to a `.bib` without replacing the user's content.
+
+Citation keys are made from Better BibTeX patterns such as `auth.lower + year + veryshorttitle.lower`: a sum of terms,
+each a quoted text or a function, with arguments and filters after it; `FUNCTIONS` and `FILTERS` list what is supported.
+"""
 
 from __future__ import annotations
 
+import ast
+import itertools
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from string import ascii_lowercase
+from typing import Any, Final
 
 from ..documents import Paper
 from ..documents.bibliography import Bibliography, as_latex, parse_bibliography, read_bibliography, render_entry
-from ..documents.paper_names import identifier_from_doi
+from ..documents.paper_names import Identifier
 from ..documents.safe_files import replace_file
-from ..errors import InputError
+from ..errors import ConfigurationError, InputError
 from ..stores.metadata_store import MetadataStore
-from ..text.words import read_rules
+from ..text.words import read_rules, read_words, without_accents
 from .enriching import StoredMetadata, stored_metadata
 from .service_works import Work
 
@@ -28,7 +35,7 @@ _PAGES = re.compile(r"^\s*([\w.]+)\s*[-\u2013\u2014]+\s*([\w.]+)\s*$")
 
 def bib_entry(work: Work, key: str) -> str:
     entry_type = KINDS["crossref"].get(work.kind, "article" if work.venue and not work.is_preprint else "misc")
-    arxiv = identifier_from_doi(work.doi).arxiv
+    arxiv = Identifier(work.doi.lower()).arxiv
     venue = work.venue or (work.publisher if entry_type in ("phdthesis", "techreport") else "")
     fields = {
         "title": "{" + as_latex(work.title) + "}",
@@ -126,3 +133,150 @@ def write_durably(path: Path, content: bytes) -> None:
     """Replace a file atomically, with its folder created if missing; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path.resolve() if path.is_symlink() else path, content)
+
+
+# Better BibTeX skips such words in titles.
+_SKIPPED: Final = read_words("words_skipped_in_keys")
+_PLAIN: Final = str.maketrans({"ß": "ss", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "æ": "ae", "Æ": "AE", "đ": "d"})
+_UNSAFE = re.compile(r"[^A-Za-z0-9:_-]+")
+_LONGEST: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFields:
+    """The fields from which a key is made."""
+
+    families: Sequence[str]
+    title: str
+    year: int | None
+    venue: str = ""
+    kind: str = ""
+
+
+def _authors(fields: KeyFields, count: int, letters: int, start: int = 0) -> str:
+    return "".join(_join_words(family)[: letters or None] for family in fields.families[start : start + count])
+
+
+def _title_words(fields: KeyFields, count: int, capitals: int) -> str:
+    words = [word for word in _words(fields.title) if word.casefold() not in _SKIPPED] or _words(fields.title)
+    taken = words[:count]
+    return "".join(_capital(word) if place < capitals else word for place, word in enumerate(taken))
+
+
+FUNCTIONS: Final[Mapping[str, tuple[tuple[int, ...], Callable[..., str]]]] = {
+    # name: (defaults of its numeric arguments, its result)
+    "auth": ((0, 1), lambda fields, letters, which: _authors(fields, 1, letters, max(which, 1) - 1)),
+    "authors": ((0,), lambda fields, count: _authors(fields, count or len(fields.families), 0)),
+    "authorLast": ((), lambda fields: _join_words(fields.families[-1]) if fields.families else ""),
+    "authEtAl": (
+        (),
+        lambda fields: _authors(fields, 1, 0) + "EtAl" if len(fields.families) > 2 else _authors(fields, 2, 0),
+    ),
+    "title": ((), lambda fields: "".join(map(_capital, _words(fields.title)))),
+    "shorttitle": ((3, 0), _title_words),
+    "veryshorttitle": ((1, 0), _title_words),
+    "year": ((), lambda fields: str(fields.year or "")),
+    "shortyear": ((), lambda fields: str(fields.year or "")[-2:]),
+    "journal": ((), lambda fields: " ".join(_words(fields.venue))),
+    "type": ((), lambda fields: fields.kind),
+}
+FILTERS: Final[Mapping[str, Callable[..., str]]] = {
+    "lower": str.lower,
+    "upper": str.upper,
+    "capitalize": lambda text: _capital(text),
+    "alphanum": lambda text: "".join(sign for sign in text if sign.isalnum()),
+    "clean": lambda text: _safe(text),
+    "fold": lambda text: _fold(text),
+    "ascii": lambda text: "".join(sign for sign in _fold(text) if sign.isascii()),
+    "abbr": lambda text: "".join(word[0] for word in re.findall(r"[A-Z]?[^\sA-Z]+|[A-Z]", text)),
+    "select": lambda text, start=1, count=0: text[max(start - 1, 0) :][: count or None],
+    "substring": lambda text, start=1, count=0: text[max(start - 1, 0) :][: count or None],
+    "prefix": lambda text, lead="": lead + text if text else "",
+    "postfix": lambda text, end="": text + end if text else "",
+}
+
+_SAMPLE: Final = KeyFields(["Family"], "Title", 2000, "Venue", "kind")
+
+
+class KeyPattern:
+    """A parsed pattern; raises `ConfigurationError` if it is invalid."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        try:
+            # Patterns happen to be Python expressions, but have no escapes in their texts.
+            self._sum = ast.parse(pattern.strip().replace("\\", "\\\\"), mode="eval").body
+        except SyntaxError as error:
+            rest = pattern.strip()[(error.offset or 1) - 1 :][:20]
+            raise self._refused(f"{rest!r} is not understood") from None
+        except (ValueError, MemoryError, RecursionError):
+            raise self._refused("it is not understood") from None
+        self._evaluate(self._sum, _SAMPLE)
+
+    def key(self, fields: KeyFields, taken: Collection[str] = ()) -> str:
+        """The ASCII key for a paper, with the next free letter appended if it is `taken` (ignoring case)."""
+        base = _safe(self._evaluate(self._sum, fields))[:_LONGEST] or "paper"
+        used = {key.casefold() for key in taken}
+        endings = (
+            "".join(letters)
+            for count in itertools.count()
+            for letters in itertools.product(ascii_lowercase, repeat=count)
+        )
+        return next(key for ending in endings if (key := base + ending).casefold() not in used)
+
+    def _evaluate(self, node: ast.expr, fields: KeyFields) -> str:
+        named: ast.expr = node
+        arguments: list[Any] = []
+        if isinstance(node, ast.Call) and not node.keywords:
+            named, arguments = node.func, [getattr(each, "value", None) for each in node.args]
+        if any(type(value) not in (int, str) for value in arguments):
+            raise self._refused(f"{ast.unparse(node)!r} has an argument that is neither a number nor a text")
+        match named:
+            case ast.BinOp(left=left, op=ast.Add(), right=right) if named is node:
+                return self._evaluate(left, fields) + self._evaluate(right, fields)
+            case ast.Constant(value=str() as text) if named is node:
+                return text
+            case ast.Name(id=name):
+                defaults, function = FUNCTIONS[self._find(name, FUNCTIONS, "function")]
+                if len(arguments) > len(defaults) or any(isinstance(value, str) for value in arguments):
+                    raise self._refused(f"{name} does not take these arguments")
+                return function(fields, *arguments, *defaults[len(arguments) :])
+            case ast.Attribute(value=value, attr=name):
+                change = FILTERS[self._find(name, FILTERS, "filter")]
+                try:
+                    return change(self._evaluate(value, fields), *arguments)
+                except TypeError:
+                    raise self._refused(f"{name} does not take these arguments") from None
+        raise self._refused(f"{ast.unparse(node)[:20]!r} is not understood")
+
+    def _find(self, name: str, known: Mapping[str, object], what: str) -> str:
+        found = next((one for one in known if one.casefold() == name.casefold()), None)
+        if found is None:
+            raise self._refused(f"there is no {what} {name!r}; there are {', '.join(known)}")
+        return found
+
+    def _refused(self, why: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"Setting citation_key (CITELOOM_CITATION_KEY): {self._pattern!r}: {why}.",
+            help="Write it like 'auth.lower + year + veryshorttitle.lower'.",
+        )
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", re.sub(r"(?<=\w)['’-](?=\w)", "", text))
+
+
+def _join_words(family: str) -> str:
+    return "".join(_words(family))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _fold(text: str) -> str:
+    return without_accents(text.translate(_PLAIN))
+
+
+def _safe(text: str) -> str:
+    return _UNSAFE.sub("", _fold(text)).strip("-:_")

@@ -8,8 +8,8 @@ arXiv id and by title.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -88,10 +88,10 @@ def abstract_text(value: object) -> str:
     return _ABSTRACT_TITLE.sub("", field_text(value, _MOST_CHARACTERS))
 
 
-def first_text(value: object) -> str:
+def first_text(value: object, most: int = _LONGEST_FIELD) -> str:
     """The first text of a list, or the text itself."""
     items = value if isinstance(value, list) else [value]
-    return next(filter(None, map(field_text, items[:20])), "")
+    return next(filter(None, (field_text(item, most) for item in items[:20])), "")
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -143,35 +143,30 @@ _CANDIDATES: Final = 8  # works per search
 _LONGEST_QUERY: Final = 400
 _LONGEST_TITLE: Final = 300
 _MOST_WORDS: Final = 5000  # of an abstract
+_LONGEST: Final = {"venue": 1000, "volume": 40, "issue": 40, "pages": 60, "publisher": 1000, "kind": 60}
 
 _FIELDS: Final = (
     "title,authors,year,venue,journal,publicationTypes,externalIds,abstract,citationCount,isOpenAccess,openAccessPdf"
 )
 
 
-async def look_up_work(client: ServiceClient, identifier: Identifier) -> Work | None:
-    """The work with this identifier; None if the service does not know it. Raises `ServiceError`."""
-    service, doi = client.address.name, identifier.doi
-    named = f"ARXIV:{identifier.arxiv}" if identifier.arxiv else f"DOI:{doi}"
-    paths = {
-        CROSSREF: f"/works/{quote(doi, safe='')}",
-        DATACITE: f"/dois/{quote(doi, safe='')}",
-        OPENALEX: f"/works/{quote(f'doi:{doi}', safe=':')}",
-        SEMANTIC_SCHOLAR: f"/paper/{quote(named, safe=':')}",
+def _at(item: object, place: str) -> object:
+    """The value at a place such as `container.title`; None if there is none."""
+    for name in filter(None, place.split(".")):
+        item = mapping(item).get(name)
+    return item
+
+
+def _work(
+    service: str, item: Mapping[str, Any], doi: str, title: str, people: Iterable[Author | None], **given: Any
+) -> Work | None:
+    """The work with what is `given`, and the texts at the service's `places`; None without DOI or title."""
+    texts = {
+        name: next(filter(None, (first_text(_at(item, place), _LONGEST[name]) for place in places)), "")
+        for name, places in _KINDS["places"][service].items()
     }
-    answer = await client.get(paths[service], {"fields": _FIELDS} if service == SEMANTIC_SCHOLAR else None)
-    if answer is None:
-        return None
-    item = mapping(answer)
-    if service == CROSSREF:
-        work = parse_crossref(mapping(item.get("message")))
-    elif service == DATACITE:
-        work = parse_datacite(mapping(mapping(item.get("data")).get("attributes")))
-    else:
-        work = parse_openalex(item) if service == OPENALEX else parse_semantic_scholar(item, doi)
-    if work is None:
-        raise ServiceError(f"{service} gave an answer without a title for {identifier.shown}.")
-    return work
+    found = Work(service, doi, title, tuple(filter(None, people)), **{**texts, **given})
+    return found if doi and title else None
 
 
 # Crossref
@@ -185,7 +180,7 @@ async def crossref_notices(client: ServiceClient, doi: str) -> list[Notice]:
     answer = await client.get("/works", {"filter": f"updates:{doi}", "rows": "20"})
     return [
         notice
-        for item in objects(mapping(mapping(answer).get("message")).get("items"))
+        for item in objects(_at(answer, "message.items"))
         for update in objects(item.get("update-to"))
         if doi_in(update.get("DOI")) == doi
         for notice in _notices([update], doi_in(item.get("DOI")))
@@ -197,7 +192,7 @@ async def crossref_candidates(client: ServiceClient, paper: Paper) -> list[Work]
     names = " ".join(paper.family_names[:3] or paper.authors[:3])
     asked = " ".join(f"{paper.title} {names} {paper.year or ''}".split())[:_LONGEST_QUERY]
     answer = await client.get("/works", {"query.bibliographic": asked, "rows": str(_CANDIDATES)})
-    items = mapping(mapping(answer).get("message")).get("items")
+    items = _at(answer, "message.items")
     if not isinstance(items, list):
         raise ServiceError(f"{CROSSREF} gave an answer without a list of works.")
     return [work for work in map(parse_crossref, objects(items)) if work is not None]
@@ -206,26 +201,18 @@ async def crossref_candidates(client: ServiceClient, paper: Paper) -> list[Work]
 def parse_crossref(item: Mapping[str, Any]) -> Work | None:
     """The work that an item of Crossref describes; None without DOI or title."""
     doi, title = doi_in(item.get("DOI")), first_text(item.get("title"))
-    if not doi or not title:
-        return None
     subtitle = first_text(item.get("subtitle"))
-    if subtitle and subtitle.casefold() not in title.casefold():
+    if title and subtitle and subtitle.casefold() not in title.casefold():
         title = f"{title}: {subtitle}"
     people = objects(item.get("author")) or objects(item.get("editor"))
-    names = (author(person.get("given"), person.get("family"), person.get("name")) for person in people)
-    return Work(
-        service=CROSSREF,
-        doi=doi,
-        title=title,
-        authors=tuple(filter(None, names)),
+    return _work(
+        CROSSREF,
+        item,
+        doi,
+        title,
+        (author(person.get("given"), person.get("family"), person.get("name")) for person in people),
         # That of the issue, or else of the earliest other publication.
         year=next(filter(None, (year_in(next(iter(_date_parts(item.get(name))), None)) for name in _DATES)), None),
-        venue=first_text(item.get("container-title")) or first_text(mapping(item.get("institution")).get("name")),
-        volume=field_text(item.get("volume"), 40),
-        issue=field_text(item.get("issue"), 40),
-        pages=field_text(item.get("page"), 60) or field_text(item.get("article-number"), 60),
-        publisher=field_text(item.get("publisher")),
-        kind=field_text(item.get("type"), 60),
         abstract=abstract_text(item.get("abstract")),
         citations=whole_number(item.get("is-referenced-by-count")),
         is_notice=bool(objects(item.get("update-to"))),
@@ -233,7 +220,7 @@ def parse_crossref(item: Mapping[str, Any]) -> Work | None:
         versions=tuple(
             Version(kind, other, CROSSREF)
             for name, kind in _KINDS["crossref_versions"].items()
-            for related in objects(mapping(item.get("relation")).get(name), 20)
+            for related in objects(_at(item, f"relation.{name}"), 20)
             if related.get("id-type") == "doi" and (other := doi_in(related.get("id"))) and other != doi
         ),
     )
@@ -266,12 +253,8 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
     """The work that the attributes of a DOI describe; None without DOI or title."""
     doi = doi_in(item.get("doi"))
     title = first_text([entry.get("title") for entry in objects(item.get("titles"), 5)])
-    if not doi or not title:
-        return None
-    types, container = mapping(item.get("types")), mapping(item.get("container"))
-    publisher = item.get("publisher")
-    publisher = field_text(publisher if isinstance(publisher, str) else mapping(publisher).get("name"))
-    kind = field_text(types.get("resourceTypeGeneral"), 60)
+    publisher = field_text(item.get("publisher")) or field_text(_at(item, "publisher.name"))
+    kind = field_text(_at(item, "types.resourceTypeGeneral"), 60)
     is_arxiv = publisher.casefold() == "arxiv"
     abstracts = (
         abstract_text(entry.get("description"))
@@ -294,21 +277,14 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
             relation = "article"  # arXiv's name for the journal article
         if relation and other and other != doi:
             versions.append(Version(relation, other, DATACITE))
-    return Work(
-        service=DATACITE,
-        doi=doi,
-        title=title,
-        authors=tuple(filter(None, names)),
+    kind = "posted-content" if is_arxiv else _KINDS["datacite_kinds"].get(kind, kind.lower())
+    found = _work(DATACITE, item, doi, title, names, publisher=publisher, kind=kind, versions=tuple(versions))
+    return found and replace(
+        found,
         year=year_in(item.get("publicationYear")),
-        venue=field_text(container.get("title")) or ("arXiv" if is_arxiv else ""),
-        volume=field_text(container.get("volume"), 40),
-        issue=field_text(container.get("issue"), 40),
-        pages=field_text(container.get("firstPage"), 40),
-        publisher=publisher,
-        kind="posted-content" if is_arxiv else _KINDS["datacite_kinds"].get(kind, kind.lower()),
+        venue=found.venue or ("arXiv" if is_arxiv else ""),
         abstract=next(abstracts, ""),
         citations=whole_number(item.get("citationCount")) or None,
-        versions=tuple(versions),
     )
 
 
@@ -318,14 +294,10 @@ def parse_datacite(item: Mapping[str, Any]) -> Work | None:
 def parse_openalex(item: Mapping[str, Any]) -> Work | None:
     """The work that OpenAlex describes; None without DOI or title."""
     doi, title = doi_in(item.get("doi")), field_text(item.get("title") or item.get("display_name"))
-    if not doi or not title:
-        return None
-    place, detail = mapping(item.get("primary_location")), mapping(item.get("biblio"))
     kind = field_text(item.get("type_crossref") or item.get("type"), 60)
-    pages = [field_text(detail.get(name), 40) for name in ("first_page", "last_page")]
+    pages = [field_text(_at(item, f"biblio.{name}"), 40) for name in ("first_page", "last_page")]
     names = (
-        field_text(entry.get("raw_author_name"), 400)
-        or field_text(mapping(entry.get("author")).get("display_name"), 400)
+        field_text(entry.get("raw_author_name"), 400) or field_text(_at(entry, "author.display_name"), 400)
         for entry in objects(item.get("authorships"))
     )
     words: dict[int, str] = {}  # of the abstract, by their positions
@@ -333,20 +305,18 @@ def parse_openalex(item: Mapping[str, Any]) -> Work | None:
         for position in positions if isinstance(positions, list) else []:
             if whole_number(position, 0, _MOST_WORDS) is not None and len(words) < _MOST_WORDS:
                 words[position] = field_text(word, 100)
-    return Work(
-        service=OPENALEX,
-        doi=doi,
-        title=title,
-        authors=tuple(Author(name, family_name(name)) for name in names if name),
+    return _work(
+        OPENALEX,
+        item,
+        doi,
+        title,
+        (Author(name, family_name(name)) for name in names if name),
         year=year_in(item.get("publication_year")),
-        venue=field_text(mapping(place.get("source")).get("display_name")),
-        volume=field_text(detail.get("volume"), 40),
-        issue=field_text(detail.get("issue"), 40),
         pages="-".join(dict.fromkeys(filter(None, pages))),
         kind=_KINDS["openalex_kinds"].get(kind, kind),
         abstract=" ".join(words[position] for position in sorted(words)),
         citations=whole_number(item.get("cited_by_count")),
-        open_access=link(mapping(item.get("best_oa_location")).get("pdf_url")),
+        open_access=link(_at(item, "best_oa_location.pdf_url")),
         # OpenAlex gives neither the notice nor its date.
         notices=(Notice("retraction", OPENALEX),) if item.get("is_retracted") is True else (),
     )
@@ -359,20 +329,16 @@ async def semantic_scholar_candidates(client: ServiceClient, paper: Paper) -> li
     """The work whose title is nearest, as a list of at most one; raises `ServiceError`."""
     title = " ".join(paper.title.split())[:_LONGEST_TITLE]
     answer = await client.get("/paper/search/match", {"query": title, "fields": _FIELDS})
-    items = objects(mapping(answer).get("data"), 5)
+    items = objects(_at(answer, "data"), 5)
     return [work for work in map(parse_semantic_scholar, items) if work is not None]
 
 
 def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | None:
     """The work that Semantic Scholar describes; `doi` is the DOI that was asked for. None without DOI or title."""
-    ids, journal = mapping(item.get("externalIds")), mapping(item.get("journal"))
-    arxiv = field_text(ids.get("ArXiv"), 60).lower()
+    arxiv = field_text(_at(item, "externalIds.ArXiv"), 60).lower()
     arxiv_doi = ARXIV_PREFIX + arxiv if arxiv else ""
-    own = doi_in(ids.get("DOI"))
+    own = doi_in(_at(item, "externalIds.DOI"))
     named = doi or own or arxiv_doi
-    title = field_text(item.get("title"))
-    if not named or not title:
-        return None
     # One record covers preprint and article, so its other DOI belongs to the other version.
     versions: tuple[Version, ...] = ()
     if named == arxiv_doi and own and own != arxiv_doi:
@@ -385,18 +351,43 @@ def parse_semantic_scholar(item: Mapping[str, Any], doi: str = "") -> Work | Non
     kind = "journal-article" if "JournalArticle" in types or "Review" in types else ""
     if named == arxiv_doi or "Conference" in types:
         kind = "posted-content" if named == arxiv_doi else "proceedings-article"
-    return Work(
-        service=SEMANTIC_SCHOLAR,
-        doi=named,
-        title=title,
-        authors=tuple(Author(name, family_name(name)) for name in names if name),
+    return _work(
+        SEMANTIC_SCHOLAR,
+        item,
+        named,
+        field_text(item.get("title")),
+        (Author(name, family_name(name)) for name in names if name),
         year=year_in(item.get("year")),
-        venue=field_text(journal.get("name")) or field_text(item.get("venue")),
-        volume=field_text(journal.get("volume"), 40),
-        pages=field_text(journal.get("pages"), 60),
         kind=kind,
         abstract=abstract_text(item.get("abstract")),
         citations=whole_number(item.get("citationCount")),
-        open_access=link(mapping(item.get("openAccessPdf")).get("url")),
+        open_access=link(_at(item, "openAccessPdf.url")),
         versions=versions,
     )
+
+
+# Where each service is asked for one work, the place of the work in its answer, and its parser.
+_LOOK_UPS: Final[Mapping[str, tuple[str, str, Callable[..., Work | None]]]] = {
+    CROSSREF: ("/works/", "message", parse_crossref),
+    DATACITE: ("/dois/", "data.attributes", parse_datacite),
+    OPENALEX: ("/works/", "", parse_openalex),
+    SEMANTIC_SCHOLAR: ("/paper/", "", parse_semantic_scholar),
+}
+
+
+async def look_up_work(client: ServiceClient, identifier: Identifier) -> Work | None:
+    """The work with this identifier; None if the service does not know it. Raises `ServiceError`."""
+    service, doi = client.address.name, identifier.doi
+    path, place, parse = _LOOK_UPS[service]
+    named = {OPENALEX: f"doi:{doi}", SEMANTIC_SCHOLAR: f"DOI:{doi}"}.get(service, doi)
+    if service == SEMANTIC_SCHOLAR and identifier.arxiv:
+        named = f"ARXIV:{identifier.arxiv}"
+    fields = {"fields": _FIELDS} if service == SEMANTIC_SCHOLAR else None
+    answer = await client.get(f"{path}{quote(named, safe=':')}", fields)
+    if answer is None:
+        return None
+    item = mapping(_at(answer, place))
+    work = parse(item, doi) if service == SEMANTIC_SCHOLAR else parse(item)
+    if work is None:
+        raise ServiceError(f"{service} gave an answer without a title for {identifier.shown}.")
+    return work

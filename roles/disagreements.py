@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from ..text.statement_words import NAMED, Direction, direction, outcome_words, telling_words
+from ..text.wordings import NAMED, Direction, direction, outcome_words, telling_words
 from .protocols import Source
 
 _MOST_PAIRS: Final = 6

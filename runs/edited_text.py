@@ -27,7 +27,7 @@ from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
 from ..documents import Evidence, Paper
-from ..documents.exported_text import without_comments_and_references
+from ..documents.edited_documents import without_comments_and_references
 from ..documents.sandbox import in_thread
 from ..drafts.finished_text import FinishedText
 from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page

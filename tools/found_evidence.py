@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..documents import Chunk, Evidence, EvidenceSpan
 from ..roles.protocols import Need, NeedCoverage, PassageFinding, Status
 from ..settings.config import RetrievalMode
-from ..text.statement_words import Direction, count_measures, direction, telling_words
+from ..text.wordings import Direction, count_measures, direction, telling_words
 from .retrieval import Retrieval
 from .window_search import WindowLimits
 

@@ -19,8 +19,7 @@ from ..documents.bibliography import as_latex, render_entry
 from ..documents.front_matter import find_doi
 from ..documents.paper_names import zotero_fields
 from ..ingestion.reading import ENDINGS
-from ..metadata.bib_entry import KINDS, VENUE_FIELD, bib_name, normalize_pages
-from ..metadata.citation_keys import KeyFields
+from ..metadata.bib_entry import KINDS, VENUE_FIELD, KeyFields, bib_name, normalize_pages
 from ..text.words import unescape_html
 from .zotero_records import Annotation, Attachment, Creator, ItemNote, ZoteroItem, ZoteroLibrary
 

@@ -7,21 +7,27 @@ removes papers that are not recorded there.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal
 
-from ..documents import Paper, text_hash
+from pydantic import BaseModel, ValidationError
+
+from ..documents import text_hash
 from ..documents.bibliography import Refusal
+from ..documents.chunking import CHUNKING_VERSION
+from ..documents.figures import FIGURES_VERSION
 from ..documents.paper_names import item_path
 from ..documents.safe_files import FileRefusedError, read_regular, replace_file
 from ..errors import InputError
+from ..ingestion.reading import READING_VERSION
+from ..invalid_values import describe_invalid, field_path
 from ..metadata.adding import abstract_page
-from ..metadata.citation_keys import KeyPattern
+from ..metadata.bib_entry import KeyPattern
 from ..plurals import counted
+from ..settings.config import Settings
 from ..stores.home import Home
+from ..stores.library import Library
 from .item_entry import (
     FilePlaces,
     ItemFile,
@@ -33,10 +39,10 @@ from .item_entry import (
     item_note,
     key_fields,
 )
-from .zotero_records import Annotation, Attachment, ItemNote, ZoteroContent, ZoteroItem, ZoteroLibrary
+from .zotero_records import ZoteroItem
+from .zotero_source import ZoteroReading, ZoteroRequest, find_scopes, scope_members
 
 _NAME: Final = "sync.json"
-_VERSION: Final = 1
 _MOST_BYTES: Final = 200_000_000
 
 
@@ -51,60 +57,51 @@ class SyncedPaper:
     refused: str = ""  # why its file could not be ingested, if it could not
 
 
-@dataclass(slots=True)
-class SyncState:
-    """The papers by citation key."""
+SyncState = dict[str, SyncedPaper]  # by citation key; a paper that is being renamed has both keys, the new one last
 
-    papers: dict[str, SyncedPaper] = field(default_factory=dict)
 
-    @property
-    def items(self) -> dict[str, str]:
-        """The citation key of each item; for a paper being renamed, the new key."""
-        return {paper.item: key for key, paper in self.papers.items()}
+class _StateFile(BaseModel, strict=True):
+    version: Literal[1] = 1
+    papers: SyncState
 
-    def file_changed(self) -> bool:
-        """Whether an ingested file is gone or has a different size or time."""
-        for stamp in filter(None, (paper.file for paper in self.papers.values())):
-            path = stamp.rsplit(":", 2)[0]
-            try:
-                state = Path(path).stat()
-            except (OSError, ValueError):
-                return True
-            if stamp != f"{path}:{state.st_size}:{state.st_mtime_ns}":
-                return True
-        return False
+
+def file_changed(state: SyncState) -> bool:
+    """Whether an ingested file is gone or has a different size or time; blocks."""
+    for stamp in filter(None, (paper.file for paper in state.values())):
+        path = stamp.rsplit(":", 2)[0]
+        try:
+            found = Path(path).stat()
+        except (OSError, ValueError):
+            return True
+        if stamp != f"{path}:{found.st_size}:{found.st_mtime_ns}":
+            return True
+    return False
 
 
 def read_state(home: Home) -> SyncState:
     """The state of a home; empty before the first sync. Raises `InputError` for a damaged file."""
     path = home.zotero / _NAME
     try:
-        given = json.loads(read_regular(path, _MOST_BYTES))
-        if given["version"] != _VERSION:
-            raise ValueError(f"version {given['version']!r:.20}")
-        papers: dict[str, SyncedPaper] = {}
-        for key, value in given["papers"].items():
-            texts = [value["item"], value["stamp"], value["file"], value["refused"], *value["scopes"]]
-            if not all(isinstance(text, str) for text in texts):
-                raise ValueError("a paper that is not text")
-            papers[str(key)] = SyncedPaper(texts[0], frozenset(value["scopes"]), *texts[1:4])
-        return SyncState(papers)
+        return _StateFile.model_validate_json(read_regular(path, _MOST_BYTES)).papers
     except FileNotFoundError:
-        return SyncState()
-    except (OSError, FileRefusedError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        remedy = "Move it away: the next sync recognizes papers by their entries and files."
-        raise InputError(f"{path}: cannot be read ({type(error).__name__}: {error!s:.100}).", help=remedy) from error
+        return {}
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        reason = f"{field_path(first['loc'])}: {describe_invalid(first)}".removeprefix(": ")
+    except (OSError, FileRefusedError) as error:
+        reason = str(error)
+    remedy = "Move it away: the next sync recognizes papers by their entries and files."
+    raise InputError(f"{path}: cannot be read ({reason:.100}).", help=remedy)
 
 
 def write_state(home: Home, state: SyncState) -> None:
     """Replace the state atomically; raises `InputError` if it cannot be written."""
     path = home.zotero / _NAME
-    papers = {key: {**asdict(paper), "scopes": sorted(paper.scopes)} for key, paper in state.papers.items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json.dumps({"version": _VERSION, "papers": papers}, indent=0).encode("utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}).") from error
+        replace_file(path, _StateFile(papers=state).model_dump_json().encode())
+    except (OSError, ValueError) as error:  # a path that is not text
+        raise InputError(f"{path}: cannot be written ({getattr(error, 'strerror', '') or error!s:.100}).") from error
 
 
 _SHOWN_TITLE: Final = 80
@@ -147,7 +144,7 @@ class SyncPlan:
     without_file: list[ZoteroItem] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    state: SyncState = field(default_factory=SyncState)  # as known before the first paper is ingested
+    state: SyncState = field(default_factory=dict)  # as known before the first paper is ingested
     file_missing: bool = False  # and may still appear without any change in Zotero
 
 
@@ -156,66 +153,70 @@ def describe_item(item: ZoteroItem) -> str:
     return f"Zotero item {item.key} ({title or 'without a title'})"
 
 
-def recognize_papers(
-    papers: Mapping[str, Paper],
-    items: Sequence[ZoteroItem],
-    content: ZoteroContent,
-    library: ZoteroLibrary,
-    pages: Path,
-) -> dict[str, SyncedPaper]:
-    """Papers from these items, by entry and file, in a library without state; an entry alone may be an export's."""
-    wanted = {f"{library.path}/items/{item.key}" for item in items}
-    files = {attachment.key: f"{library.path}/items/{attachment.parent}" for attachment in content.attachments}
-    found: dict[str, SyncedPaper] = {}
-    for key, paper in papers.items():
-        item, folder = item_path(paper.bibtex), Path(paper.source).parent
-        if item in wanted and (files.get(folder.name) == item or folder == pages):
-            found[key] = SyncedPaper(item, frozenset())
-    return found
-
-
-Child = TypeVar("Child", Attachment, ItemNote, Annotation)
 _BETWEEN: Final = "\x1f"
 
 
-def _group_by_parent(children: Iterable[Child]) -> dict[str, list[Child]]:
-    found: dict[str, list[Child]] = {}
-    for child in children:
-        found.setdefault(child.parent, []).append(child)
-    return found
-
-
-@dataclass
 class SyncPlanning:
-    """A comparison of Zotero's content with the library: the scopes to sync, the library's papers, and settings."""
+    """A comparison of what was read from Zotero with the library and the `state` after earlier syncs; blocks.
 
-    content: ZoteroContent
-    library: ZoteroLibrary
-    scopes: frozenset[str]  # the keys of the collections to sync; an empty one is the whole library
-    members: Mapping[str, frozenset[str]]  # the keys of the items in each scope of this sync and of earlier ones
-    items: Sequence[ZoteroItem]
-    papers: Mapping[str, Paper]
-    foreign: frozenset[str]  # keys of papers that did not come by a sync, or that the user replaced since
-    state: SyncState
-    places: FilePlaces
-    pattern: KeyPattern
-    pages: Path
-    reading: str  # stands for how files are read: with another reader or chunk size they are read again
-    prune: bool = False  # remove papers that only earlier syncs of other collections brought
+    `linked` is the folder of linked files. Raises `InputError` for an unknown collection or an invalid setting.
+    """
 
-    def __post_init__(self) -> None:
-        self._plan = SyncPlan(warnings=list(self.content.damaged), state=SyncState(dict(self.state.papers)))
-        self._files = _group_by_parent(self.content.attachments)
-        self._notes = _group_by_parent(self.content.notes)
-        self._marks = _group_by_parent(self.content.annotations)
-        self._scopes: dict[str, frozenset[str]] = {}
-        for paper in self.state.papers.values():
-            self._scopes[paper.item] = self._scopes.get(paper.item, frozenset()) | paper.scopes
+    def __init__(
+        self,
+        library: Library,
+        settings: Settings,
+        reading: ZoteroReading,
+        request: ZoteroRequest,
+        state: SyncState,
+        linked: Path | None,
+    ) -> None:
+        content = self._content = reading.content
+        self._library, self._prune = reading.library, request.prune
+        self._scopes = find_scopes(request.collections, content)
+        earlier = frozenset().union(*(paper.scopes for paper in state.values()))
+        # The keys of the items in each scope of this sync and of earlier ones.
+        self._members = scope_members(self._scopes | earlier, content)
+        keys = frozenset().union(*(self._members[scope] for scope in self._scopes))
+        # Oldest first, so that an earlier item keeps its key when two have the same.
+        chosen = (item for item in content.items if item.key in keys)
+        self.items = sorted(chosen, key=lambda item: (item.added, item.key))
+        self.papers = {paper.key: paper for paper in library.papers()}
+        self._pages = library.home.zotero.resolve()
+        self._state = self._recognize_papers() | state
+        synced = {paper.item for paper in self._state.values()}
+        # Their entries name no synced item, so that no sync may touch them.
+        self._foreign = {key for key, paper in self.papers.items() if item_path(paper.bibtex) not in synced}
+        self._places = FilePlaces(content.storage, linked, bool(reading.library.group))
+        self._pattern = KeyPattern(settings.citation_key)
+        # With another reader or chunk size, files are read again.
+        versions = f"{READING_VERSION}:{CHUNKING_VERSION}:{FIGURES_VERSION}"
+        sizes = f"{settings.chunk_tokens}:{settings.chunk_overlap}"
+        self._reading = f"{settings.ocr}:{settings.ocr_languages}:{versions}:{sizes}"
+        self._plan = SyncPlan(warnings=list(content.damaged), state=dict(self._state))
+        self._earlier_scopes: dict[str, frozenset[str]] = {}
+        for paper in self._state.values():
+            self._earlier_scopes[paper.item] = self._earlier_scopes.get(paper.item, frozenset()) | paper.scopes
+
+    def _recognize_papers(self) -> SyncState:
+        """Papers from these items, by entry and file, as without a state; an entry alone may be an export's."""
+        wanted = set(map(self._path, self.items))
+        files = {
+            attachment.key: f"{self._library.path}/items/{parent}"
+            for parent, attachments in self._content.attachments.items()
+            for attachment in attachments
+        }
+        found: SyncState = {}
+        for key, paper in self.papers.items():
+            item, folder = item_path(paper.bibtex), Path(paper.source).parent
+            if item in wanted and (files.get(folder.name) == item or folder == self._pages):
+                found[key] = SyncedPaper(item, frozenset())
+        return found
 
     def plan(self) -> SyncPlan:
         keys = self._assign_keys()
         kept = {key for item, key in keys if self._plan_item(item, key)}
-        if orphans := sum(map(is_paper, self._files.get("", ()))):
+        if orphans := sum(map(is_paper, self._content.attachments.get("", ()))):
             self._plan.warnings.append(
                 f"{counted(orphans, 'file')} without an item in Zotero left out; 'Create Parent Item' makes one."
             )
@@ -223,19 +224,19 @@ class SyncPlanning:
         return self._plan
 
     def _path(self, item: ZoteroItem) -> str:
-        return f"{self.library.path}/items/{item.key}"
+        return f"{self._library.path}/items/{item.key}"
 
     def _plan_item(self, item: ZoteroItem, key: str) -> bool:
         """Plan one item; true if it is a paper of the library after the sync."""
-        plan, old, files = self._plan, self.state.papers.get(key), self._files.get(item.key, ())
-        file, problems = choose_file(files, self.places)
+        plan, old, files = self._plan, self._state.get(key), self._content.attachments.get(item.key, ())
+        file, problems = choose_file(files, self._places)
         plan.file_missing |= bool(problems)
         if file is None and any(map(is_paper, files)):
             known = old is not None and old.file and old.item == self._path(item) and key in self.papers
             left = "; the paper is left as it is" if known else ""
             plan.refused.append(Refusal(describe_item(item), f"{'; '.join(problems)}{left}"))
             if old is not None and known:
-                plan.state.papers[key] = replace(old, scopes=self._current_scopes(old.item))
+                plan.state[key] = replace(old, scopes=self._current_scopes(old.item))
                 return True
         elif problems:
             plan.warnings.append(f"{describe_item(item)}: {'; '.join(problems)}; another of its files is used.")
@@ -252,11 +253,13 @@ class SyncPlanning:
         if file is None and not abstract:
             return None
         page = abstract_page(item.title or key, abstract) if abstract else ""
-        page_path = self.pages / f"{self.library.path.replace('/', '-')}-{item.key}.md"
-        entry = item_entry(item, key, self.library, file.pdf if file else "")
-        marks = [mark for attachment in self._files.get(item.key, ()) for mark in self._marks.get(attachment.key, ())]
-        note = item_note(self._notes.get(item.key, ()), marks)
-        stamp = text_hash(_BETWEEN.join((entry, note, file.stamp if file else page, self.reading)))
+        page_path = self._pages / f"{self._library.path.replace('/', '-')}-{item.key}.md"
+        entry = item_entry(item, key, self._library, file.pdf if file else "")
+        content = self._content
+        files = content.attachments.get(item.key, ())
+        marks = [mark for attachment in files for mark in content.annotations.get(attachment.key, ())]
+        note = item_note(content.notes.get(item.key, ()), marks)
+        stamp = text_hash(_BETWEEN.join((entry, note, file.stamp if file else page, self._reading)))
         return WantedPaper(self._path(item), key, entry, note, file, page, page_path, stamp)
 
     def _compare(self, wanted: WantedPaper, old: SyncedPaper | None) -> None:
@@ -264,9 +267,9 @@ class SyncPlanning:
         plan, scopes = self._plan, self._current_scopes(wanted.item)
         if old is None or (old.item, old.stamp) != (wanted.item, wanted.stamp):
             plan.changed.append(wanted)
-            plan.state.papers[wanted.key] = SyncedPaper(wanted.item, scopes)
+            plan.state[wanted.key] = SyncedPaper(wanted.item, scopes)
             return
-        plan.state.papers[wanted.key] = replace(old, scopes=scopes)
+        plan.state[wanted.key] = replace(old, scopes=scopes)
         if old.refused:
             plan.refused.append(Refusal(str(wanted.source), old.refused))
         if wanted.key in self.papers:
@@ -277,22 +280,22 @@ class SyncPlanning:
     def _current_scopes(self, item: str) -> frozenset[str]:
         """The scopes of this sync and, unless pruning, of earlier ones that contain an item now."""
         key = item.rpartition("/")[2]
-        asked = self.scopes if self.prune else self.scopes | self._scopes.get(item, frozenset())
-        return frozenset(scope for scope in asked if key in self.members.get(scope, ()))
+        asked = self._scopes if self._prune else self._scopes | self._earlier_scopes.get(item, frozenset())
+        return frozenset(scope for scope in asked if key in self._members.get(scope, ()))
 
     def _plan_removals(self, keys: dict[str, str], kept: set[str]) -> None:
         """Plan the removals; papers that the user replaced are dropped from the state but stay in the library."""
-        plan, there = self._plan, {self._path(item) for item in self.content.items}
-        for key, paper in self.state.papers.items():
-            if not paper.item.startswith(f"{self.library.path}/items/") or key in kept:
+        plan, there = self._plan, {self._path(item) for item in self._content.items}
+        for key, paper in self._state.items():
+            if not paper.item.startswith(f"{self._library.path}/items/") or key in kept:
                 continue
             now = keys.get(paper.item, "")
             scopes = self._current_scopes(paper.item) if paper.item in there else frozenset()
             if not now and scopes:  # another collection contains it, or it was refused
-                plan.state.papers[key] = replace(paper, scopes=scopes)
+                plan.state[key] = replace(paper, scopes=scopes)
                 continue
-            if key in self.foreign or key not in self.papers:
-                del plan.state.papers[key]
+            if key in self._foreign or key not in self.papers:
+                del plan.state[key]
             elif now and now != key:
                 plan.removed.append(RemovedPaper(key, f"its key is now {now}", now))
             elif now:
@@ -304,12 +307,12 @@ class SyncPlanning:
 
     def _assign_keys(self) -> list[tuple[ZoteroItem, str]]:
         """Assign keys to the items; those whose key is taken, or that the library has already, are reported."""
-        better = {item.key: bibtex_key(item, self.content.citation_keys.get(item.key, "")) for item in self.items}
-        dois = {self.papers[key].doi: key for key in self.foreign if self.papers[key].doi}
+        better = {item.key: bibtex_key(item, self._content.citation_keys.get(item.key, "")) for item in self.items}
+        dois = {self.papers[key].doi: key for key in self._foreign if self.papers[key].doi}
         items: list[ZoteroItem] = []
         for item in self.items:
             key, doi = better[item.key], item_doi(item)
-            there = key if key in self.foreign else dois.get(doi, "") if doi else ""
+            there = key if key in self._foreign else dois.get(doi, "") if doi else ""
             if not there:
                 items.append(item)
                 continue
@@ -327,15 +330,15 @@ class SyncPlanning:
             elif key:
                 owners[key], chosen[item.key] = item, key
         plain = [item for item in items if not better[item.key]]
-        earlier = self.state.items
+        earlier = {paper.item: key for key, paper in self._state.items()}
         for item in plain:
             key = earlier.get(self._path(item), "")
-            if key and key not in owners and key not in self.foreign:
+            if key and key not in owners and key not in self._foreign:
                 owners[key], chosen[item.key] = item, key
-        taken = {*owners, *self.papers, *self.state.papers}
+        taken = {*owners, *self.papers, *self._state}
         for item in plain:
             if item.key not in chosen:
-                key = self.pattern.key(key_fields(item), taken)
+                key = self._pattern.key(key_fields(item), taken)
                 taken.add(key)
                 chosen[item.key] = key
         return [(item, chosen[item.key]) for item in items if item.key in chosen]

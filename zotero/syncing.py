@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..documents.bibliography import Refusal, parse_bibliography
-from ..documents.chunking import CHUNKING_VERSION
-from ..documents.figures import FIGURES_VERSION
-from ..documents.paper_names import item_path
 from ..documents.pdf.ocr import choose_ocr
 from ..documents.safe_files import replace_file
 from ..documents.sandbox import in_thread, raise_if_stopped
@@ -20,33 +17,15 @@ from ..errors import InputError
 from ..ingestion.indexing import OnEvent
 from ..ingestion.ingest import ingest_sources, remove_all
 from ..ingestion.ingest_events import IngestReport
-from ..ingestion.langchain_documents import SourcePaper
-from ..ingestion.reading import READING_VERSION, ConvertedFiles
-from ..ingestion.sources import Sources, read_as
-from ..metadata.citation_keys import KeyPattern
+from ..ingestion.reading import ConvertedFiles
+from ..ingestion.sources import SourcePaper, Sources, read_as
 from ..models.http.limiter import Clock
 from ..settings.config import Settings
 from ..stores.home import Home
 from ..stores.library import Library
-from .item_entry import FilePlaces
-from .sync_plan import (
-    SyncPlan,
-    SyncPlanning,
-    SyncState,
-    read_state,
-    recognize_papers,
-    write_state,
-)
+from .sync_plan import SyncPlan, SyncPlanning, SyncState, file_changed, read_state, write_state
 from .zotero_records import ZoteroError
-from .zotero_source import (
-    OnNotice,
-    ZoteroReading,
-    ZoteroRequest,
-    find_scopes,
-    linked_folder,
-    read_zotero,
-    scope_members,
-)
+from .zotero_source import OnNotice, ZoteroReading, ZoteroRequest, linked_folder, read_zotero
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +55,7 @@ async def sync_reading(
     linked = await linked_folder(settings)
     async with library.home.run_lock("sync-zotero", on_wait):
         state = await asyncio.to_thread(read_state, library.home)
-        given = await asyncio.to_thread(_make_input, library, settings, reading, request, state, linked)
+        given = await asyncio.to_thread(SyncPlanning, library, settings, reading, request, state, linked)
         plan = await in_thread(given.plan)
         ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
     by_abstract = _by_abstract(library)
@@ -111,46 +90,6 @@ async def sync_reading(
     return SyncReport(record, plan.file_missing)
 
 
-def _make_input(
-    library: Library,
-    settings: Settings,
-    reading: ZoteroReading,
-    request: ZoteroRequest,
-    state: SyncState,
-    linked: Path | None,
-) -> SyncPlanning:
-    scopes = find_scopes(request.collections, reading.content)
-    earlier = frozenset().union(*(paper.scopes for paper in state.papers.values()))
-    members = scope_members(scopes | earlier, reading.content)
-    keys = frozenset().union(*(members[scope] for scope in scopes))
-    # Oldest first, so that an earlier item keeps its key when two have the same.
-    chosen = (item for item in reading.content.items if item.key in keys)
-    items = sorted(chosen, key=lambda item: (item.added, item.key))
-    papers = {paper.key: paper for paper in library.papers()}
-    pages = library.home.zotero.resolve()
-    there = recognize_papers(papers, items, reading.content, reading.library, pages)
-    state = SyncState({**there, **state.papers})
-    synced = state.items
-    versions = f"{READING_VERSION}:{CHUNKING_VERSION}:{FIGURES_VERSION}"
-    sizes = f"{settings.chunk_tokens}:{settings.chunk_overlap}"
-    return SyncPlanning(
-        content=reading.content,
-        library=reading.library,
-        scopes=scopes,
-        members=members,
-        items=items,
-        papers=papers,
-        # Their entries name no synced item, so that no sync may touch them.
-        foreign=frozenset(key for key, paper in papers.items() if item_path(paper.bibtex) not in synced),
-        state=state,
-        places=FilePlaces(reading.content.storage, linked, bool(reading.library.group)),
-        pattern=KeyPattern(settings.citation_key),
-        pages=pages,
-        reading=f"{settings.ocr}:{settings.ocr_languages}:{versions}:{sizes}",
-        prune=request.prune,
-    )
-
-
 async def _carry_out(
     library: Library, settings: Settings, state: SyncState, plan: SyncPlan, on_event: OnEvent | None
 ) -> IngestReport:
@@ -159,7 +98,7 @@ async def _carry_out(
     if not plan.changed and not plan.removed:
         if plan.state != state:
             await asyncio.to_thread(write_state, home, plan.state)
-        return IngestReport((), (), (), (), 0, (), (), 0.0)
+        return IngestReport()
     sources = await in_thread(_read_papers, library, plan, settings)
     report = await ingest_sources(
         library, sources, on_event=on_event, chunking=(settings.chunk_tokens, settings.chunk_overlap)
@@ -223,7 +162,7 @@ def _remember(library: Library, plan: SyncPlan, refused: Mapping[str, str]) -> N
     for page in library.home.zotero.resolve().glob("*.md"):
         if str(page) not in in_use:
             page.unlink(missing_ok=True)
-    papers = plan.state.papers
+    papers = plan.state
     for removed in plan.removed:
         papers.pop(removed.key, None)
     there = library.records()
@@ -255,7 +194,7 @@ async def watch_zotero(
     while True:
         try:
             state = await asyncio.to_thread(read_state, home)
-            if await asyncio.to_thread(state.file_changed):
+            if await asyncio.to_thread(file_changed, state):
                 known = ""
             reading = await read_zotero(settings, request, known=known, on_notice=notice_once)
         except ZoteroError as error:

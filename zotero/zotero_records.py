@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -128,9 +129,9 @@ class ZoteroContent:
     """The content of a library, except the trash."""
 
     items: tuple[ZoteroItem, ...]
-    attachments: tuple[Attachment, ...] = ()
-    notes: tuple[ItemNote, ...] = ()
-    annotations: tuple[Annotation, ...] = ()
+    attachments: Mapping[str, Sequence[Attachment]] = field(default_factory=dict)  # by the key of their item
+    notes: Mapping[str, Sequence[ItemNote]] = field(default_factory=dict)  # the same
+    annotations: Mapping[str, Sequence[Annotation]] = field(default_factory=dict)  # by the key of their attachment
     collections: tuple[ZoteroCollection, ...] = ()
     storage: Path | None = None  # the folder of stored files; None if only the API's addresses say where they are
     citation_keys: Mapping[str, str] = field(default_factory=dict)  # by item, if not a field of the item
@@ -141,9 +142,8 @@ class ZoteroContent:
 def build_content(records: Mapping[str, Record]) -> ZoteroContent:
     """The content of `records` by key; any field may be wrong, and children of missing items are left out."""
     items: list[ZoteroItem] = []
-    attachments: list[Attachment] = []
-    notes: list[ItemNote] = []
-    annotations: list[Annotation] = []
+    attachments, notes = defaultdict[str, list[Attachment]](list), defaultdict[str, list[ItemNote]](list)
+    annotations = defaultdict[str, list[Annotation]](list)
     for key, data in records.items():
         kind, parent = text_value(data.get("itemType")), text_value(data.get("parentItem"))
         added = text_value(data.get("dateAdded")).replace("T", " ").removesuffix("Z")  # as in the database
@@ -156,12 +156,12 @@ def build_content(records: Mapping[str, Record]) -> ZoteroContent:
             if mode == "stored":
                 name = text_value(data.get("filename")) or name.removeprefix("storage:")
             title, url = text_value(data.get("title")), text_value(data.get(FILE_URL))
-            attachments.append(Attachment(key, parent, mode, name, title, added, url))
+            attachments[parent].append(Attachment(key, parent, mode, name, title, added, url))
         elif kind == "note":
-            notes.append(ItemNote(key, parent, text_value(data.get("note")), added))
+            notes[parent].append(ItemNote(key, parent, text_value(data.get("note")), added))
         elif kind == "annotation":
             names = ("annotationText", "annotationComment", "annotationPageLabel", "annotationSortIndex")
-            annotations.append(Annotation(key, parent, *(text_value(data.get(name)) for name in names)))
+            annotations[parent].append(Annotation(key, parent, *(text_value(data.get(name)) for name in names)))
         else:
             fields = {name: text for name in data if name not in _NOT_FIELDS and (text := text_value(data[name]))}
             shelves = data.get("collections")
@@ -174,4 +174,4 @@ def build_content(records: Mapping[str, Record]) -> ZoteroContent:
                 elif first:
                     creators.append(Creator(role, first))
             items.append(ZoteroItem(key, kind, fields, tuple(creators), collections, added))
-    return ZoteroContent(tuple(items), tuple(attachments), tuple(notes), tuple(annotations))
+    return ZoteroContent(tuple(items), attachments, notes, annotations)

@@ -13,8 +13,7 @@ from typing import Final
 
 from ...roles.disagreements import find_disagreements
 from ...roles.protocols import Source
-from ...text.question_subject import AUXILIARIES, is_participle, is_verb
-from ...text.statement_words import telling_words
+from ...text.wordings import AUXILIARIES, is_participle, is_verb, telling_words
 from ...text.words import one_line, one_of, read_rules
 from ..markers import CitedSentence, line_start, sentences, within
 from ..quotations import quoted_spans

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...roles.protocols import CitedClaim, Source, Verdict
-from ...text.statement_words import weighs_sources
+from ...text.wordings import weighs_sources
 from ...text.words import is_generic, is_stop, one_line, one_of, read_rules, split_words, stem
 from ..markers import MARKER, CitedSentence, line_start, sentences
 from .fabricated_citations import NEEDED

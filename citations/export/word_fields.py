@@ -17,9 +17,8 @@ from typing import Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
 from ...documents.edited_documents import AUTHOR, MARK as MARK
-from ...documents.office_files import open_office, read_part
 from ...documents.paper_names import zotero_address
-from ...documents.safe_files import FileRefusedError
+from ...documents.safe_files import FileRefusedError, open_office, read_part
 from ...errors import InputError
 from ...section_kinds import CitationFields
 

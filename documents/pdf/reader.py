@@ -14,7 +14,7 @@ from ...text.words import one_line, unescape_html
 from ..front_matter import find_doi
 from ..safe_files import FileRefusedError
 from .dehyphenation import lacks_ligatures, plain
-from .first_page import confirm_authors, read_year
+from .headings import confirm_authors, read_year
 from .lines import read_lines
 from .ocr import Ocr, read_scanned
 from .pages import FEW_LETTERS, Page, read_page

@@ -9,10 +9,19 @@ from dataclasses import dataclass, replace
 from ..front_matter import FrontMatter
 from ..markdown import BlockKind, Heading, ParsedPaper, Span, assemble
 from .dehyphenation import Hyphens, plain
-from .first_page import mark_front_parts, read_authors
-from .headings import ENDS, SMALLER, Piece, assign_levels, body_size, find_title, group_lines, join_lines
-from .lines import Line
-from .table_detection import CAPTION
+from .headings import (
+    ENDS,
+    SMALLER,
+    Piece,
+    assign_levels,
+    body_size,
+    find_title,
+    group_lines,
+    join_lines,
+    mark_front_parts,
+    read_authors,
+)
+from .lines import CAPTION, Line
 
 _NUMBER = re.compile(r"[-−–+]?\d[\d.,]*%?")
 

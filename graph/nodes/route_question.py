@@ -17,7 +17,7 @@ from ...drafts.written_draft import ScreeningRecord, draft_record, new_query
 from ...plurals import counted
 from ...roles.extractive.follow_ups import is_remark
 from ...roles.protocols import Draft, ScreenedPapers, Turn
-from ...text.question_subject import subject_words
+from ...text.wordings import subject_words
 from ...tools.evidence_search import FurtherSearch, chunk_ids, read_in_waves, search_each
 from ...tools.found_evidence import EvidenceLimits, SearchResult, coverage
 from ...tools.paper_cards import nearest_findings, screen_papers

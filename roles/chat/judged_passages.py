@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...text.sentences import is_context_dependent
-from ...text.statement_words import NAMED, telling_words
+from ...text.wordings import NAMED, telling_words
 from ..protocols import DecidingSpan, PassageSentence, Source
 from .prompt_format import estimate_tokens, full_heading
 

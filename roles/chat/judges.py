@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import Field, ValidationError, create_model, field_validator, model_validator
 
 from ...models.concurrency import gather_all
-from ...text.statement_words import weighs_sources
+from ...text.wordings import weighs_sources
 from ..protocols import CitedClaim, DecidingSpan, Source, Verdict, VerdictLabel
 from .clean_output import answer_text
 from .judged_passages import JudgedPassage

@@ -26,7 +26,7 @@ from ...experiment import Experiment, SectionKind
 from ...models.context_size import WHOLE
 from ...plurals import counted
 from ...section_kinds import SECTIONS
-from ...text.statement_words import count_measures
+from ...text.wordings import count_measures
 from ...text.words import one_line as one_line
 from ..disagreements import find_disagreements
 from ..protocols import EarlierSection, NeedCoverage, PassageSentence, Source, Turn

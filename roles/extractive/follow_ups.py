@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...text.question_subject import AUXILIARIES, find_subject, is_participle, is_verb
+from ...text.wordings import AUXILIARIES, find_subject, is_participle, is_verb
 from ...text.words import STOP_WORDS, is_generic, is_stop, read_rules, split_words
 from ..protocols import Turn
 

@@ -56,13 +56,12 @@ from citeloom.documents import (
     bibliography,
     categories,
     chunking,
-    exported_text,
+    edited_documents,
     figure_search,
     front_matter,
     markdown,
     notes,
     pandoc,
-    paper_metadata,
     paper_names,
     plain_text,
 )
@@ -71,7 +70,7 @@ from citeloom.drafts.draft_stream import DraftEventStream
 from citeloom.errors import CiteloomError
 from citeloom.graph import section_queries as default_queries
 from citeloom.graph.nodes import agent as repeated_queries
-from citeloom.ingestion import langchain_documents
+from citeloom.ingestion import sources
 from citeloom.models.http import failures
 from citeloom.roles.chat import (
     clean_output,
@@ -91,7 +90,7 @@ from citeloom.roles.extractive import (
 from citeloom.roles.protocols import Draft, EarlierSection
 from citeloom.runs import edit_proposals
 from citeloom.settings import key_trust
-from citeloom.text import question_subject, sentences, words
+from citeloom.text import sentences, wordings, words
 from citeloom.tools import paper_mentions, question_routing, scope
 from tests.support.answer_readers import ANSWERS, PASSAGES, Reader, need
 from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES, chunk, experiment, paper, source
@@ -168,7 +167,7 @@ def _papers(text: str) -> list[Paper]:
 
 def _given(text: str) -> object:
     given = Document(text, metadata={"key": "a2020", "author": text, "title": text, "doi": text})
-    return langchain_documents.read_documents("a2020", [given], _bibliography(""))
+    return sources.read_documents("a2020", [given], _bibliography(""))
 
 
 def _render(style: Any) -> Reader:
@@ -231,8 +230,8 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "quoted_spans": quotations.quoted_spans,
     "verbatim_spans": lambda text: quotations.verbatim_spans(text, [PLAIN, text]),
     "is_verbatim": lambda text: quotations.is_verbatim(PLAIN, text),
-    "an edited file": exported_text.without_frame,
-    "citations of an exported file": exported_text.restore_keys,
+    "an edited file": edited_documents.without_frame,
+    "citations of an exported file": edited_documents.restore_keys,
     "characters of LaTeX": lambda text: latex_characters.with_printable_characters(f"\\begin{{document}}{text}", ""),
     "claimed_numbers": number_parsing.claimed_numbers,
     "given_numbers": number_parsing.given_numbers,
@@ -280,11 +279,11 @@ DOCUMENTS: Final[Mapping[str, Reader]] = {
     "find_figures": lambda text: figure_search.find_figures(markdown.parse_markdown(text)),
     "chunk_paper": lambda text: chunking.chunk_paper("a", markdown.parse_markdown(text), _words),
     "describe": _of_a_file(
-        lambda text: paper_metadata.describe(Path("a.md"), markdown.parse_markdown(text), bibliography.Bibliography())
+        lambda text: bibliography.describe(Path("a.md"), markdown.parse_markdown(text), bibliography.Bibliography())
     ),
-    "extractive_summary": lambda text: paper_metadata.extractive_summary(markdown.parse_markdown(text)),
-    "make_entry": lambda text: paper_metadata.make_entry(paper(text)),
-    "key_from_path": _of_a_file(lambda text: paper_metadata.key_from_path(Path(f"{text}.md".replace("/", "")))),
+    "extractive_summary": lambda text: bibliography.extractive_summary(markdown.parse_markdown(text)),
+    "make_entry": lambda text: bibliography.make_entry(paper(text)),
+    "key_from_path": _of_a_file(lambda text: bibliography.key_from_path(Path(f"{text}.md".replace("/", "")))),
     "sentence_spans": _of_a_file(sentences.sentence_spans),
     "make_note": _of_a_file(lambda text: notes.make_note(f"a{text}", lambda part: len(part) // 4 + 1)),
     "read_front_matter": front_matter.read_front_matter,
@@ -353,8 +352,8 @@ MODELS: Final[Mapping[str, Reader]] = {
     "metrics_table": lambda text: metrics_table.metrics_table({text: {text: text}, "a": text}),
     "without_details": passage_details.blank_details,
     "queries_for": needs.queries_for,
-    "subject_of": lambda text: question_subject.find_subject(text[:QUESTION]),
-    "subject_words": lambda text: question_subject.subject_words(text[:QUESTION]),
+    "subject_of": lambda text: wordings.find_subject(text[:QUESTION]),
+    "subject_words": lambda text: wordings.subject_words(text[:QUESTION]),
     "stand_alone": lambda text: rewriter.complete_question(text[:QUESTION], "How does node degree bias edges?"),
     "stand_alone, after": lambda text: rewriter.complete_question("Why does it?", text[:QUESTION]),
     "parts_of": lambda text: needs.split_question(text[:QUESTION]),

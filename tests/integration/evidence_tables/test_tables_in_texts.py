@@ -14,7 +14,7 @@ import citeloom
 from citeloom.api.arguments import ArgumentError
 from citeloom.api.blocking import run_async
 from citeloom.api.evidence_tables import aedit_cell
-from citeloom.documents.evidence import EvidenceSpan
+from citeloom.documents.types import EvidenceSpan
 from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision, paper_version
 from citeloom.graph.session import Session

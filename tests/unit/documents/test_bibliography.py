@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.documents.bibliography import Bibliography, parse_bibliography, read_bibliography
+from citeloom.documents.bibliography import Bibliography, describe, key_from_path, parse_bibliography, read_bibliography
 from citeloom.documents.markdown import parse_markdown
-from citeloom.documents.paper_metadata import describe, key_from_path
 from citeloom.errors import InputError
 
 SOURCE = r"""

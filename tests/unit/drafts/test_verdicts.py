@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from citeloom.citations.citation_styles import make_citation
 from citeloom.citations.export.evidence_report import deciding_words
 from citeloom.documents import EvidenceSpan
-from citeloom.documents.evidence import text_hash
+from citeloom.documents.types import text_hash
 from citeloom.drafts.verdicts import relocate_verdicts
 from citeloom.roles.protocols import DecidingSpan, PassageSentence, Source, Verdict
 from tests.support.citation_samples import make_source

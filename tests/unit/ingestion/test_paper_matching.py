@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from citeloom.documents.bibliography import make_entry
 from citeloom.documents.markdown import parse_markdown
-from citeloom.documents.paper_metadata import make_entry
 from citeloom.documents.types import Paper
-from citeloom.ingestion.langchain_documents import SourcePaper
 from citeloom.ingestion.paper_matching import EntryError, match_renamed_files, parse_entry
 from citeloom.ingestion.plan import metadata_hash
-from citeloom.ingestion.sources import Sources
+from citeloom.ingestion.sources import SourcePaper, Sources
 from citeloom.stores.paper_catalog import PaperRecord
 
 TEXT = parse_markdown("# Looms\n\nLooms weave cloth.")

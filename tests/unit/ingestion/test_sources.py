@@ -10,8 +10,7 @@ import pytest
 from citeloom.documents.front_matter import FrontMatter
 from citeloom.documents.markdown import ParsedPaper, parse_markdown
 from citeloom.documents.types import Paper
-from citeloom.ingestion.langchain_documents import SourcePaper
-from citeloom.ingestion.sources import align_pages, leads_out, merge_text_with_pdf, refuse_link, walk
+from citeloom.ingestion.sources import SourcePaper, align_pages, leads_out, merge_text_with_pdf, refuse_link, walk
 
 FIRST = "Looms weave cloth from threads that run in two directions over the frame of the weaver."
 SECOND = "Every pattern that a weaver knows is written on cards which a machine can read and repeat."

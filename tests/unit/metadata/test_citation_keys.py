@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.errors import ConfigurationError
-from citeloom.metadata.citation_keys import KeyFields, KeyPattern
+from citeloom.metadata.bib_entry import KeyFields, KeyPattern
 
 FIELDS = KeyFields(
     ["Sánchez-Lengeling", "van der Meer", "O'Brien"],

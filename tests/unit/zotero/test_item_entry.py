@@ -5,7 +5,7 @@ import pytest
 from citeloom.documents.bibliography import parse_bibliography
 from citeloom.documents.paper_names import zotero_link
 from citeloom.documents.types import Paper
-from citeloom.metadata.citation_keys import KeyPattern
+from citeloom.metadata.bib_entry import KeyPattern
 from citeloom.zotero.item_entry import bibtex_key, item_entry, key_fields
 from citeloom.zotero.zotero_records import Creator, ZoteroItem, ZoteroLibrary
 

@@ -12,7 +12,7 @@ import pytest
 from citeloom.graph.session import open_session
 from citeloom.ingestion import ray_jobs
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.ray_cluster import RayRequest
+from citeloom.ingestion.ray_jobs import RayRequest
 from citeloom.settings.config import load_settings
 from citeloom.stores.folder_home import FolderHome
 from tests.support.library_contents import without_seconds

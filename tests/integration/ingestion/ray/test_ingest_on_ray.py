@@ -18,7 +18,7 @@ from citeloom.ingestion import ray_executor, ray_jobs
 from citeloom.ingestion.indexing import NOT_EMBEDDED
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ingest_events import Embedded, IngestEvent, IngestReport, Planned, Staged, Stored
-from citeloom.ingestion.ray_cluster import RayRequest
+from citeloom.ingestion.ray_jobs import RayRequest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.settings.addresses import parse_home
 from citeloom.stores.folder_home import find_home

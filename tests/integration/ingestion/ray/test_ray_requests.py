@@ -12,7 +12,7 @@ import citeloom
 from citeloom.api.arguments import ArgumentError
 from citeloom.commands.adding_papers import with_ray_address
 from citeloom.errors import InputError
-from citeloom.ingestion.ray_cluster import RayRequest
+from citeloom.ingestion.ray_jobs import RayRequest
 from tests.support.cli_process import run_here
 from tests.support.ray_processes import free_ports
 

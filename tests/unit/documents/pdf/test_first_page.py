@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.documents import Category
-from citeloom.documents.pdf.first_page import confirm_authors, read_year
+from citeloom.documents.pdf.headings import confirm_authors, read_year
 from citeloom.documents.pdf.lines import Line
 from citeloom.documents.pdf.pages import Page, TextRun
 from citeloom.documents.pdf.reader import choose_title

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from citeloom.documents.pdf.lines import read_lines
+from citeloom.documents.pdf.lines import read_lines, take_tables, take_wide_tables
 from citeloom.documents.pdf.pages import Page, TextRun
-from citeloom.documents.pdf.table_detection import take_tables, take_wide_tables
 
 SIZE = 10.0
 LETTER = 5.0  # width

@@ -15,7 +15,7 @@ from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.judged_passages import shown_sentences
 from citeloom.roles.chat.judges import ChatJudge
 from citeloom.roles.protocols import CitedClaim, Source
-from citeloom.text.statement_words import telling_words, weighs_sources
+from citeloom.text.wordings import telling_words, weighs_sources
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "window_cases.json").read_text())["cases"]
 

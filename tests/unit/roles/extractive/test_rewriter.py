@@ -15,7 +15,7 @@ from citeloom.roles.extractive.follow_ups import (
     is_remark,
 )
 from citeloom.roles.protocols import Turn
-from citeloom.text.question_subject import subject_words
+from citeloom.text.wordings import subject_words
 
 LABELLED = Path(__file__).parent.parent
 CASES: list[dict[str, Any]] = [

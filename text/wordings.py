@@ -1,15 +1,17 @@
-"""Extracts the subject of a question, to which a pronoun in the next question refers.
+"""What wordings tell: the subject of a question; of a statement its results, their direction, and if it weighs sources.
 
-No part-of-speech tagger is used. Questions have few forms, and the words that end a subject (an auxiliary, a common
-verb, a participle) are a closed list; if none of them occurs, the whole remainder is the subject.
+A pronoun in the next question refers to the subject. No part-of-speech tagger is used: questions have few forms, and
+the words that end a subject (an auxiliary, a common verb, a participle) are a closed list; if none occurs, the whole
+remainder is the subject. A statement that matches none of the bounded patterns tells nothing of the kind.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final, Literal
 
-from .words import STOP_WORDS, is_generic, is_stop, read_rules, read_words, split_words
+from .words import STOP_WORDS, is_generic, is_stop, one_of, read_rules, read_words, split_words
 
 BE = frozenset("is are was were be been being".split())
 AUXILIARIES = BE | frozenset("do does did has have had can could may might will would shall should must".split())
@@ -119,3 +121,55 @@ def is_participle(word: str) -> bool:
 def _trim(words: list[str]) -> str:
     kept = words[1:] if words and words[0].lower() in ("there", "of") else words
     return " ".join(kept).strip(_END)
+
+
+Direction = Literal["up", "down", "none", ""]
+
+NAMED: Final = 2  # weight of a number or name
+_NUMBER: Final = re.compile(r"\d{1,12}(?:[.,]\d{1,12}){0,3}")
+_EXAMINED: Final = 1_000  # characters of a statement
+
+
+def telling_words(text: str) -> dict[str, int]:
+    """The numbers and uncommon words of a text with a weight, which is higher for a number or name."""
+    words = [word for word in split_words(text) if not is_stop(word) and not is_generic(word.form)]
+    weights = {word.form: 1 if word.surface.islower() else NAMED for word in words}
+    return weights | dict.fromkeys(_NUMBER.findall(text), NAMED)
+
+
+_WORDINGS: Final = read_rules(__file__, "wordings")
+_MEASURES: Final = tuple(one_of(patterns, re.IGNORECASE) for patterns in _WORDINGS["measures"].values())
+_NONE, _UP, _DOWN = (one_of(_WORDINGS["directions"][name], re.IGNORECASE) for name in ("none", "up", "down"))
+_WEIGHS: Final = one_of(_WORDINGS["weighs"]["sources"], re.IGNORECASE)
+
+
+def count_measures(text: str) -> int:
+    """How much of a result a statement gives: an effect, the size of a group, a test (0-3)."""
+    return sum(pattern.search(text[:_EXAMINED]) is not None for pattern in _MEASURES)
+
+
+def direction(text: str) -> Direction:
+    """Whether a statement says that something rose, fell, or showed no effect; empty for none or several of these."""
+    text = text[:_EXAMINED]
+    if _NONE.search(text):
+        return "none"
+    up, down = _UP.search(text) is not None, _DOWN.search(text) is not None
+    return "" if up == down else "up" if up else "down"
+
+
+_OUTCOME_REACH: Final = 45  # characters on either side of what rose, fell or did not differ
+
+
+def outcome_words(text: str) -> set[str]:
+    """The telling words next to what a statement says rose, fell or did not differ; empty if it says none."""
+    text = text[:_EXAMINED]
+    pattern = {"none": _NONE, "up": _UP, "down": _DOWN}.get(direction(text))
+    match = pattern.search(text) if pattern else None
+    if match is None:
+        return set()
+    return set(telling_words(text[max(0, match.start() - _OUTCOME_REACH) : match.end() + _OUTCOME_REACH]))
+
+
+def weighs_sources(sentence: str) -> bool:
+    """Whether a sentence weighs, counts or compares what several sources say, rather than reporting one of them."""
+    return _WEIGHS.search(sentence[:_EXAMINED]) is not None
