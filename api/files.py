@@ -12,29 +12,24 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypedDict, Unpack
 
 from ..citations.export.pandoc_formats import FORMATS, Format
-from ..citations.export.section_files import section_title
-from ..citations.markers import marker_ids
 from ..citations.verification import LibraryReader, is_result, verify as verify_record
-from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_edited, read_exported
-from ..documents.safe_files import FileRefusedError
+from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..plurals import counted
 from ..runs.edited_text import (
-    edited_by_hand,
+    editable_text,
     edited_record,
     export_record,
-    read_markdown_file,
     section_of_paper,
-    without_figures,
 )
-from ..runs.imported_text import import_sections
+from ..runs.imported_text import edited_by_hand, import_sections, read_document
 from ..runs.output_files import stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
-from ..stores.run_register import EditedSentence, RunRecord, UnknownRunError
+from ..stores.run_register import RunRecord, UnknownRunError
 from .arguments import ArgumentError, parse_formats, require_choice, require_writable, requires_open, word_options
 from .blocking import blocking
 from .results import ExportedFiles, ImportedText
@@ -86,7 +81,7 @@ async def aexport(
     record, stem, folder = stored(run.result), stem_of(stored(run.result)), Path()
     if file.suffix:
         stem, folder = file.stem, file.parent
-        record = await edited_record(edited_by_hand(run, await in_thread(read_markdown_file, file)), session, csl)
+        record = await edited_record(await in_thread(edited_by_hand, editable_text(run, []), file), session, csl)
     elif run.section != "research":
         text = await in_thread(load_editable, session.home, run.thread_id)
         record = await edited_record(text, session, csl) if text.edits or csl else record
@@ -152,16 +147,11 @@ async def aimport_text(
     require_writable(session)
     require_choice("tracked", tracked, Tracked)
     path = Path(file)
-    try:
-        with TemporaryDirectory(prefix="citeloom-") as folder:
-            read = path if content is None else Path(folder) / f"sent{path.suffix}"
-            if content is not None:
-                await in_thread(read.write_bytes, content)
-            document = await in_thread(read_edited, read, reject=tracked == "reject")
-    except FileRefusedError as error:
-        raise InputError(f"{path}: {error}.", help="Give the .docx, .odt, .tex or .md that you edited.") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    with TemporaryDirectory(prefix="citeloom-") as folder:
+        read = path if content is None else Path(folder) / f"sent{path.suffix}"
+        if content is not None:
+            await in_thread(read.write_bytes, content)
+        document = await in_thread(read_document, read, path, reject=tracked == "reject")
     if document.changes and tracked == "ask":
         raise TrackedChangesError(f"{path}: has {counted(document.changes, 'tracked change')}.")
     return await in_thread(keep_imported, session, path, document, run)
@@ -180,18 +170,10 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     places = {section.kind: place for place, section in enumerate(text.sections, 1)}
     if kind in places and len(places) > 1:  # a section of a paper
         text = replace(text, sections=tuple(section for section in text.sections if section.kind == kind))
-    document = replace(document, text=without_figures(document.text, run.result or {}))
-    sections, before = import_sections(text, document)
-    if not sections:
-        titles = ", ".join(section_title(section.kind) for section in text.sections)
-        raise InputError(f"{path}: has none of the paper's headings.", help=f"Keep them: {titles}.")
-    every = {one.id: one.as_dict() for section in text.sections for one in section.evidence}
+    sections, before = import_sections(text, document, path)
     for item in sections:
-        if (by_hand := item.section.by_hand) is not None:
-            own, cited = {one["id"] for one in item.section.record["evidence"]}, set(marker_ids(by_hand.text))
-            moved = [every[name] for name in sorted(cited - own) if name in every]
-            checked = {"typed": sorted(by_hand.typed), "evidence": moved, "sentences": item.now}
-            edit = EditedSentence(-places[item.section.kind], by_hand.text, checked)
+        if item.section.imported is not None:
+            edit = replace(item.section.imported, position=-places[item.section.kind])
             home.runs().edit(run.thread_id, edit)
     found = [sentence for item in sections for sentence in item.sentences]
     unknown = list(dict.fromkeys(shown for item in sections for shown in item.unknown))

@@ -171,8 +171,7 @@ async def aingest_papers(
     are billed to `run`, by default a new one. Raises as `aingest` does.
     """
     from ..documents.pdf.ocr import choose_ocr
-    from ..graph.figure_descriptions import describe_papers
-    from ..graph.prompt_fitting import summarized
+    from ..graph.prompt_fitting import describe_papers, summarized
     from ..ingestion.ingest import ingest as ingest_files
 
     settings, options, run = session.settings, request.options, run or f"ingest-{secrets.token_hex(6)}"
@@ -220,7 +219,7 @@ async def adescribe_figures(
     Raises `ConfigurationError` without a vision model, `InputError` for an unknown key, and `PausedError`; finished
     descriptions are kept, and repeating the call continues.
     """
-    from ..graph.figure_descriptions import describe_papers
+    from ..graph.prompt_fitting import describe_papers
 
     require_writable(session)
     keys: tuple[str, ...] = one_or_more(papers)

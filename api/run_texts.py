@@ -11,11 +11,11 @@ from ..citations.export.section_files import slug as slug
 from ..documents.sandbox import in_thread
 from ..graph.session import Session
 from ..runs.edited_text import EditableText as EditableText, edited_record as edited_record
-from ..runs.evidence_images import CitedPages, cited_pages, report_figures
 from ..runs.output_files import (
     ResultFiles as ResultFiles,
     UnknownFileError as UnknownFileError,
-    save_section as save_section,
+    report_images,
+    save as save,
     stem_of as stem_of,
     write_own_file as write_own_file,
 )
@@ -73,8 +73,7 @@ async def render_file(
     """
     images = ReportImages({}, {})
     if name.endswith(".evidence.html"):
-        pages = await in_thread(cited_pages, record, session.library, file_of) if page_images else CitedPages()
-        images = ReportImages(pages.images, await asyncio.to_thread(report_figures, record, session.library))
+        images, _ = await in_thread(report_images, record, session.library, pages=page_images, file_of=file_of)
     files = await asyncio.to_thread(
         ResultFiles.of, record, session.home, stem, images, (word or WordOptions()).document()
     )

@@ -146,16 +146,14 @@ async def run_and_save(
     """Run or resume a request, or return its finished result; writes files to `output`.
 
     `answer` is for the question that the run waits with (`api/answering.py`). Raises as `run_request` and
-    `save_section` do.
+    `save` does.
     """
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice, answer=answer)
         return SavedRun(public_record(finished.record), finished.finished_earlier)
-    from ..citations.export.evidence_report import ReportImages  # not needed for an answer without files
     from ..citations.export.section_files import prepare_folder
-    from ..runs.edited_text import with_edited_sections
-    from ..runs.evidence_images import CitedPages, cited_pages, report_figures
-    from ..runs.output_files import save
+    from ..runs.imported_text import with_edited_sections
+    from ..runs.output_files import report_images, save  # not needed for an answer without files
 
     made = [path for path in (output.folder, *output.folder.parents) if not path.exists()]  # innermost first
     await asyncio.to_thread(prepare_folder, output.folder)  # before anything is paid for
@@ -169,11 +167,9 @@ async def run_and_save(
     record, edited = finished.record, dict[str, Path]()
     if "sections" in record and not output.force:
         record, edited = await with_edited_sections(record, output.folder, session)
-    pages = await in_thread(cited_pages, record, session.library) if output.page_images else CitedPages()
-    for line in pages.notices:
+    images, notices = await in_thread(report_images, record, session.library, pages=output.page_images)
+    for line in notices:
         on_notice(f"Note: {line}")
-    figures = await asyncio.to_thread(report_figures, record, session.library)
-    images = ReportImages(pages.images, figures)
     saved = await save(
         record,
         output.folder,

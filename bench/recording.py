@@ -14,13 +14,12 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from citeloom.documents.chunking import Window
-from citeloom.graph.graphs import build_research_graph
+from citeloom.graph.graphs import research_graph
 from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_format import FRESH_TOKENS, present_findings
 from citeloom.roles.extractive.extractive_roles import extractive_roles
 from citeloom.roles.protocols import (
     AnswerBrief,
-    AnswerWriter,
     EvidenceReader,
     Need,
     NeedsPlan,
@@ -28,6 +27,7 @@ from citeloom.roles.protocols import (
     PaperCard,
     Purpose,
     ScreenedPapers,
+    Writer,
 )
 from citeloom.roles.run_roles import Roles
 from citeloom.runs.run_requests import ResearchRequest
@@ -94,10 +94,10 @@ class RecordingBench(Session):
     async def roles_of(self, run_id: str) -> Roles:
         """The extractive roles, wrapped to record what those for questions read and write."""
         roles = self._bare
-        reader, writer = _Reader(roles.answer_reader, self.seen), _Writer(roles.answer_writer, self.seen)
+        reader, writer = _Reader(roles.answer_reader, self.seen), _Writer(roles.writer, self.seen)
         needs = _Needs(roles.needs, self.planned)
         screener = _Screener(self.named) if self.named else None
-        own: dict[str, Any] = {"answer_reader": reader, "answer_writer": writer, "screener": screener}
+        own: dict[str, Any] = {"answer_reader": reader, "writer": writer, "screener": screener}
         return replace(roles, needs=needs, planner=_NoFurtherSearch(), **own)
 
     @cached_property
@@ -141,7 +141,7 @@ class _Reader:
 
 
 class _Writer:
-    def __init__(self, writer: AnswerWriter, seen: Seen) -> None:
+    def __init__(self, writer: Writer, seen: Seen) -> None:
         self._writer, self._seen = writer, seen
 
     async def write(self, brief: AnswerBrief, *given: Any, **named: Any) -> Any:
@@ -162,13 +162,9 @@ async def ask(question: str, bench: RecordingBench, *, single_shot: bool = False
     if isinstance(bench.library, RecordingLibrary):
         bench.library.seen = seen
 
-    async def provide(_: object) -> Session:
-        return bench
-
-    graph = build_research_graph(provide).compile()
     request = ResearchRequest(question, single_shot=single_shot)
     values: dict[str, Any] = {}
-    async for update in graph.astream(request.graph_input(), stream_mode="updates"):
+    async for update in research_graph().astream(request.graph_input(), context=bench, stream_mode="updates"):
         for written in update.values():
             values |= written or {}
     seen.proposed = proposed_in(values)

@@ -72,8 +72,8 @@ async def answer_one(
     """
     from ..api.running import run_and_save
 
-    if session.answer_notice and answer is None:
-        notice(session.answer_notice)
+    if session.notice_of(answer=True) and answer is None:
+        notice(session.notice_of(answer=True))
     try:
         finished = await run_and_save(request, session, output, on_event=view, on_notice=notice, answer=answer)
     finally:

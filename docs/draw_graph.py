@@ -8,17 +8,20 @@ python docs/draw_graph.py --write    put each between its markers
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
-import re
 import sys
+import textwrap
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from citeloom.graph import graphs
+from citeloom.graph import conversation_graph, graphs
 from citeloom.graph.graphs import section_graph
+from citeloom.graph.nodes import ask
 from citeloom.graph.state import ResearchState, SectionState
+from citeloom.roles.run_roles import Roles
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -70,44 +73,129 @@ def _reached(edges: dict[str, set[str]], start: str) -> set[str]:
 
 
 def describe_nodes() -> str:
-    """A table of the nodes of all graphs: what each does, reads and writes, and which roles it may pay for.
+    """A page for each node of all graphs: what it does, reads and writes, what it may pay for, where it can wait, and
+    what comes next.
 
-    Taken from the source of the node and of the functions of its module that it calls: the fields of the state, and the
+    Taken from the source of the node and of the functions of this room that it calls: the fields of the state, and the
     roles of the run.
     """
-    steps = {
-        step.__name__: step for shape in (graphs._SECTION, graphs._PAPER, graphs._RESEARCH) for step in shape.steps
-    }
-    lines = ["| node | what it does | reads | writes | may pay for |", "|---|---|---|---|---|"]
+    shapes = {"section": graphs._SECTION, "paper": graphs._PAPER, "research": graphs._RESEARCH}
+    shapes["conversation"] = conversation_graph._CONVERSATION
+    steps = {step.__name__: step for shape in shapes.values() for step in shape.steps}
+    drawn = {name: shape.compiled().get_graph().edges for name, shape in shapes.items()}
+    lines: list[str] = []
     for name, step in steps.items():
-        calls = _with_helpers(step)
-        read = {item for call in calls for item in _STATE.findall(call)}
-        written = {key for call in calls[:1] for key in _KEY.findall(call) if key in _FIELDS}
-        roles = {role for call in calls for role in _ROLE.findall(call)} - {"writer_for"}
-        roles |= {"writer"} if any("writer_for" in call for call in calls) else set()
-        does = (inspect.getdoc(step) or "").split("\n\n")[0].replace("\n", " ")
-        cells = [", ".join(f"`{item}`" for item in sorted(kind)) or "-" for kind in (read, written, roles)]
-        lines.append(f"| `{name}` | {does} | {' | '.join(cells)} |")
+        found = _Found()
+        found.follow(step)
+        graphs_of = [shape for shape in shapes if step in shapes[shape].steps]
+        after = {edge.target.strip("_") for edges in drawn.values() for edge in edges if edge.source == name}
+        lines += [f"### `{name}`", "", (inspect.getdoc(step) or "").split("\n\n")[0].replace("\n", " "), ""]
+        lines.append(f"- in the graph{'s' * (len(graphs_of) > 1)} {', '.join(graphs_of)}; next: {_listed(after)}")
+        lines.append(f"- reads {_listed(found.read)}; writes {_listed(found.written)}")
+        paid = f"calls of {_listed(found.roles)}" if found.roles else "nothing"
+        paid = "what the research graph costs, which it runs" if name == "answer" else paid
+        lines += [f"- may cost: {paid}", f"- can wait: {_waits(name, found.roles)}", ""]
     return "\n".join(lines)
 
 
-_STATE: Final = re.compile(r"""(?:state|given|asked|section)(?:\[|\.get\()["'](\w+)["']""")
-_KEY: Final = re.compile(r"""["'](\w+)["']\s*[:\]]""")
-_ROLE: Final = re.compile(r"roles(?:\(runtime\)\))?\.(\w+)")
-_FIELDS: Final = {*SectionState.__annotations__, *ResearchState.__annotations__}
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names)) or "nothing"
 
 
-def _with_helpers(step: Callable[..., object]) -> list[str]:
-    """The source of a function, and of those of its module that it calls."""
-    module, found, waiting = sys.modules[step.__module__], dict[str, str](), [step.__name__]
-    while waiting:
-        name = waiting.pop(0)
-        call = getattr(module, name, None)
-        if name in found or not inspect.isfunction(call) or call.__module__ != module.__name__:
-            continue
-        found[name] = inspect.getsource(call)
-        waiting += re.findall(r"\b(\w+)\(", found[name])
-    return list(found.values())
+def _waits(name: str, roles: set[str]) -> str:
+    """Where a node waits, by what it may ask and call."""
+    if name.startswith("ask_"):
+        return f"for a person, with `--ask {name.removeprefix('ask_')}`, as long as it takes; that costs nothing"
+    if name == "answer":
+        return "wherever that graph does"
+    if not roles:
+        return "nowhere"
+    return "for a free place at the endpoint; it pauses at a limit (with `--ask budget` a person is asked)"
+
+
+class _Found(ast.NodeVisitor):
+    """What the functions that a node calls read, write and pay for."""
+
+    def __init__(self) -> None:
+        self.read: set[str] = set()
+        self.written: set[str] = set()
+        self.roles: set[str] = set()
+        self._done: set[Callable[..., object]] = set()
+
+    def follow(self, step: Callable[..., object]) -> None:
+        """Read a function, and those of the room `graph` that it calls."""
+        self._done.add(step)
+        tree = ast.parse(textwrap.dedent(inspect.getsource(step)))
+        self.visit(tree)
+        returns = str(inspect.get_annotations(step).get("return"))
+        if step.__name__ in ("nothing_done", "begin_steering") or returns in ("Update", "Resolved"):
+            self._find_updates(tree)
+        stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - stored
+        calls: list[Any] = [getattr(sys.modules[step.__module__], name, None) for name in sorted(names)]
+        if step.__name__.removeprefix("ask_") in ask._RESOLVERS:
+            calls.append(ask._RESOLVERS[step.__name__.removeprefix("ask_")])
+        for call in calls:
+            ours = inspect.isfunction(call) and call.__module__.startswith("citeloom.graph.")
+            if ours and call not in self._done and call.__name__ != "ask_budget":
+                self.follow(call)
+
+    def _find_updates(self, tree: ast.AST) -> None:
+        """The keys of what a function returns, and of what it collects for that in a variable."""
+        for node in ast.walk(tree):
+            match node:
+                case ast.Return(value):
+                    self._take(value)
+                case ast.AnnAssign(annotation=ast.Name("Update" | "Attempt"), value=value):
+                    self._take(value)
+                case ast.AugAssign(target=ast.Name("update"), value=value):
+                    self._take(value)
+                case ast.Subscript(ast.Name("update" | "planned"), ast.Constant(str(key)), ast.Store()):
+                    self.written.add(key)
+
+    def _take(self, value: ast.expr | None) -> None:
+        if isinstance(value, ast.Tuple):
+            self._take(value.elts[0])
+        elif isinstance(value, ast.IfExp):
+            self._take(value.body)
+            self._take(value.orelse)
+        elif isinstance(value, ast.Dict):
+            self.written |= {str(key.value) for key in value.keys if isinstance(key, ast.Constant)}
+            for key, inner in zip(value.keys, value.values, strict=True):
+                if key is None:
+                    self._take(inner)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if node.attr in Roles.__dataclass_fields__ and "roles" in ast.unparse(node.value):
+            self.roles.add("reader" if node.attr == "answer_reader" else node.attr)
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self._read(node.value, node.slice)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
+            self._read(node.func.value, node.args[0])
+        self.generic_visit(node)
+
+    def _read(self, owner: ast.expr, key: ast.expr) -> None:
+        if isinstance(key, ast.Constant) and key.value in _FIELDS and _is_state(owner):
+            self.read.add(str(key.value))
+
+
+_STATES: Final = ("state", "given", "asked", "section")
+_FIELDS: Final = {
+    *SectionState.__annotations__,
+    *ResearchState.__annotations__,
+    *conversation_graph.ConversationState.__annotations__,
+}
+
+
+def _is_state(node: ast.expr) -> bool:
+    cast = isinstance(node, ast.Call) and ast.unparse(node).startswith("cast(") and ast.unparse(node).endswith("state)")
+    return cast or (isinstance(node, ast.Name) and node.id in _STATES)
 
 
 PICTURES: Final[dict[str, tuple[Path, Callable[[], str]]]] = {
@@ -118,9 +206,9 @@ PICTURES: Final[dict[str, tuple[Path, Callable[[], str]]]] = {
 
 
 def picture(name: str) -> str:
-    """A picture as a fenced Mermaid block, or a table as it is."""
+    """A picture as a fenced Mermaid block, or pages as they are."""
     lines = PICTURES[name][1]().strip().splitlines()
-    if lines[0].startswith("|"):
+    if lines[0].startswith("#"):
         return "\n".join(lines)
     return "\n".join(["```mermaid", *(line.replace("\t", "    ").rstrip() for line in lines), "```"])
 

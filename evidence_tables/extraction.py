@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..documents import Category, Chunk, Paper, chunk_id
 from ..documents.chunking import Window
@@ -21,8 +21,8 @@ from ..documents.types import EvidenceSpan
 from ..experiment import Experiment
 from ..models.concurrency import gather_all
 from ..plurals import counted
-from ..roles.cell_protocols import CellReader, RowReading, TableColumn
-from ..roles.protocols import EvidenceReader, Need, PaperScreener, Purpose
+from ..roles.cell_protocols import RowReading, TableColumn
+from ..roles.protocols import EvidenceReader, Need, Purpose
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredPaper
 from ..stores.library import Library
 from ..tools.paper_cards import keys_to_screen, screen_papers
@@ -30,6 +30,10 @@ from ..tools.scope import Scope
 from ..tools.window_search import WindowLimits, propose_windows
 from .cells import TableCell, accept_cells
 from .column_specs import split_columns
+
+if TYPE_CHECKING:
+    from ..roles.chat.chat_cell_reader import ChatCellReader
+    from ..roles.chat.chat_reader import ChatScreener
 
 OnProgress = Callable[[str], None]
 
@@ -68,8 +72,8 @@ class TableFiller:
     question: str
     columns: tuple[TableColumn, ...]
     reader: EvidenceReader
-    cells: CellReader | None
-    screener: PaperScreener | None
+    cells: ChatCellReader | None
+    screener: ChatScreener | None
     most: int
     on_progress: OnProgress
     needs: tuple[Need, ...] = ()
@@ -184,7 +188,7 @@ class TableFiller:
         return not held.issuperset(studies)
 
     async def _read_row(
-        self, cells: CellReader, paper: Paper, columns: Sequence[TableColumn], studies: Sequence[str]
+        self, cells: ChatCellReader, paper: Paper, columns: Sequence[TableColumn], studies: Sequence[str]
     ) -> tuple[Decision, dict[tuple[str, str], TableCell]]:
         # The beginning of a paper tells best whether it belongs.
         opening = self.library.chunks([chunk_id(paper.key, 0)])

@@ -8,12 +8,12 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..citations.html_escaping import inert
 from ..documents import Paper
 from ..plurals import counted
-from ..roles.cell_protocols import CellReader, TableColumn
+from ..roles.cell_protocols import TableColumn
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredTable
 from ..stores.library import Library
 from ..tools.scope import Scope, plain_question
@@ -21,6 +21,9 @@ from .cells import TableCell
 from .column_specs import describe_column, split_columns
 from .column_values import column_sums
 from .extraction import OWN_STUDY, Decision, paper_version
+
+if TYPE_CHECKING:
+    from ..roles.chat.chat_cell_reader import ChatCellReader
 
 _NOT_JUDGED: Final = "Without a chat model each cell holds the sentence nearest to its column; nothing is judged."
 _COLUMNS_WITHOUT_MODEL: Final = ("design", "n", "outcome", "effect")
@@ -35,7 +38,7 @@ def id_of_table(question: str, papers: Sequence[str], kind: str = "table") -> st
 async def describe_columns(
     library: Library,
     stored: StoredTable | None,
-    reader: CellReader | None,
+    reader: ChatCellReader | None,
     question: str,
     wanted: Sequence[TableColumn] = (),
 ) -> tuple[TableColumn, ...]:

@@ -11,7 +11,6 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -26,16 +25,15 @@ from ..citations.markers import MARKER, normalise_markers
 from ..citations.references import numbered_list
 from ..drafts.written_draft import QueryRecord
 from ..errors import InputError
-from ..roles.chat.prompt_format import turn_tokens
+from ..roles.chat.prompt_format import estimate_tokens, present_turn
 from ..roles.extractive.follow_ups import condense_question
 from ..roles.protocols import Turn
 from ..tools.scope import plain_question
-from .graphs import Builder, Graph, GraphShape, build_research_graph
+from .graphs import GraphShape, research_graph
 from .input_check import GraphInputError, require_given
 from .nodes.route_question import condense_follow_up
 from .session import Session
-from .shared_sessions import SessionProvider, shared_session
-from .state import Interrupts, TurnRecord, Update, evidence_key
+from .state import Interrupts, Update, evidence_key
 
 RECALLED: Final = 15  # chunks that earlier answers cited
 # Share of an exceeded budget that is kept after dropping turns, so that the prompt's prefix is stable for some turns.
@@ -44,12 +42,9 @@ _LEFT_BY_DROPPING: Final = 0.6
 TurnKind = Literal["question", "follow-up", "improve"]
 
 
-class PastTurn(TypedDict):
+class PastTurn(Turn):
     """A finished turn: the question as asked and as rewritten, the answer with markers, and the evidence it cites."""
 
-    asked: str
-    question: str
-    answer: str
     cited: list[dict[str, Any]]
 
 
@@ -107,9 +102,9 @@ def last_answered(past: Sequence[PastTurn]) -> PastTurn | None:
     return next((turn for turn in reversed(past) if turn["cited"]), None)
 
 
-def truncate_history(past: Sequence[PastTurn], tokens: int) -> list[TurnRecord]:
+def truncate_history(past: Sequence[PastTurn], tokens: int) -> list[Turn]:
     """The latest turns within `tokens`; drops more than necessary, so that the next prompts keep their prefix."""
-    costs = [turn_tokens(turn["question"], turn["answer"]) for turn in past]
+    costs = [estimate_tokens(present_turn(turn)) for turn in past]
     first = spent = 0
     for place, cost in enumerate(costs):
         spent += cost
@@ -159,7 +154,7 @@ def chat_question(messages: Sequence[AnyMessage]) -> ChatQuestion | None:
     for earlier, text in pairs[-_MOST_TURNS:]:
         question = " ".join(earlier[:_LONGEST_QUESTION].split())
         # By rules only: no model call is spent on past turns.
-        alone = condense_question(question, [Turn(turn["question"], turn["answer"], turn["asked"]) for turn in past])
+        alone = condense_question(question, past)
         # Without its citations and list of sources: their numbers mean nothing in a new answer.
         body = (text.rpartition(f"\n{SOURCES_HEADING}")[0] or text)[:_LONGEST_ANSWER]
         answer = _CITATION.sub("", normalise_markers(body)).strip()
@@ -185,41 +180,33 @@ class NothingToImproveError(InputError):
     default_help = "Ask a question first."
 
 
-def build_conversation_graph(session_of: SessionProvider = shared_session) -> Builder:
-    """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
-    research = build_research_graph(session_of).compile(name="research")
-
-    async def answer(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
-        """Run the research graph on the question, with the conversation's memory."""
-        past = _past(state)
-        by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest version of each
-        latest_first = dict.fromkeys(record["id"] for turn in reversed(past) for record in turn["cited"])
-        papers = state.get("papers") or []
-        recalled = [by_id[name] for name in latest_first if not papers or by_id[name]["key"] in papers]
-        given: dict[str, Any] = {
-            "papers": papers,
-            "question": state["question"],
-            "turns": truncate_history(past, session.settings.conversation_tokens),
-            "recalled": recalled[:RECALLED],
-            "evidence_ids": state.get("evidence_ids", {}),
-            "numbering": state.get("numbering", []),
-            "interrupts": state.get("interrupts", []),
-        }
-        improved = last_answered(past)
-        if state.get("turn_kind") == "improve" and improved is not None:
-            feedback = state["asked"]
-            words = session.settings.answer_words or max(120, len(improved["answer"].split()))
-            if _SHORTER.search(feedback):
-                words = max(60, words // 2)
-            elif _LONGER.search(feedback):
-                words = words * 3 // 2
-            given |= {"feedback": feedback, "words": words, "recalled": improved["cited"]}
-        answered = await research.ainvoke(given, context=runtime.context)
-        return {"result": answered["result"], "queries": answered["queries"]}
-
-    types = (ConversationState, ConversationInput, ConversationOutput)
-    edges = {START: "rewrite", "rewrite": "answer", "answer": "remember", "remember": END}
-    return GraphShape("conversation", types, (rewrite, answer, remember), edges).build(session_of)
+async def answer(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
+    """Run the research graph on the question, with the conversation's memory."""
+    past = _past(state)
+    by_id = {record["id"]: record for turn in past for record in turn["cited"]}  # the latest version of each
+    latest_first = dict.fromkeys(record["id"] for turn in reversed(past) for record in turn["cited"])
+    papers = state.get("papers") or []
+    recalled = [by_id[name] for name in latest_first if not papers or by_id[name]["key"] in papers]
+    given: dict[str, Any] = {
+        "papers": papers,
+        "question": state["question"],
+        "turns": truncate_history(past, session.settings.conversation_tokens),
+        "recalled": recalled[:RECALLED],
+        "evidence_ids": state.get("evidence_ids", {}),
+        "numbering": state.get("numbering", []),
+        "interrupts": state.get("interrupts", []),
+    }
+    improved = last_answered(past)
+    if state.get("turn_kind") == "improve" and improved is not None:
+        feedback = state["asked"]
+        words = session.settings.answer_words or max(120, len(improved["answer"].split()))
+        if _SHORTER.search(feedback):
+            words = max(60, words // 2)
+        elif _LONGER.search(feedback):
+            words = words * 3 // 2
+        given |= {"feedback": feedback, "words": words, "recalled": improved["cited"]}
+    answered = await research_graph().ainvoke(given, context=runtime.context)
+    return {"result": answered["result"], "queries": answered["queries"]}
 
 
 async def rewrite(state: ConversationState, runtime: Runtime[Any], session: Session) -> Update:
@@ -283,6 +270,10 @@ def _past(state: ConversationState) -> Sequence[PastTurn]:
     return chat.past if chat is not None else ()
 
 
-@lru_cache(maxsize=1)
-def conversation_graph() -> Graph:
-    return build_conversation_graph().compile(name="conversation")
+_CONVERSATION: Final = GraphShape(
+    "conversation",
+    (ConversationState, ConversationInput, ConversationOutput),
+    {START: "rewrite", "rewrite": "answer", "answer": "remember", "remember": END},
+    {"rewrite": rewrite, "answer": answer, "remember": remember},
+)
+build_conversation_graph, conversation_graph = _CONVERSATION.build, _CONVERSATION.compiled

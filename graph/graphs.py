@@ -6,8 +6,8 @@ LangGraph server, which brings its own, and for a parent graph, whose checkpoint
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from .input_check import CheckedStateGraph
 from .nodes import agent, ask, finish, route_question, search, tabulate, write
-from .shared_sessions import SectionContext, SessionProvider, bound, shared_session
+from .shared_sessions import SectionContext, bound
 from .state import (
     PaperInput,
     PaperOutput,
@@ -48,14 +48,15 @@ _SECTION_STEPS: Final[Edges] = {
     "gather": search.to_agent_or_generate,
     **_FROM_AGENT_TO_CHECK,
 }
-_FROM_AGENT_NODES: Final = (
-    *(agent.agent, agent.guard, agent.tools, ask.ask_evidence, ask.search_further),
-    *(write.generate, write.check, ask.ask_sentences, ask.search_for_sentences, write.repair),
-)
-_SECTION_NODES: Final = (
-    *(search.default_queries, search.plan_needs, ask.ask_needs, search.gather),
-    *_FROM_AGENT_NODES,
-)
+_NODES: Final[Mapping[str, Callable[..., Any]]] = {
+    node.__name__: node
+    for node in (
+        *(agent.agent, agent.guard, agent.tools, ask.ask_needs, ask.ask_evidence, ask.ask_sentences),
+        *(ask.search_further, ask.search_for_sentences, search.default_queries, search.plan_needs, search.gather),
+        *(write.generate, write.check, write.repair, finish.render, finish.begin, finish.store_section),
+        *(finish.assemble, route_question.route, route_question.read, tabulate.tabulate),
+    )
+}
 
 
 def _or_store(*names: str) -> dict[Hashable, str]:
@@ -69,19 +70,23 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class GraphShape:
-    """A graph: its `types` (state, input, output), its nodes, named as their functions, and its edges."""
+    """A graph: its `types` (state, input, output), and the edges of its nodes, which are among `nodes`."""
 
     name: str
     types: tuple[type, type, type]
-    steps: Sequence[Callable[..., Any]]
     edges: Edges
+    nodes: Mapping[str, Callable[..., Any]] = field(default_factory=lambda: _NODES)
 
-    def build(self, session_of: SessionProvider = shared_session) -> Builder:
-        """The uncompiled graph; `session_of` provides each node with library, roles and journal."""
+    @property
+    def steps(self) -> list[Callable[..., Any]]:
+        return [self.nodes[name] for name in self.edges if name != START]
+
+    def build(self) -> Builder:
+        """The uncompiled graph; its context is a `Session`, or settings for the one that the process shares."""
         state, given, made = self.types
         graph: Builder = CheckedStateGraph(state, context_schema=SectionContext, input_schema=given, output_schema=made)
         for step in self.steps:
-            graph.add_node(step.__name__, bound(step, session_of))
+            graph.add_node(step.__name__, bound(step))
         for start, end in self.edges.items():
             if isinstance(end, str):
                 graph.add_edge(start, end)
@@ -101,7 +106,6 @@ class GraphShape:
 _SECTION: Final = GraphShape(
     "section",
     (SectionState, SectionInput, SectionOutput),
-    (*_SECTION_NODES, finish.render),
     {
         START: "default_queries",
         **_SECTION_STEPS,
@@ -113,7 +117,6 @@ _SECTION: Final = GraphShape(
 _PAPER: Final = GraphShape(
     "paper",
     (SectionState, PaperInput, PaperOutput),
-    (*_SECTION_NODES, finish.begin, finish.store_section, finish.assemble),
     {
         START: "begin",
         "begin": "default_queries",
@@ -127,11 +130,6 @@ _PAPER: Final = GraphShape(
 _RESEARCH: Final = GraphShape(
     "research",
     (ResearchState, ResearchInput, ResearchOutput),
-    (
-        *(route_question.route, search.plan_needs, tabulate.tabulate, ask.ask_needs, route_question.read),
-        *_FROM_AGENT_NODES,
-        finish.render,
-    ),
     {
         START: "route",
         "route": route_question.to_needs_or_render,

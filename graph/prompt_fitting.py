@@ -1,20 +1,28 @@
-"""Retries with smaller prompts when a server's context turns out small; answered calls come from the journal."""
+"""Work for which a server's context may turn out small: retried with smaller prompts, its answers from the journal.
+
+Summaries of papers and descriptions of figures are made outside of graphs, with the journal and budget of a run.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..documents import Paper
+from ..documents.figures import PaperFigure
+from ..errors import CiteloomError, ConfigurationError
 from ..models.context_size import Room
-from ..models.http.failures import EndpointLostError, EndpointRefusedError
+from ..models.http.failures import EndpointLostError, EndpointRefusedError, is_refused_content
 from ..tools.found_evidence import EvidenceLimits
 from .session import Session
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
+
+    from ..ingestion.describing import DescribeReport
+    from ..ingestion.ingest_events import Described
 
 T = TypeVar("T")
 
@@ -66,3 +74,51 @@ async def pinned_papers(session: Session) -> list[str]:
     for key in session.settings.pinned:
         await asyncio.to_thread(session.library.paper, key)
     return session.settings.pinned
+
+
+async def describe_papers(
+    session: Session,
+    run: str,
+    keys: Collection[str] | None = None,
+    *,
+    refresh: bool = False,
+    on_event: Callable[[Described], None] | None = None,
+) -> DescribeReport:
+    """Have a vision model describe the figures of papers, or of all, that have no description yet, within a `run`.
+
+    Raises `ConfigurationError` without a vision model, and any error of a model call; finished descriptions are kept.
+    """
+    from ..ingestion.describing import FigureRefusedError, describe_figures
+    from ..models.chat_caller import ChatCaller
+    from ..roles.chat.summarizer import FigureDescriber
+
+    settings = session.settings
+    if not settings.describes_figures:
+        raise ConfigurationError(
+            "No vision model is configured.", help="Set CITELOOM_VISION_MODEL, and CITELOOM_VISION_BASE_URL if needed."
+        )
+
+    async def describe(figure: PaperFigure, image: bytes) -> str:
+        try:
+            return await describer.describe(figure, image)
+        except CiteloomError as error:
+            if is_refused_content(error):
+                raise FigureRefusedError(error.message, help=error.help) from error
+            raise
+
+    def open_describer() -> FigureDescriber:
+        budget, scope = session.budget(run), session.scope(run)
+        caller = ChatCaller(settings, "vision", journal=session.journal, scope=scope, budget=budget)
+        return FigureDescriber(caller, session.prompts, max_tokens=settings.max_output_tokens)
+
+    with session.run(run):
+        describer = await asyncio.to_thread(open_describer)
+        return await describe_figures(
+            session.library,
+            describe,
+            settings.vision_model or "",
+            keys=keys,
+            refresh=refresh,
+            concurrency=settings.max_concurrency,
+            on_event=on_event,
+        )

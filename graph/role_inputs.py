@@ -12,7 +12,7 @@ from ..documents import Evidence
 from ..drafts.written_draft import sources_for
 from ..experiment import parse_experiment
 from ..plurals import counted
-from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source, Turn
+from ..roles.protocols import AnswerBrief, Brief, EarlierSection, SectionBrief, Source
 from ..settings.config import Depth
 from ..stores.library import Library
 from ..text.wordings import count_measures
@@ -79,7 +79,7 @@ def _make_brief(state: RunState, sources: Sequence[Source], session: Session) ->
         answerable=is_answerable(state, session),
         most_papers=asked.get("sources") or settings.answer_sources,
         recalled=tuple(source for source in sources if source.evidence.id not in fresh),
-        turns=tuple(Turn(turn["question"], turn["answer"]) for turn in asked.get("turns", [])),
+        turns=tuple(asked.get("turns", ())),
         feedback=asked.get("feedback", ""),
         **both,
     )

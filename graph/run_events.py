@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NotRequired, cast
+from typing import Any, Literal, Unpack, cast
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
@@ -27,20 +27,22 @@ Stage = Literal[
 ]
 
 
-class ProgressEvent(TypedDict):
-    """One step of a run; `text` is a line for people, the counts are for a progress bar.
+class ProgressCounts(TypedDict, total=False):
+    """Counts for a progress bar; `section` names a section of a paper that was started, and its place among the six."""
 
-    `section` names the section of a paper that was started, with its place among the six.
-    """
+    done: int
+    total: int
+    passages: int
+    section: str | None
+
+
+class ProgressEvent(ProgressCounts):
+    """One step of a run; `text` is a line for people."""
 
     source: Literal["citeloom"]
     kind: Literal["stage"]
     stage: Stage
     text: str
-    done: NotRequired[int]
-    total: NotRequired[int]
-    passages: NotRequired[int]
-    section: NotRequired[str]
 
 
 class EvidenceEvent(TypedDict):
@@ -111,16 +113,7 @@ Event = ProgressEvent | FindingEvent | EvidenceEvent | TokenEvent | CitationEven
 OnEvent = Callable[[Event], None]
 
 
-def progress(
-    stage: Stage,
-    text: str,
-    *,
-    done: int | None = None,
-    total: int | None = None,
-    passages: int | None = None,
-    section: str | None = None,
-) -> ProgressEvent:
-    counts = {"done": done, "total": total, "passages": passages, "section": section}
+def progress(stage: Stage, text: str, **counts: Unpack[ProgressCounts]) -> ProgressEvent:
     given = {name: value for name, value in counts.items() if value is not None}
     return cast(ProgressEvent, {"source": "citeloom", "kind": "stage", "stage": stage, "text": text, **given})
 

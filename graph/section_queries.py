@@ -18,7 +18,7 @@ from ..experiment import Experiment, SectionKind
 from ..roles.protocols import Need
 from ..section_kinds import SECTIONS
 from ..text.sentences import sentence_spans
-from ..text.words import is_stop, plain_wording, split_words
+from ..text.words import is_stop, plain_wording, read_rules, split_words
 
 QUERY_TOKENS = 300
 _LONGEST_WORD = 200  # characters
@@ -114,26 +114,9 @@ def _first_words(sentence: str, tokens: int, count_tokens: Callable[[str], int])
     return " ".join(words[:fits])
 
 
-_VERDICT: Final = re.compile(
-    r"(?:(?<![,;:(\u2013\u2014-])[,;:(\u2013\u2014-]++\s*+|(?<![\s,;:(\u2013\u2014-])\s++)?"
-    r"\b(?:(?:is|are|was|were|has|have|had|be|been|being|not|only|partly|partially|largely|in\spart)\s){0,9}"
-    r"(?:refuted|confirmed|supported|rejected|falsified)\b"
-    # Only as a predicate, or of a hypothesis: "confirmed cases" and "supported by trials" are a paper's words.
-    r"(?=\s*(?:$|[.,;:!?)\u2013\u2014]|(?:here|in\s(?:this|our)|and|but|that|hypothes[ie]s|claims?)\b))",
-    re.IGNORECASE,
-)
-_OWN: Final = re.compile(
-    r"\b(?:(?:in|of|from|by)\s)?(?:this|our|the\spresent)\s(?:own\s)?(?:study|experiments?|work|paper)\b"
-    r"|\b(?:as\s)?we\s(?:find|found|observed?|show(?:ed)?|report(?:ed)?|measured?|reach(?:ed)?)(?:\sthat)?\b"
-    r"|\b(?:here|our|ours|we)\b",
-    re.IGNORECASE,
-)
-_LEFT_OVER: Final = re.compile(
-    r"\([^\w()]*+\)|\[[^\w\[\]]*+\]|(?<!\w)[%\u00b1~\u2212<>=/\u2248\u2264\u2265+]+(?!\w)"
-    r"|\b(?:of|at|by|from|to|than|with|about|only|over|under|between|and|versus|vs\.?)(?=\s*(?:$|[.,;:?!)]))"
-    r"|\bfrom\s+to\b|\bbetween\s+and\b|\b(?:of|at|by)(?=\s+(?:at|for|from|in|on|to|with)\b)"
-)
-_SPACED: Final = re.compile(r"(?<!\s)\s++(?=[,;:.?!)])|(?<=[,;:])(?:\s*+[,;:])++|[,;:]+(?=\.)")
+_RULES: Final = read_rules(__file__, "query_rules")["patterns"]
+_VERDICT, _OWN = (re.compile(_RULES[name], re.IGNORECASE) for name in ("verdict", "own"))
+_LEFT_OVER, _SPACED = (re.compile(_RULES[name]) for name in ("left_over", "spaced"))
 _ROUNDS: Final = 4  # of cleaning: each removal may expose another match
 
 

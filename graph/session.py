@@ -11,7 +11,7 @@ import getpass
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
 from ..documents import Paper
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
     from ..citations.checks.preferences import Preferences
-    from ..models.chat_caller import ChatCaller
     from ..models.context_size import Contexts
     from ..models.embeddings.protocol import EmbeddingModel
     from ..models.journal.budget import Budget
@@ -129,16 +128,12 @@ class Session:
     @property
     def notice(self) -> str:
         """One line about the limits of the extractive mode; empty when chat models write."""
-        from ..roles.run_roles import NOTICE
+        return self.notice_of(answer=False)
 
-        return NOTICE if self.extractive else ""
+    def notice_of(self, *, answer: bool) -> str:
+        from ..roles.run_roles import extractive_notice
 
-    @property
-    def answer_notice(self) -> str:
-        """Like `notice`, for an answer to a question."""
-        from ..roles.run_roles import ANSWER_NOTICE
-
-        return ANSWER_NOTICE if self.extractive else ""
+        return extractive_notice(answer=answer) if self.extractive else ""
 
     def with_settings(self, **changes: Any) -> Session:
         """A copy of this session with changed settings, and therefore with its own roles and budgets."""
@@ -281,23 +276,14 @@ def account_name() -> str:
     return ""
 
 
-# The fields of `Roles` that belong to the model of a role.
-_OF_ROLE: Final[Mapping[RoleName, tuple[str, ...]]] = {
-    "agent": ("needs", "planner", "rewriter"),
-    "reader": ("reader", "answer_reader", "screener", "cells"),
-    "writer": ("writer", "answer_writer"),
-    "judge": ("judge", "stances", "claims"),
-    "summarizer": ("summarizer",),
-}
-
-
 def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
     """Create the roles of a run: chat models where configured, else extractive; `sizes` are in tokens."""
     from ..roles.extractive.extractive_roles import extractive_roles
 
-    settings, missing = session.settings, session.extractive
+    settings, model = session.settings, session.chat_model
     bare = extractive_roles(session.library.embedding, summary_words=settings.summary_words)
-    if len(missing) == len(ROLE_NAMES):
+    names = [name for name in ROLE_NAMES if name not in session.extractive]
+    if not names:
         return bare
     from ..models.chat_caller import ChatCaller
     from ..roles.chat.chat_roles import chat_roles  # half a second, for runs with a chat model only
@@ -306,24 +292,19 @@ def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int 
     budget = session.budget(scope.run_id)
 
     def caller(role: RoleName) -> ChatCaller:
-        context, model = session.contexts.of(scope.run_id, role), session.chat_model
-        given = role if model is None else model
+        context, given = session.contexts.of(scope.run_id, role), role if model is None else model
         return ChatCaller(settings, given, journal=session.journal, scope=scope, budget=budget, context=context)
 
-    callers = {name: caller(name) for name in ROLE_NAMES if name not in missing}
-    some = next(iter(callers.values()))
-    chat = chat_roles(
-        {name: callers.get(name, some) for name in ROLE_NAMES},
+    return chat_roles(
+        bare,
+        {name: caller(name) for name in names},
         session.prompts,
-        bare.needs,
         summary_words=settings.summary_words,
         tool_specs=TOOL_SPECS,
         max_output_tokens=settings.max_output_tokens,
         sizes=sizes,
         small_judge=settings.judge_protocol == "minicheck",
     )
-    taken = {name: getattr(bare, name) for role in missing for name in _OF_ROLE[role]}
-    return replace(chat, **taken, notice=session.notice)
 
 
 def open_session(

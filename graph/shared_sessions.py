@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Optional, Self
-from weakref import WeakValueDictionary
 
 from langgraph.runtime import Runtime
 from pydantic import (
@@ -35,10 +33,10 @@ from ..settings.config import Settings, load_settings
 from ..settings.key_trust import CONTEXT
 from ..stores.folder_home import configured_home
 from .input_check import GraphInputError, require_known
+from .nodes.ask import ask_budget, asks_of
 from .prompt_fitting import fitted
 from .session import LATEST_RUNS, Session, open_session, with_memory
 from .state import Update
-from .steering import ask_budget, asks_of
 
 _ACRONYMS: Final = frozenset({"csl", "llm", "ocr"})
 
@@ -108,7 +106,9 @@ _sessions: Final[dict[str, Session]] = {}  # by the home and all settings
 
 
 async def shared_session(runtime: Runtime[Any]) -> Session:
-    """The process's session for the settings in a run's context; raises `InputError`, also if there is no library."""
+    """The session that is a run's context, else the process's for the settings in it; raises `InputError`."""
+    if isinstance(runtime.context, Session):
+        return runtime.context
     return await asyncio.to_thread(_share_session, runtime.context)
 
 
@@ -124,56 +124,41 @@ def _share_session(context: object) -> Session:
         if stores_key not in _opened:
             _opened[stores_key] = open_session(settings, home, create=False)
         if key not in _sessions:
-            _sessions[key] = replace(
-                _opened[stores_key],
-                settings=settings,
-                _scopes=WeakValueDictionary(),
-                _roles={},
-                _budgets=WeakValueDictionary(),
-                _contexts=[],
-            )
+            opened = _opened[stores_key]
+            _sessions[key] = Session(settings, home, opened.library, opened.journal, opened.prompts)
             while len(_sessions) > LATEST_RUNS:
                 _sessions.pop(next(iter(_sessions)))
         return _sessions[key]
 
 
-async def within_budget(
-    state: Mapping[str, Any], session: Session, run_id: str, work: Callable[[], Awaitable[Update]]
-) -> Update:
-    """Do the work of a node; if the run asks, a person may raise a budget that it reaches, instead of its pausing.
+def bound(node: Callable[..., Awaitable[Update]]) -> Callable[..., Awaitable[Update]]:
+    """Wrap a node for a graph: it is given the session of its run, and runs again with smaller prompts if it has to.
 
-    The node runs again from its beginning, with its answered calls from the journal. Earlier answers come again in the
-    same order, so the limits begin as they were before this node.
+    If the run asks, a person may raise a budget that the node reaches, instead of its pausing. It runs again from its
+    beginning, with its answered calls from the journal. Earlier answers come again in the same order, so the limits
+    begin as they were before it.
     """
-    if "budget" not in asks_of(state, session):
-        return await work()
-    budget, raised, records = session.budget(run_id), dict(state.get("raised") or {}), list[SteeringRecord]()
-    while True:
-        budget.set_limits(session.settings, raised)
-        try:
-            update = await work()
-        except BudgetReachedError as error:
-            limit, record = await ask_budget(error)
-            raised |= limit
-            records.append(record)
-            continue
-        if not records:
-            return update
-        return {**update, "raised": raised, "steering": [*update.get("steering", ()), *records]}
-
-
-SessionProvider = Callable[[Runtime[Any]], Awaitable[Session]]
-
-
-def bound(node: Callable[..., Awaitable[Update]], session_of: SessionProvider) -> Callable[..., Awaitable[Update]]:
-    """Wrap a node for a graph; `session_of` provides the run's library, roles and journal."""
 
     async def run(state: Any, runtime: Runtime[Any]) -> Update:
-        session = await session_of(runtime)
+        session = await shared_session(runtime)
         run_id = session.run_id(runtime)
-        return await within_budget(
-            state, session, run_id, lambda: fitted(session, run_id, lambda: node(state, runtime, session))
-        )
+        budget, raised, records = session.budget(run_id), dict(state.get("raised") or {}), list[SteeringRecord]()
+        asks = "budget" in asks_of(state, session)
+        while True:
+            if asks:
+                budget.set_limits(session.settings, raised)
+            try:
+                update = await fitted(session, run_id, lambda: node(state, runtime, session))
+            except BudgetReachedError as error:
+                if not asks:
+                    raise
+                limit, record = await ask_budget(error)
+                raised |= limit
+                records.append(record)
+                continue
+            if records:
+                return {**update, "raised": raised, "steering": [*update.get("steering", ()), *records]}
+            return update
 
     run.__name__ = node.__name__
     run.__doc__ = node.__doc__

@@ -24,7 +24,7 @@ from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_qu
 from ..evidence_tables.given_tables import GivenTable, cell_findings
 from ..experiment import SectionKind, parse_experiment
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
-from ..roles.protocols import Need, NeedCoverage, Purpose
+from ..roles.protocols import Need, NeedCoverage, Purpose, Turn
 from ..section_kinds import SECTIONS
 from ..settings.config import Ask
 from ..stores.library import Library
@@ -77,14 +77,6 @@ class SectionInput(TypedDict):
     interrupts: NotRequired[Interrupts]
 
 
-class SectionOutput(TypedDict):
-    """The output of the section graph; `result` is the section's JSON without files and usage."""
-
-    section: SectionKind
-    text: str
-    result: dict[str, Any]
-
-
 class PaperInput(TypedDict):
     """The input of the paper graph: the experiment as plain JSON data."""
 
@@ -98,6 +90,12 @@ class PaperOutput(TypedDict):
 
     text: str
     result: dict[str, Any]
+
+
+class SectionOutput(PaperOutput):
+    """The output of the section graph; `result` is the section's JSON without files and usage."""
+
+    section: SectionKind
 
 
 class RunState(TypedDict, total=False):
@@ -148,13 +146,6 @@ class SectionState(RunState, total=False):
     written: list[WrittenSection]  # only in a paper: its finished sections
 
 
-class TurnRecord(TypedDict):
-    """An earlier question of the conversation, and its answer with markers."""
-
-    question: str
-    answer: str
-
-
 class ResearchInput(TypedDict):
     """The input of the research graph: the question, limits if any, and for a conversation what came before."""
 
@@ -166,7 +157,7 @@ class ResearchInput(TypedDict):
     venue: NotRequired[Annotated[str, Field(description="A part of the venue's name.")]]
     papers: NotRequired[Annotated[list[str], Field(description="Keys of the only papers to look into.")]]
     single_shot: NotRequired[Annotated[bool, Field(description="Search once, without the agent.")]]
-    turns: NotRequired[Annotated[list[TurnRecord], Field(description="Earlier turns of the conversation.")]]
+    turns: NotRequired[Annotated[list[Turn], Field(description="Earlier turns of the conversation.")]]
     follow_up: NotRequired[Annotated[bool, Field(description="It may refer to earlier turns; if so, it is rewritten.")]]
     recalled: NotRequired[Annotated[list[dict[str, Any]], Field(description="The evidence that earlier turns cited.")]]
     evidence_ids: NotRequired[Annotated[dict[str, str], Field(description="Ids of chunks that served as evidence.")]]
@@ -175,14 +166,12 @@ class ResearchInput(TypedDict):
     interrupts: NotRequired[Interrupts]
 
 
-class ResearchOutput(TypedDict):
+class ResearchOutput(PaperOutput):
     """The output of the research graph; `result` is the answer's JSON without files and usage."""
 
     question: str
     route: RouteRecord
     answered: bool | None
-    text: str
-    result: dict[str, Any]
     queries: list[QueryRecord]
 
 

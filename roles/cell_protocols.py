@@ -1,16 +1,12 @@
-"""Inputs and outputs of the role that fills the cells of an evidence table from the papers' own words."""
+"""What is read for an evidence table: its columns, and what papers state for them in their own words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, get_args
 
 from ..documents import Chunk
-
-if TYPE_CHECKING:
-    from ..documents.chunking import Window
-    from .protocols import PaperCard
 
 ColumnKind = Literal["text", "number", "yes/no", "choice", "p-value", "interval"]
 COLUMN_KINDS: Final[tuple[ColumnKind, ...]] = get_args(ColumnKind)
@@ -71,23 +67,3 @@ class RowReading:
     belongs: bool
     reason: str
     studies: tuple[StudyReading, ...] = ()
-
-
-class CellReader(Protocol):
-    """Proposes the columns of a table, and reads its rows from papers."""
-
-    async def propose_columns(
-        self, question: str, names: Sequence[str], titles: Sequence[str]
-    ) -> tuple[TableColumn, ...]:
-        """Describe the named columns, or if none is named, propose those that answer the question.
-
-        `titles` are papers that the table is about. A column without a valid answer is described by its name alone.
-        """
-
-    async def propose_claims(self, topic: str, cards: Sequence[PaperCard], most: int) -> tuple[str, ...]:
-        """At most `most` claims on which the papers with these cards may disagree."""
-
-    async def read_row(
-        self, question: str, columns: Sequence[TableColumn], windows: Sequence[Window], studies: Sequence[str] = ()
-    ) -> RowReading | None:
-        """Read one paper's windows, using only the `studies` given; None without a valid answer in two attempts."""

@@ -1,19 +1,19 @@
-"""Inputs to the planner, writer and judge roles: sources, needs, and the briefs for sections and answers."""
+"""The roles, and what they are given and give back: sources, needs, briefs, drafts, verdicts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NotRequired, Protocol
+
+from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 from ..documents import Category, Chunk, Evidence, Paper
 from ..models.journal.streaming import TextListener
 from ..settings.config import Depth
 
 if TYPE_CHECKING:
-    from langchain_core.messages import AIMessage, BaseMessage
-
     from ..documents.chunking import Window
     from ..experiment import Experiment, SectionKind
 
@@ -81,28 +81,37 @@ class EarlierSection:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SectionBrief:
-    """The input of a planner or writer for a section.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Brief:
+    """What the briefs of sections and answers have in common.
 
     `queries` are those already answered (default and custom ones), `searches_left` the custom searches that the budget
-    still allows, `words` the requested length, `depth` how much is said. `earlier` are the sections of the same paper
-    that are already written, in the order of writing; None for a section written separately. `needs` are the planned
-    needs with what was found for each; `library` is a line on the size of the library,
+    still allows, `words` the requested length (with 0 that of an answer follows from the findings), `depth` how much is
+    said. `needs` are the planned needs with what was found for each; `library` is a line on the size of the library,
     `preferences` what the author wants of every text.
+    """
+
+    sources: tuple[Source, ...]
+    queries: tuple[str, ...] = ()
+    searches_left: int = 0
+    words: int = 0
+    depth: Depth = "standard"
+    needs: tuple[NeedCoverage, ...] = ()
+    library: str = ""
+    preferences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionBrief(_Brief):
+    """The input of a planner or writer for a section.
+
+    `earlier` are the sections of the same paper that are already written, in the order of writing; None for a section
+    written separately.
     """
 
     kind: SectionKind
     experiment: Experiment
-    sources: tuple[Source, ...]
-    queries: tuple[str, ...]
-    searches_left: int
-    words: int
-    depth: Depth = "standard"
     earlier: tuple[EarlierSection, ...] | None = None
-    needs: tuple[NeedCoverage, ...] = ()
-    library: str = ""
-    preferences: tuple[str, ...] = ()
     writable: ClassVar[bool] = True  # a writer is called for it
     word_for_word: ClassVar[bool] = True  # the user's citations may appear only in the user's own sentences
 
@@ -111,43 +120,32 @@ class SectionBrief:
         return self.sources
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(TypedDict):
     """An earlier question of a conversation, and its answer with markers.
 
-    `asked` is the question as typed, if it depended on an earlier one; empty if unknown.
+    `asked` is the question as typed, if it depended on an earlier one.
     """
 
     question: str
     answer: str
-    asked: str = ""
+    asked: NotRequired[str]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerBrief:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerBrief(_Brief):
     """The input of a planner or writer for an answer.
 
     `sources` are the evidence for this question, `recalled` what earlier answers of the conversation cited and this one
-    may cite again. `needs` and `library` are as for a section; with 0 `words` the length follows from the findings.
-    `inventory` says whether the question asks for the papers of a kind, `tabled` whether a table stands below the
-    answer, `most_papers` how many an answer may cite,
-    `answerable` whether some source is relevant enough to base an answer on. With `feedback`, the last answer is to be
-    revised.
+    may cite again. `inventory` says whether the question asks for the papers of a kind, `tabled` whether a table stands
+    below the answer, `most_papers` how many an answer may cite, `answerable` whether some source is relevant enough to
+    base an answer on. With `feedback`, the last answer is to be revised.
     """
 
     question: str
-    sources: tuple[Source, ...]
-    queries: tuple[str, ...]
-    searches_left: int
-    words: int
-    depth: Depth = "standard"
     inventory: bool = False
     tabled: bool = False
     most_papers: int = 8
     answerable: bool = True
-    needs: tuple[NeedCoverage, ...] = ()
-    library: str = ""
-    preferences: tuple[str, ...] = ()
     recalled: tuple[Source, ...] = ()
     turns: tuple[Turn, ...] = ()
     feedback: str = ""
@@ -261,8 +259,6 @@ class NeedsPlan:
     needs: tuple[Need, ...]
     kind: QuestionKind | None = None
 
-
-BriefT = TypeVar("BriefT", bound=Brief, contravariant=True)
 
 # "indirect": said there, but of another paper's work; only claims of users' texts are judged so.
 VerdictLabel = Literal[
@@ -408,12 +404,6 @@ class NeedsPlanner(Protocol):
         """At least one need; `papers` are titles in the library near to the question or section."""
 
 
-class PaperScreener(Protocol):
-    """Reads the cards of papers, and names the papers that may meet the needs."""
-
-    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers: ...
-
-
 class Findings(list[PassageFinding]):
     """The findings of a reader; `unreadable` are the ids of the chunks for which it gave no valid answer."""
 
@@ -429,31 +419,20 @@ class EvidenceReader(Protocol):
         """The relevant findings, best first; empty if there are none. `Findings` if some chunks were unreadable."""
 
 
-class Planner(Protocol):
-    """Decides what to search for next, for a section or for a question with thin evidence."""
+class Writer(Protocol):
+    """Writes sections and answers from the evidence alone, citing only by marker; by itself it repairs nothing."""
 
-    def open(self, brief: Brief) -> list[BaseMessage]:
-        """The messages that every later turn starts with, verbatim."""
-
-    async def plan(self, messages: Sequence[BaseMessage]) -> AIMessage:
-        """The next turn: a message with tool calls, or one without when the evidence is sufficient."""
-
-
-class Writer(Protocol[BriefT]):
-    """Writes a section or an answer from the evidence alone, citing only by marker."""
-
-    async def write(self, brief: BriefT, listener: TextListener | None = None) -> Draft:
+    async def write(self, brief: Brief, listener: TextListener | None = None) -> Draft:
         """The draft; `listener` receives it while it is written, if the writer streams."""
+        ...
 
-    async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
+    async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
         """Rewrite the draft to fix problems that concern it as a whole, one line each."""
+        return draft
 
-    async def repair_sentences(self, brief: BriefT, failing: Sequence[FailingSentence]) -> list[str | None]:
+    async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:
         """The replacement of each sentence: new text, "" to remove it, None to leave it unchanged."""
-
-
-SectionWriter = Writer[SectionBrief]
-AnswerWriter = Writer[AnswerBrief]
+        return [None for _ in failing]
 
 
 class SupportJudge(Protocol):

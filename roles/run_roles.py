@@ -1,32 +1,29 @@
-"""The roles of one run, put together from those on chat models and those without."""
+"""The roles of one run, those on chat models and those without."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeVar, cast
+from typing import TYPE_CHECKING
 
-from .cell_protocols import CellReader
 from .protocols import (
-    AnswerWriter,
-    Brief,
     ClaimJudge,
     EvidenceReader,
     NeedsPlanner,
-    PaperScreener,
     PaperSummarizer,
-    Planner,
     QuestionRewriter,
-    SectionWriter,
     SupportJudge,
     Writer,
 )
 
-AnyBrief = TypeVar("AnyBrief", bound=Brief)
+if TYPE_CHECKING:
+    from .chat.chat_cell_reader import ChatCellReader
+    from .chat.chat_planners import ChatPlanner
+    from .chat.chat_reader import ChatScreener
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The roles of one run; `notice` is one line for the user about the mode.
+    """The roles of one run.
 
     `planner` searches further, `screener` reads cards, `claims` judges users' texts, `cells` fills evidence tables,
     `stances` (the judge's model) those on claims; these are None without a chat model.
@@ -35,28 +32,24 @@ class Roles:
     needs: NeedsPlanner
     reader: EvidenceReader
     answer_reader: EvidenceReader
-    writer: SectionWriter
-    answer_writer: AnswerWriter
+    writer: Writer
     rewriter: QuestionRewriter
     judge: SupportJudge
     summarizer: PaperSummarizer
-    notice: str = ""
-    planner: Planner | None = None
-    screener: PaperScreener | None = None
-    cells: CellReader | None = None
-    stances: CellReader | None = None
+    planner: ChatPlanner | None = None
+    screener: ChatScreener | None = None
+    cells: ChatCellReader | None = None
+    stances: ChatCellReader | None = None
     claims: ClaimJudge | None = None
 
-    def writer_for(self, brief: AnyBrief) -> Writer[AnyBrief]:
-        return cast("Writer[AnyBrief]", self.answer_writer if brief.kind == "answer" else self.writer)
 
-
-NOTICE: Final = (
-    "Extractive mode: no chat model is configured, so your own statements are kept and passages near to them listed; "
-    "nothing is argued or judged. Set CITELOOM_CHAT_MODEL for written prose."
-)
-
-ANSWER_NOTICE: Final = (
-    "Extractive mode: no chat model is configured, so the nearest passages are listed; nothing is summed up or judged. "
-    "Set CITELOOM_CHAT_MODEL for written prose."
-)
+def extractive_notice(*, answer: bool) -> str:
+    """One line for the user about a section or an answer without a chat model."""
+    kept = (
+        "the nearest passages are listed" if answer else "your own statements are kept and passages near to them listed"
+    )
+    done = "summed up" if answer else "argued"
+    return (
+        f"Extractive mode: no chat model is configured, so {kept}; nothing is {done} or judged. "
+        "Set CITELOOM_CHAT_MODEL for written prose."
+    )

@@ -68,7 +68,7 @@ async def take_turn(
     register = await asyncio.to_thread(home.conversations)
     await asyncio.to_thread(register.begin, thread_id)
     async with home.run_lock(thread_id, on_wait=on_notice), home.open_checkpoints() as saver:
-        graph = compile_graph("conversation", saver, session)
+        graph = compile_graph("conversation", saver)
         config: Any = {"configurable": {"thread_id": thread_id}}
         state = await graph.aget_state(config)
         if (past := state.values.get("past")) and not can_resume(state):
@@ -87,7 +87,8 @@ async def take_turn(
         with session.run(thread_id):
             asks = {"asked": asked, "turn_kind": request.kind, "papers": list(request.papers)}
             given: Any = None if resumes else asks
-            async for _, event in graph.astream(given, config, stream_mode="custom", subgraphs=True, durability="sync"):
+            options: Any = {"stream_mode": "custom", "subgraphs": True, "durability": "sync"}
+            async for _, event in graph.astream(given, config, context=session, **options):
                 on_event(event)
         values: Any = (await graph.aget_state(config)).values
         usage = spent_since(before, await session.usage(thread_id))

@@ -6,10 +6,7 @@ edited sentences have the verdicts of their last check, or none.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +17,11 @@ from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.edited_citations import CitableEvidence
 from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
-from ..citations.export.plot_figures import figure_lines
-from ..citations.export.section_files import prepare_folder, section_title, write_atomically
+from ..citations.export.section_files import prepare_folder, write_atomically
 from ..citations.export.word_fields import DocumentOptions
-from ..citations.html_escaping import inert
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
 from ..documents import Evidence, Paper
-from ..documents.edited_documents import without_comments_and_references
 from ..documents.sandbox import in_thread
 from ..drafts.finished_text import FinishedText
 from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
@@ -42,7 +36,7 @@ from ..roles.protocols import DecidingSpan, Draft, SectionBrief, Source, Verdict
 from ..section_kinds import SectionKind
 from ..stores.home import written_files
 from ..stores.library import Library
-from ..stores.run_register import EditedSentence, RunRecord, WrittenFiles
+from ..stores.run_register import EditedSentence, RunRecord
 from .output_files import ResultFiles, free_file_name, with_sources
 from .result_record import CitationRecord, StoredRecord, complete_record, stored
 
@@ -72,8 +66,7 @@ class EditableSection:
     evidence: tuple[Evidence, ...]
     first: int  # the run-wide position of its first sentence
     edits: Mapping[int, EditedSentence]
-    by_hand: EditedSection | None = None  # the section as edited in the file
-    imported: EditedSentence | None = None  # the section as imported, before later edits
+    imported: EditedSentence | None = None  # the section as imported or edited in its file, before later edits
     typed: frozenset[str] = frozenset()  # sentences whose citations the user placed
 
     @cached_property
@@ -114,9 +107,7 @@ class EditableSection:
         return known, [item.text for item in sentences(known)] if edit.checked.get("placed", True) else []
 
     def edited(self, edits: Mapping[int, EditedSentence]) -> EditedSection:
-        """The section with these edits, or as edited by hand."""
-        if self.by_hand is not None:
-            return self.by_hand
+        """The section with these edits."""
         brought = self.imported
         text = brought.text if brought else self.record["with_markers"]
         typed = list[str](brought.checked.get("typed", ()) if brought else ())
@@ -133,9 +124,11 @@ class EditableSection:
             length += len(new)
             done = end
         text = "".join([*pieces, text[done:]])
-        for place, (start, end) in self.with_text(text, ()).spans.items() if brought else ():
-            if all(end <= first or start >= last for first, last in list(spans.values())):
-                spans[-1 - place] = start, end
+        known = {sentence.text for sentence in self.sentences}
+        for place, item in enumerate(sentences(text) if brought else ()):
+            apart = all(item.end <= first or item.start >= last for first, last in list(spans.values()))
+            if apart and item.text not in known:
+                spans[-1 - place] = item.start, item.end
         return EditedSection(text, spans, frozenset(typed))
 
     def current(self, position: int) -> str:
@@ -173,12 +166,6 @@ class EditableSection:
         words, text = self.before_edits(position), self.imported.text
         start = text.find(words) if words else -1
         return (start, start + len(words)) if start >= 0 else (len(text), len(text))
-
-    def with_text(self, text: str, typed: Collection[str]) -> EditedSection:
-        """The section as edited by hand, from its whole text with markers; sentences of the run are not edits."""
-        before = {sentence.text for sentence in self.sentences}
-        spans = {place: (item.start, item.end) for place, item in enumerate(sentences(text)) if item.text not in before}
-        return EditedSection(text, spans, frozenset(typed))
 
     @cached_property
     def rendered(self) -> Rendered:
@@ -347,7 +334,7 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         settled.add("truncated")  # the run's own end, such as a list of passages
     searches = stored(text.run.result or {})["report"]["searches"]
     written = WrittenDraft(
-        SectionBrief(section.kind, text.experiment, tuple(sources), (), 0, 0),
+        SectionBrief(kind=section.kind, experiment=text.experiment, sources=tuple(sources)),
         draft,
         sources,
         verdicts,
@@ -372,9 +359,6 @@ def section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:
     for edit in section.edits.values():
         found |= verdicts_from(edit.checked.get("verdicts", []))
     return found
-
-
-_TITLE = re.compile(r"\A\s*# [^\n]*\n")
 
 
 def section_of_paper(run: RunRecord, section: str) -> RunRecord:
@@ -424,109 +408,3 @@ async def export_record(
         return paths, [*free.notices(), *(str(line) for line in record["warnings"])]
 
     return await in_thread(write)
-
-
-async def with_edited_sections(
-    record: StoredRecord, folder: Path, session: Session
-) -> tuple[StoredRecord, dict[str, Path]]:
-    """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
-    files = await in_thread(_edited_files, record, folder, written_files(session.home))
-    home = session.home
-    edits = await in_thread(home.runs().edits, record["thread_id"])
-    imported = sum(edit.position < 0 for edit in edits)
-    if not files and not imported:
-        return record, files
-    run = await in_thread(home.runs().get, record["thread_id"])
-    text = editable_text(replace(run, result=dict(record)), edits if imported else ())
-    bodies = {kind: await in_thread(read_markdown_file, path) for kind, path in files.items()}
-    sections = [
-        _by_hand(section, _body(bodies[section.kind], section.record)) if section.kind in bodies else section
-        for section in text.sections
-    ]
-    edited = await edited_record(replace(text, sections=tuple(sections)), session)
-    names = ", ".join([*(path.name for path in files.values()), *(["the text that you imported"] if imported else [])])
-    said = f"{names} {'was' if len(files) + imported == 1 else 'were'} edited by hand: the paper has your text."
-    return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files
-
-
-def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> dict[str, Path]:
-    """The paper's section markdown files that differ from what the run wrote, by section."""
-    found = {}
-    for section in record["sections"]:
-        path = folder / f"{section['section']}.md"
-        with suppress(OSError, ValueError, KeyError, TypeError):  # if the record of its run is not beside it
-            run = json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"]
-            if path.is_file() and not written.has(path) and run == record["thread_id"]:
-                found[str(section["section"])] = path
-    return found
-
-
-def edited_by_hand(run: RunRecord, markdown: str) -> EditableText:
-    """A finished run with the text of its edited markdown file; raises `NotEditableError` if it has no sections."""
-    text = editable_text(run, [])
-    body = _body(markdown, run.result or {})
-    if len(text.sections) == 1 and "sections" not in (run.result or {}):
-        return replace(text, sections=(_by_hand(text.sections[0], body),))
-    titles = {section_title(section.kind): section.kind for section in text.sections}
-    pieces = re.split(rf"(?m)^## ({'|'.join(map(re.escape, titles))})[ \t]*$", body)
-    bodies = {titles[title]: words for title, words in zip(pieces[1::2], pieces[2::2], strict=True)}
-    if not bodies:
-        headings = ", ".join(f"## {title}" for title in titles)
-        raise NotEditableError("The file has none of the paper's headings.", help=f"Keep them: {headings}.")
-    return replace(text, sections=tuple(_by_hand(section, bodies.get(section.kind, "")) for section in text.sections))
-
-
-def _body(markdown: str, record: Mapping[str, Any]) -> str:
-    """Strip title, references, and the images and captions added below the text, from a markdown file."""
-    return _TITLE.sub("", f"{without_figures(without_comments_and_references(markdown), record)}\n")
-
-
-def without_figures(markdown: str, record: Mapping[str, Any]) -> str:
-    """The markdown without the images and captions of the record; a caption that was edited stays."""
-    for figure in record.get("figures", ()):
-        image, _, caption = figure_lines([figure]).partition("\n\n")
-        markdown = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", markdown.replace(image, ""))
-        if caption:  # whole paragraphs only: "shown in Figure 1." ends like the caption of an untitled plot
-            markdown = re.sub(rf"(?m)^{re.escape(caption)}$", "", markdown)
-    return markdown
-
-
-def read_markdown_file(file: Path) -> str:
-    """The text of a markdown file; raises `InputError`."""
-    try:
-        return file.read_text("utf-8").replace("\r\n", "\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
-
-
-def _by_hand(section: EditableSection, body: str) -> EditableSection:
-    """The section with this text; unchanged sentences keep their markers."""
-    known = {inert(shown): place for place, shown in enumerate(section.shown())}
-    as_in_file = (section.record["text"][start:end] for start, end in section.places())  # with marks for failed checks
-    known |= {inert(words): place for place, words in enumerate(as_in_file)}
-    lines: list[str] = []
-    typed: list[str] = []
-    for line in body.strip().splitlines():
-        found = sentences(line)
-        places = [known.get(sentence.text) for sentence in found]
-        pieces: list[str] = []
-        done = 0
-        for number, sentence in enumerate(found):
-            if (place := places[number]) is not None:
-                marked = section.sentences[place].text
-            else:
-                marked, own = section.marked(sentence.text, _place_among(places, number), sure=False)
-                typed += own
-            pieces += [line[done : sentence.start], marked]
-            done = sentence.end
-        lines.append("".join([*pieces, line[done:]]))
-    return replace(section, by_hand=section.with_text("\n".join(lines), typed))
-
-
-def _place_among(places: Sequence[int | None], number: int) -> int:
-    """The index of the stored sentence that a changed one replaces, by its neighbours in the line; -1 without any."""
-    later = ((place, other) for other, place in enumerate(places) if place is not None and other > number)
-    if found := next(later, None):
-        return found[0] - (found[1] - number)
-    earlier = [(place, other) for other, place in enumerate(places[:number]) if place is not None]
-    return earlier[-1][0] + number - earlier[-1][1] if earlier else -1

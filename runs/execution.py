@@ -6,10 +6,8 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -19,8 +17,8 @@ from ..citations.csl_styles import style_file
 from ..drafts.person_questions import PersonAnswer
 from ..errors import CiteloomError, InputError, PausedError, WaitingError
 from ..experiment import PLOT_FILE
-from ..graph.conversation_graph import build_conversation_graph
-from ..graph.graphs import build_paper_graph, build_research_graph, build_section_graph
+from ..graph.conversation_graph import conversation_graph
+from ..graph.graphs import paper_graph, research_graph, section_graph
 from ..graph.nodes.ask import check_answer
 from ..graph.nodes.finish import render_record, rendered_paper
 from ..graph.run_events import Event, OnEvent
@@ -36,13 +34,11 @@ from .run_requests import OnNotice, RunRequest
 if TYPE_CHECKING:
     from ..stores.home import Checkpoints
 
-_BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {
-    "section": build_section_graph,
-    "paper": build_paper_graph,
-    "research": build_research_graph,
-    "conversation": build_conversation_graph,
+_GRAPHS: Final[Mapping[str, Callable[[], Any]]] = {
+    "paper": paper_graph,
+    "research": research_graph,
+    "conversation": conversation_graph,
 }
-_session: ContextVar[Session] = ContextVar("session of the current run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +143,7 @@ async def _advance(
     on_notice: OnNotice,
     answer: object,
 ) -> RunResult:
-    graph = compile_graph(request.kind, saver, session)
+    graph = compile_graph(request.kind, saver)
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
     # Checkpoints that are older than the entry in the register are of a run whose entry was lost.
@@ -167,7 +163,7 @@ async def _advance(
     elif not state.values.get("result"):
         earlier, given = False, request.graph_input()
     try:
-        async for event in graph.astream(given, config, stream_mode="custom", durability="sync"):
+        async for event in graph.astream(given, config, context=session, stream_mode="custom", durability="sync"):
             on_event(cast(Event, event))
         state = await graph.aget_state(config)
     except BaseException as error:
@@ -205,22 +201,9 @@ async def _take_answer(given: object, state: Any, run: RunRecord, session: Sessi
     return Command(resume={asked.id: asdict(answer)})
 
 
-def compile_graph(kind: str, saver: Checkpoints, session: Session | None = None) -> Any:
-    """The graph for a kind of run, with its checkpoints; without a session, only its state can be read."""
-    if session is not None:
-        _session.set(session)
-    name = kind if kind in _BUILDERS else "section"
-    return _build_graph(name).compile(checkpointer=saver, name=name)
-
-
-@cache
-def _build_graph(name: str) -> Any:
-    """An uncompiled graph, cached: building it is the slowest step before a run's first event."""
-
-    async def current_session(_: object) -> Session:
-        return _session.get()
-
-    return _BUILDERS[name](current_session)
+def compile_graph(kind: str, saver: Checkpoints) -> Any:
+    """The graph for a kind of run, with its checkpoints; building it anew would be the slowest step of a short run."""
+    return _GRAPHS.get(kind, section_graph)().copy({"checkpointer": saver})
 
 
 def can_resume(state: Any) -> bool:
@@ -253,7 +236,7 @@ async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints
     style = session.answer_style if run.section == "research" else settings.cite_style
     asked = {"cite_style": style, "csl": settings.csl, "strict": settings.strict}
     if any(record.get(name) != value for name, value in asked.items()):
-        graph = compile_graph(run.section, saver, session)
+        graph = compile_graph(run.section, saver)
         values: Any = (await graph.aget_state({"configurable": {"thread_id": run.thread_id}})).values
         # The finished text stays; later retractions become warnings.
         as_finished = session.with_settings(cite_retracted=True)
@@ -315,11 +298,6 @@ async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver
     await saver.adelete_thread(run.thread_id)
     await journal.forget(run.thread_id)
     await asyncio.to_thread(register.delete, run.thread_id)
-
-
-async def state_values(home: Home, thread_id: str) -> dict[str, Any]:
-    """The values of a run's latest checkpoint, for inspection."""
-    return dict((await run_state(home, thread_id)).values)
 
 
 async def run_state(home: Home, thread_id: str) -> Any:

@@ -7,25 +7,36 @@ authors and year that name one cited paper.
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from typing_extensions import TypedDict
 
 from ..citations.citation_styles import show_group
 from ..citations.cited_works import WorkIndex, find_author_year_works
+from ..citations.export.plot_figures import figure_lines
 from ..citations.export.section_files import section_title
 from ..citations.markers import MARKER, marker_ids, sentences
 from ..documents import Evidence, Paper
-from ..documents.edited_documents import HELD, EditedDocument
+from ..documents.edited_documents import HELD, EditedDocument, read_edited
 from ..documents.plain_text import plain_text
+from ..documents.safe_files import FileRefusedError
+from ..documents.sandbox import in_thread
+from ..errors import InputError
+from ..graph.session import Session
+from ..stores.home import written_files
+from ..stores.run_register import EditedSentence, WrittenFiles
 from ..text.sentences import replace_spans
 from ..text.words import close_gaps
-from .edited_text import EditableSection, EditableText
+from .edited_text import EditableSection, EditableText, NotEditableError, editable_text, edited_record
+from .result_record import StoredRecord, stored
 
 _ALIKE: Final = 0.6  # share of words in common
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -59,31 +70,101 @@ class ImportedSection:
     now: dict[str, str] = field(default_factory=dict)
 
 
-def import_sections(text: EditableText, document: EditedDocument) -> tuple[list[ImportedSection], str]:
+def import_sections(text: EditableText, document: EditedDocument, file: Path) -> tuple[list[ImportedSection], str]:
     """The sections of a run as a document has them, and what stands before the first of them.
 
-    A document without any heading of a section is that of the only section, or of none.
+    A document without any heading of a section is that of the only section; raises `NotEditableError` if there are
+    several.
     """
-    every = {item.id: item for section in text.sections for item in section.evidence}
+    every = {name: item for section in text.sections for name, item in _by_id(section).items()}
     # A paragraph may have been moved here from another section, with its evidence.
     titles = {
-        section_title(section.kind): replace(section, evidence=(*section.evidence, *_others(every, section)))
+        section_title(section.kind): replace(section, evidence=tuple({**_by_id(section), **every}.values()))
         for section in text.sections
     }
-    pieces = re.split(rf"(?m)^(?:#+ )?\**({'|'.join(map(re.escape, titles))})\**[ \t]*$", document.text)
+    words = _without_figures(document.text, text.run.result or {})
+    pieces = re.split(rf"(?m)^(?:#+ )?\**({'|'.join(map(re.escape, titles))})\**[ \t]*$", words)
     bodies: dict[str, str] = {}
     for title, body in zip(pieces[1::2], pieces[2::2], strict=True):
         bodies[title] = f"{bodies[title]}\n\n{body}" if title in bodies else body
+    exact = file.suffix == ".md"  # its citations are as they were shown
     if len(titles) == 1:
         title = next(iter(titles))
-        return [_import_section(titles[title], "\n\n".join(pieces[::2]), document.fields)], ""
-    made = [_import_section(titles[title], bodies.get(title, ""), document.fields) for title in titles]
-    return (made, pieces[0].strip()) if bodies else ([], pieces[0].strip())
+        return [_import_section(titles[title], "\n\n".join(pieces[::2]), document.fields, exact=exact)], ""
+    if not bodies:
+        raise NotEditableError(f"{file}: has none of the paper's headings.", help=f"Keep them: {', '.join(titles)}.")
+    made = [_import_section(titles[title], bodies.get(title, ""), document.fields, exact=exact) for title in titles]
+    return made, pieces[0].strip()
 
 
-def _others(every: Mapping[str, Evidence], section: EditableSection) -> list[Evidence]:
-    own = {item.id for item in section.evidence}
-    return [item for item in every.values() if item.id not in own]
+async def with_edited_sections(
+    record: StoredRecord, folder: Path, session: Session
+) -> tuple[StoredRecord, dict[str, Path]]:
+    """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
+    files = await in_thread(_edited_files, record, folder, written_files(session.home))
+    home = session.home
+    edits = await in_thread(home.runs().edits, record["thread_id"])
+    imported = sum(edit.position < 0 for edit in edits)
+    if not files and not imported:
+        return record, files
+    run = await in_thread(home.runs().get, record["thread_id"])
+    text = editable_text(replace(run, result=dict(record)), edits if imported else ())
+    sections: list[EditableSection] = []
+    for section in text.sections:
+        alone = replace(text, sections=(section,))
+        if section.kind in files:
+            alone = await in_thread(edited_by_hand, alone, files[section.kind])
+        sections += alone.sections
+    edited = await edited_record(replace(text, sections=tuple(sections)), session)
+    names = ", ".join([*(path.name for path in files.values()), *(["the text that you imported"] if imported else [])])
+    said = f"{names} {'was' if len(files) + imported == 1 else 'were'} edited by hand: the paper has your text."
+    return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files
+
+
+def _edited_files(record: StoredRecord, folder: Path, written: WrittenFiles) -> dict[str, Path]:
+    """The paper's section markdown files that differ from what the run wrote, by section."""
+    found = {}
+    for section in record["sections"]:
+        path = folder / f"{section['section']}.md"
+        with suppress(OSError, ValueError, KeyError, TypeError):  # if the record of its run is not beside it
+            run = json.loads(path.with_suffix(".json").read_text("utf-8"))["thread_id"]
+            if path.is_file() and not written.has(path) and run == record["thread_id"]:
+                found[str(section["section"])] = path
+    return found
+
+
+def edited_by_hand(text: EditableText, file: Path) -> EditableText:
+    """The text as it is in its edited markdown file; blocks. Raises `InputError`, also if it has no sections."""
+    return replace(
+        text, sections=tuple(item.section for item in import_sections(text, read_document(file, file), file)[0])
+    )
+
+
+def read_document(file: Path, path: Path, *, reject: bool = False) -> EditedDocument:
+    """An edited document that errors call `path`, with tracked changes accepted or rejected; blocks.
+
+    Raises `InputError`.
+    """
+    try:
+        return read_edited(file, reject=reject)
+    except FileRefusedError as error:
+        raise InputError(f"{path}: {error}.", help="Give the .docx, .odt, .tex or .md that you edited.") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from None
+
+
+def _without_figures(markdown: str, record: Mapping[str, Any]) -> str:
+    """The markdown without the images and captions of the record; a caption that was edited stays."""
+    for figure in record.get("figures", ()):
+        image, _, caption = figure_lines([figure]).partition("\n\n")
+        markdown = re.sub(rf"(?m)^!\[Figure {figure['number']}\]\([^()\n]*\)$", "", markdown.replace(image, ""))
+        if caption:  # whole paragraphs only: "shown in Figure 1." ends like the caption of an untitled plot
+            markdown = re.sub(rf"(?m)^{re.escape(caption)}$", "", markdown)
+    return markdown
+
+
+def _by_id(section: EditableSection) -> dict[str, Evidence]:
+    return {item.id: item for item in section.evidence}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +179,10 @@ class _Incoming:
     words: Counter[str]
 
 
-def _import_section(section: EditableSection, body: str, fields: Sequence[Mapping[str, Any]]) -> ImportedSection:
-    made = ImportedSection(section)
+def _import_section(
+    section: EditableSection, body: str, fields: Sequence[Mapping[str, Any]], *, exact: bool
+) -> ImportedSection:
+    made, own_ids = ImportedSection(section), {item["id"] for item in section.record["evidence"]}
     lines = body.strip().splitlines()
     incoming = [
         _Incoming(number, found.start, found.end, found.text, *_comparable(found.text, section))
@@ -117,7 +200,7 @@ def _import_section(section: EditableSection, body: str, fields: Sequence[Mappin
         old = olds[0] if olds else -1
         same = bool(olds) and item.bare == stored[old][0]
         marked, own = _with_markers(item, section, old, fields, made, same=same)
-        kept = same and _same_citations(item, marked, section, old)
+        kept = same and not (own and exact) and _same_citations(item, marked, section, old)
         if kept:
             marked, own = section.sentences[old].text, []
         typed += own
@@ -140,23 +223,25 @@ def _import_section(section: EditableSection, body: str, fields: Sequence[Mappin
         replace_spans(line, edits.get(number, []), lambda words: _release(words, fields, made))
         for number, line in enumerate(lines)
     )
-    made.section = replace(section, by_hand=section.with_text(text, typed))
+    found = set(marker_ids(text))
+    evidence = tuple(item for item in section.evidence if item.id in found or item.id in own_ids)
+    brought = [item.as_dict() for item in evidence if item.id not in own_ids]
+    checked = {"typed": sorted(typed), "evidence": brought, "sentences": made.now}
+    imported = EditedSentence(-1, text, checked)
+    made.section = replace(section, evidence=evidence, edits={}, imported=imported)
     return made
 
 
 def _comparable(text: str, section: EditableSection) -> tuple[str, Counter[str]]:
     """A sentence without citations, markup and signs that word processors replace; and its words."""
     bare = HELD.sub("", MARKER.sub("", text)).translate(_SIGNS)
-    bare = _BRACKET.sub(lambda found: "" if _cites(found[1], section) else found[0], bare)
+    keys = {evidence.key for evidence in section.evidence}
+    bare = _BRACKET.sub(lambda found: "" if any(key in found[1] for key in keys) else found[0], bare)
     bare = re.sub(r"\[@?[^\[\]]{1,300}\]", "", bare)
     plain = close_gaps(plain_text(bare).replace("\\", ""))
     plain = re.sub(r":?-{3,}:?", "---", plain)  # the rule of a table
     plain = re.sub(r" ?\| ?", "|", plain)
     return plain, Counter(_WORD.findall(plain.casefold()))
-
-
-def _cites(inside: str, section: EditableSection) -> bool:
-    return any(evidence.key in inside for evidence in section.evidence)
 
 
 def _match(incoming: Sequence[_Incoming], stored: Sequence[tuple[str, Counter[str]]]) -> list[list[int]]:
@@ -235,7 +320,7 @@ def _with_markers(
 
 def _evidence_of(cited: Mapping[str, Any], section: EditableSection) -> list[str]:
     """The evidence that a field names by its id, else that of its papers; none if a paper has none."""
-    known = {evidence.id: evidence for evidence in section.evidence}
+    known = _by_id(section)
     keys = [_key_of(item, section) for item in cited["items"]]
     ids = cited["id"].split("-")[:-1] if _FIELD_ID.fullmatch(cited["id"]) else []
     named = [identifier for identifier in ids if identifier in known and known[identifier].key in keys]
@@ -276,7 +361,7 @@ def _by_names(found: re.Match[str], section: EditableSection) -> str:
     if not ids or not all(ids):
         return found[0]
     numbers = {key: number for number, key in enumerate(section.record["numbering"], 1)}
-    return show_group(ids, {item.id: item for item in section.evidence}, section.record["cite_style"], numbers)
+    return show_group(ids, _by_id(section), section.record["cite_style"], numbers)
 
 
 def _release(words: str, fields: Sequence[Mapping[str, Any]], made: ImportedSection) -> str:

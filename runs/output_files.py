@@ -1,17 +1,21 @@
-"""The files of a finished run, rendered from its stored record for the output folder and for downloads."""
+"""The files of a finished run, rendered from its stored record for the output folder and for downloads.
+
+The evidence report may show the cited pages of PDFs, and the figures whose captions are cited.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from ..citations.csl_styles import style_file
-from ..citations.export.evidence_report import VERDICTS, ReportImages, evidence_report, report_view
+from ..citations.export.evidence_report import VERDICTS, ReportFigure, ReportImages, evidence_report, report_view
 from ..citations.export.latex_output import find_engine, make_pdf
 from ..citations.export.pandoc_formats import (
     FORMATS,
@@ -37,10 +41,15 @@ from ..citations.export.section_files import (
 )
 from ..citations.export.word_fields import MARK, CitedEvidence, DocumentOptions
 from ..citations.html_escaping import inert
+from ..documents.pdf.drawing import draw_page_apart
+from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread
 from ..errors import InputError
+from ..plurals import counted
 from ..stores.home import Home, written_files
+from ..stores.library import Library, UnknownPaperError
 from ..stores.run_register import WrittenFiles
+from ..tools.paper_records import find_cited_figures
 from .result_record import ResultRecord, StoredRecord, public_record as public_record, stored
 
 ALWAYS: Final = ("md", "bib", "evidence.html", "json")
@@ -183,46 +192,13 @@ def _with_figures_called(record: StoredRecord, name: str, stem: str) -> StoredRe
     return {**record, "figures": figures, "markdown": markdown}
 
 
-async def save(
-    record: StoredRecord,
-    out: Path,
-    formats: Sequence[Format] = (),
-    *,
-    home: Home | None = None,
-    force: bool = False,
-    images: ReportImages | None = None,
-    edited: Mapping[str, Path] | None = None,
-    document: DocumentOptions = PLAIN_DOCUMENT,
-) -> ResultRecord:
-    """Write the files of a section, or of a paper and all its sections; returns the JSON.
-
-    For a paper, only the whole is exported to `formats`. `edited` are section files that the user edited; they are
-    kept. Raises as `save_section` does.
-    """
-    if "sections" not in record:
-        return await save_section(record, out, formats, home=home, force=force, images=images, document=document)
-    sections = []
-    notices: list[str] = []
-    for section in record["sections"]:
-        if edited and section["section"] in edited:
-            sections.append(public_record({**section, "files": {"md": str(edited[section["section"]])}}))
-            continue
-        complete = with_sources(section, record["report"])
-        saved = await save_section(complete, out, home=home, force=force, images=images)
-        own = {inert(line) for line in section["warnings"]}
-        notices += [line for line in saved["warnings"] if line not in own]
-        sections.append(saved)
-    whole = stored({**record, "sections": sections, "warnings": [*notices, *record["warnings"]]})
-    return await save_section(whole, out, formats, home=home, force=force, images=images, document=document)
-
-
 def with_sources(section: StoredRecord, whole: Mapping[str, Any]) -> StoredRecord:
     """Complete a section's report data from its paper, which stores texts and papers once for all."""
     searches = [search for search in whole["searches"] if search["section"] == section["section"]]
     return {**section, "report": {**whole, **section["report"], "searches": searches}}
 
 
-async def save_section(
+async def save(
     record: StoredRecord,
     out: Path,
     formats: Sequence[Format] = (),
@@ -231,17 +207,32 @@ async def save_section(
     home: Home | None = None,
     force: bool = False,
     images: ReportImages | None = None,
+    edited: Mapping[str, Path] | None = None,
     document: DocumentOptions = PLAIN_DOCUMENT,
 ) -> ResultRecord:
     """Write `<section>.md`, `.bib`, `.evidence.html` and `.json`, and these formats; returns the JSON.
 
-    Unless `force` is given, files edited or not written by Citeloom from `home` are kept: then all new files are
-    numbered (`discussion.2.md`), with a warning. Formats left by an earlier run are regenerated, or a warning
-    names them. `stem` overrides the file name; `images` are the report's.
+    Of a paper each section is written too, but only the whole to `formats`; `edited` are section files that the user
+    edited, which are kept. Unless `force` is given, files edited or not written by Citeloom from `home` are kept: then
+    all new files are numbered (`discussion.2.md`), with a warning. Formats left by an earlier run are regenerated, or a
+    warning names them. `stem` overrides the file name; `images` are the report's.
 
     Raises `InputError` if writing fails, and `ExportError` if pandoc rejects a format, after writing all other files. A
     failed write loses nothing: the finished run is in the register, and repeating the command writes it again.
     """
+    sections: list[ResultRecord] = []
+    notices: list[str] = []
+    for section in record.get("sections", ()):
+        if edited and section["section"] in edited:
+            sections.append(public_record({**section, "files": {"md": str(edited[section["section"]])}}))
+            continue
+        complete = with_sources(section, record["report"])
+        saved = await save(complete, out, home=home, force=force, images=images)
+        own = {inert(line) for line in section["warnings"]}
+        notices += [line for line in saved["warnings"] if line not in own]
+        sections.append(saved)
+    if sections:
+        record = stored({**record, "sections": sections, "warnings": [*notices, *record["warnings"]]})
     wanted = tuple(dict.fromkeys(formats))
     name = stem_of(record, stem)
 
@@ -305,3 +296,80 @@ def write_own_file(
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from error
     return target, free.notices()
+
+
+_WIDTH: Final = 800  # pixels
+_MOST_BYTES: Final = 16_000_000  # for all images, so that mail servers accept the report
+_MOST_PAGES: Final = 120
+_NAMED: Final = 3  # pages to name
+_QUOTED: Final = 1500  # characters of a quote to search for on its page
+
+
+def report_images(
+    record: Mapping[str, Any], library: Library, *, pages: bool, file_of: Callable[[str], Path] = Path
+) -> tuple[ReportImages, list[str]]:
+    """The images of the evidence report, with `pages` those of cited PDF pages too; and a line per reason for missing
+    ones.
+
+    At most 120 pages and 16 MB in total, with the quotes highlighted; `file_of` finds a paper's file by its source.
+    Blocks.
+    """
+    found: dict[str, bytes] = {}
+    refused: dict[str, list[str]] = {}
+    size = 0
+    for identifier, path, page, quote in _places(record, library, file_of) if pages else ():
+        place = f"{path.name}, page {page}"
+        if len(found) == _MOST_PAGES or size > _MOST_BYTES:
+            refused.setdefault("the report would become too large", []).append(place)
+            continue
+        try:
+            found[identifier] = draw_page_apart(path, page, words=quote, width=_WIDTH)
+            size += len(found[identifier])
+        except FileRefusedError as error:
+            refused.setdefault(str(error), []).append(place)
+    notices = []
+    for why, places in refused.items():
+        unique = list(dict.fromkeys(places))
+        more = f" and {len(unique) - _NAMED} more" if len(unique) > _NAMED else ""
+        left_out = f"{counted(len(places), 'page image')} left out of the report ({why})"
+        notices.append(f"{left_out}: {'; '.join(unique[:_NAMED])}{more}.")
+    return ReportImages(found, report_figures(record, library)), notices
+
+
+def _places(
+    record: Mapping[str, Any], library: Library, file_of: Callable[[str], Path]
+) -> Iterator[tuple[str, Path, int, str]]:
+    """File, page and quote of the evidence cited from PDFs in the library, without repeats."""
+    done: set[str] = set()
+    for citation in record["citations"]:
+        identifier = citation["evidence_id"]
+        if citation["page"] is None or identifier in done:
+            continue
+        done.add(identifier)
+        try:
+            path = Path(library.paper(citation["key"]).source)
+        except UnknownPaperError:
+            continue
+        if path.suffix.lower() == ".pdf":
+            yield identifier, file_of(str(path)), citation["page"], citation["quote"][:_QUOTED]
+
+
+_LARGEST_FIGURE: Final = 500_000  # per image
+_MOST_FIGURE_BYTES: Final = 5_000_000
+
+
+def report_figures(record: Mapping[str, Any], library: Library) -> dict[str, ReportFigure]:
+    """Figures by evidence id; omits images over 500 kB each or 5 MB in total. Blocks."""
+    times = Counter(citation["evidence_id"] for citation in record["citations"])
+    evidence = {cited["evidence_id"]: {**cited, "id": cited["evidence_id"]} for cited in record["citations"]}
+    left = _MOST_FIGURE_BYTES
+    shown: dict[str, ReportFigure] = {}
+    for identifier, figure in find_cited_figures(library, evidence.values()).items():
+        content = library.figure_image(figure) or b""
+        if len(content) > min(_LARGEST_FIGURE, left // times[identifier]):
+            content = b""
+        left -= len(content) * times[identifier]
+        shown[identifier] = ReportFigure(
+            figure.name, content, figure.media_type, figure.description, figure.described_by
+        )
+    return shown

@@ -17,8 +17,8 @@ from ..errors import ConfigurationError, InputError
 from ..evidence_tables.given_tables import GivenTable
 from ..experiment import SECTION_KINDS, Experiment, SectionKind, parse_experiment, require_fields
 from ..graph.session import Session
-from ..graph.state import TurnRecord
 from ..models.embeddings.bundled_models import LocalEmbedding
+from ..roles.protocols import Turn
 from ..settings.config import EXTRACTIVE, Ask, RoleName, Settings, load_settings
 from ..settings.key_trust import DEFAULT, RUN, same_endpoint, shown_address
 from ..stores.home import Home
@@ -159,7 +159,7 @@ class ResearchRequest:
     single_shot: bool = False  # search once, without the agent
     fresh: bool = False  # ignore answers of earlier runs
     thread_id: str | None = None  # resume this existing run
-    turns: tuple[TurnRecord, ...] = ()  # earlier questions of the conversation with their answers
+    turns: tuple[Turn, ...] = ()  # earlier questions of the conversation with their answers
     follow_up: bool = False  # it may refer to them
     recalled: tuple[dict[str, Any], ...] = ()  # evidence cited by these answers, as plain data
 

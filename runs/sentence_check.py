@@ -405,7 +405,7 @@ async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewritin
     if how == "source" and not offered:
         raise NotEditableError("The run found no other source for this sentence.", help="Cite a paper of the library.")
     failing = FailingSentence(marked, (REWRITINGS[how],), sources=tuple(offered))
-    brief = SectionBrief(section.kind, text.experiment, tuple(sources), (), 0, 0)
+    brief = SectionBrief(kind=section.kind, experiment=text.experiment, sources=tuple(sources))
     run = text.run.thread_id
 
     async def rewrite() -> str:

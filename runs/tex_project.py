@@ -156,6 +156,12 @@ class TexProject:
             return False
         return True
 
+    def back_up(self, file: _TextFile) -> str:
+        """Copy a file as it is beside it; returns the copy's name, empty if that failed."""
+        names = (f"{file.name}.original{f'.{number}' * (number > 1)}" for number in range(1, 10_000))
+        name = next(name for name in names if not os.path.lexists(self.root / name))
+        return name if self.put(name, file.data or b"", None) else ""
+
     def write(self, file: _TextFile, text: str) -> bool:
         """Replace a file's text; false, with a problem, if that is impossible; blocks."""
         try:
@@ -234,7 +240,7 @@ def synchronize(
         elif region.body != fresh:
             old, new = (_SENTENCE_END.sub("\n", words).split("\n") for words in (fresh, region.body))
             diff = "\n".join(difflib.unified_diff(old, new, f"run {section.run}", file.name, n=1, lineterm=""))
-            backup = _back_up(project, file) if side == "ours" else ""
+            backup = project.back_up(file) if side == "ours" else ""
             state = "overwritten" if backup else "conflict"
         whole = region_text(section.run, region.section, body, region.newline, taken)
         if region.start and file.text[region.start - 1] != "\n":
@@ -282,10 +288,3 @@ def _grow(project: TexProject, source: str, sections: Sequence[TexSection]) -> M
     if project.write(file, f"{file.text}{before}{added}{newline}"):
         project.notices.append(f"{file.name}: {counted(len(entries), 'entry', 'entries')} added.")
     return keys
-
-
-def _back_up(project: TexProject, file: _TextFile) -> str:
-    """Copy a file as it is beside it; returns the copy's name, empty if that failed."""
-    names = (f"{file.name}.original{f'.{number}' * (number > 1)}" for number in range(1, 10_000))
-    name = next(name for name in names if not os.path.lexists(project.root / name))
-    return name if project.put(name, file.data or b"", None) else ""

@@ -11,18 +11,21 @@ import asyncio
 import re
 from collections.abc import Collection, Sequence
 from itertools import islice, zip_longest
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..documents import Category, Paper
 from ..documents.chunking import Window
 from ..documents.plain_text import plain_text
 from ..models.concurrency import gather_all
-from ..roles.protocols import Need, PaperCard, PaperScreener, PassageFinding, Purpose, ScreenedPapers
+from ..roles.protocols import Need, PaperCard, PassageFinding, Purpose, ScreenedPapers
 from ..stores.library import Library
 from ..text.sentences import sentence_spans
 from ..text.words import one_of, read_rules
 from .found_evidence import FoundEvidence
 from .scope import Scope
+
+if TYPE_CHECKING:
+    from ..roles.chat.chat_reader import ChatScreener
 
 _RULES: Final = read_rules(__file__, "question_rules")
 _KINDS: Final = {
@@ -45,7 +48,7 @@ _STANDARD: Final = re.compile(
 
 
 async def screen_papers(
-    library: Library, screener: PaperScreener, purpose: Purpose, scope: Scope, most: int, known: Collection[str] = ()
+    library: Library, screener: ChatScreener, purpose: Purpose, scope: Scope, most: int, known: Collection[str] = ()
 ) -> ScreenedPapers:
     """The papers that may bear on each need; none if no paper is in scope.
 

@@ -21,7 +21,7 @@ RESULTS = Path("results")
 async def save(shell: Shell, argument: str) -> ShellState:
     """Save the last result as markdown, with the other files of an answer or section."""
     from ...api.result_views import inert
-    from ...api.run_texts import save_section, slug, stored, write_own_file
+    from ...api.run_texts import save as save_text, slug, stored, write_own_file
 
     draft = shell.state.draft
     assert draft is not None  # ensured by `require`
@@ -31,7 +31,7 @@ async def save(shell: Shell, argument: str) -> ShellState:
     home = (await shell.session()).home
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
-        saved = await save_section(stored(draft.record), folder, stem=path.stem, home=home)
+        saved = await save_text(stored(draft.record), folder, stem=path.stem, home=home)
         own = {inert(line) for line in draft.record["warnings"]}
         for line in saved["warnings"]:
             if line not in own:

@@ -53,8 +53,8 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     from ...api.conversation import TurnRequest, take_turn
     from ...api.result_views import coverage_line, coverage_warnings
 
-    if session.answer_notice and not shell.told_of_mode:
-        notice(session.answer_notice)
+    if session.notice_of(answer=True) and not shell.told_of_mode:
+        notice(session.notice_of(answer=True))
         shell.told_of_mode = True
     stages = TurnStages(writes="writer" not in session.extractive)
     # Without a chat model the answer comes all at once, and reads better in its panel.

@@ -1,6 +1,7 @@
 """ask_needs, ask_evidence and ask_sentences: where a run waits for a person, and the searches that they ask for.
 
-A node that asks does nothing else: it runs again from its beginning when it is answered.
+A node that asks does nothing else: it runs again from its beginning when it is answered. Only a budget is asked about
+inside of other nodes, before it is passed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any, Final, Literal, cast
 
 from langgraph.runtime import Runtime
-from langgraph.types import Overwrite
+from langgraph.types import Overwrite, interrupt
 
 from ...citations.checks.findings import FindingRecord
 from ...citations.markers import CitedSentence, marker_ids, normalise_markers, sentences
@@ -23,6 +24,9 @@ from ...drafts.person_questions import (
     QuestionDetail,
     QuestionField,
     SteeringChange,
+    SteeringRecord,
+    budget_question,
+    expand_asks,
     form_field,
     make_question,
     read_answer,
@@ -30,6 +34,8 @@ from ...drafts.person_questions import (
 )
 from ...drafts.sentence_edits import EditRecord, apply_edits, findings_in, without_markers_of
 from ...drafts.written_draft import new_query
+from ...errors import PausedError
+from ...models.journal.budget import BudgetReachedError
 from ...plurals import counted
 from ...roles.protocols import Need, PassageFinding
 from ...settings.config import Ask
@@ -41,12 +47,52 @@ from ..role_inputs import limits_of, visible_evidence
 from ..run_events import progress
 from ..session import Session
 from ..state import PlannedSearch, RunState, SectionState, Update, needs_of, recorded
-from ..steering import Resolved, ask_person, asks_of
 from .agent import search_requests
+
+Resolved = tuple[dict[str, Any], list[SteeringChange]]  # the update of the state, and what changes
 
 _NEED_FIRST: Final = re.compile(r"(N\d{1,4}):\s*")
 _SHOWN: Final = 300  # characters of a statement or of quoted words
 _MOST: Final = 50  # searches or passages of one answer
+
+
+def asks_of(state: Mapping[str, Any], session: Session) -> list[Ask]:
+    """What a run asks a person: as its input says, otherwise its settings."""
+    return expand_asks(state.get("interrupts") or session.settings.interrupts)
+
+
+async def ask_person(
+    question: dict[str, Any], resolve: Callable[[PersonAnswer], Awaitable[Resolved]]
+) -> tuple[dict[str, Any], SteeringRecord]:
+    """Wait for a valid answer; the update that it makes, and its record. An invalid one is asked again, saying why."""
+    detail, shown = question["citeloom"], question
+    while True:
+        given = interrupt(shown)
+        try:
+            answer = read_answer(detail, given)
+            update, changes = await resolve(answer)
+        except AnswerError as error:
+            described = f"{error.message}\n\n{question['description']}"
+            requests = [{**question["action_requests"][0], "description": described}]
+            shown = {**question, "description": described, "action_requests": requests}
+            continue
+        by, at = answer.by, answer.at
+        return update, {"ask": detail["ask"], "section": detail["section"], "by": by, "at": at, "changes": changes}
+
+
+async def ask_budget(error: BudgetReachedError) -> tuple[dict[str, float], SteeringRecord]:
+    """The limit that a person raises, and the record of it; raises `PausedError` if they do not."""
+    question = budget_question(error.flag, error.message, error.enough)
+
+    async def resolve(answer: PersonAnswer) -> Resolved:
+        limit = read_limit(question["citeloom"], answer)
+        if answer.type == "ignore":
+            raise PausedError(error.message, help=error.help)
+        return dict(limit), [
+            {"what": name, "before": error.message, "after": f"{new:.10g}"} for name, new in limit.items()
+        ]
+
+    return await ask_person(question, resolve)
 
 
 def begin_steering(state: RunState, session: Session) -> Update:

@@ -102,7 +102,7 @@ def page_options(session: Session, kind: str) -> PageOptions:
         settings.csl,
         strict=settings.strict,
         quoted_only="writer" in session.extractive,
-        notice=session.answer_notice if answer else session.notice,
+        notice=session.notice_of(answer=answer),
     )
 
 

@@ -103,13 +103,10 @@ async def route(state: ResearchState, runtime: Runtime[Any], session: Session) -
     }
 
 
-async def condense_follow_up(
-    asked: str, past: Sequence[Mapping[str, Any]], runtime: Runtime[Any], session: Session
-) -> str:
+async def condense_follow_up(asked: str, past: Sequence[Turn], runtime: Runtime[Any], session: Session) -> str:
     """Complete the question from earlier turns; emits the completed question if it differs."""
     roles = await session.roles(runtime)
-    earlier = [Turn(turn["question"], turn["answer"], turn.get("asked", "")) for turn in past]
-    question = plain_question(await roles.rewriter.rewrite(asked, earlier))
+    question = plain_question(await roles.rewriter.rewrite(asked, past))
     if question != asked:
         runtime.stream_writer(progress("rewritten", f"understood as: {question}"))
     return question

@@ -61,7 +61,7 @@ async def generate(state: RunState, runtime: Runtime[Any], session: Session) -> 
     style = page_options(session, brief.kind).style
     before = cast(ResearchState, state).get("numbering", ())
     stream = DraftEventStream(brief.citable, style, runtime.stream_writer, before)
-    draft = await roles.writer_for(brief).write(brief, stream)
+    draft = await roles.writer.write(brief, stream)
     draft = replace(draft, declined=draft.declined or thin)
     stream.finish(draft)
     return {"draft": draft_record(await asyncio.to_thread(_normalised, draft, brief, session)), "warnings": warnings}
@@ -148,14 +148,14 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     if not settled and any(finding["rule"] in OF_THE_WHOLE for finding in before["findings"]):
         # Since the draft is rewritten anyway, possible improvements are shown too.
         found = [*_to_repair(before), *(item for item in before["findings"] if item["rule"] in SHOWN_IN_REPAIR)]
-        draft = await roles.writer_for(brief).repair(brief, draft_from(state["draft"]), list(map(for_writer, found)))
+        draft = await roles.writer.repair(brief, draft_from(state["draft"]), list(map(for_writer, found)))
         normalised = await asyncio.to_thread(_normalised, draft, brief, session)
         return {**again, "draft": draft_record(normalised), "before_repair": before}
     text = before["draft"]["text"]
     failing = await asyncio.to_thread(failing_sentences, before, brief.citable, state.get("before_repair"))
     failing = [item for item in failing if text[item.start : item.end] not in settled]
     asked = [item.shown for item in failing if item.shown.problems]
-    answers = iter(await roles.writer_for(brief).repair_sentences(brief, asked) if asked else [])
+    answers = iter(await roles.writer.repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
     given = await asyncio.to_thread(lambda: [answer and _with_markers(answer, brief) for answer in given])
     edits = await asyncio.to_thread(make_edits, text, failing, given, brief.experiment.words())

@@ -93,12 +93,15 @@ class ReadRow(StructuredAnswer):
 
 
 class ChatCellReader(ChatRole):
-    """Implements `CellReader`."""
+    """Proposes the columns of a table, and reads its rows from papers."""
 
     async def propose_columns(
         self, question: str, names: Sequence[str], titles: Sequence[str]
     ) -> tuple[TableColumn, ...]:
-        """Describe the named columns, or if none is named, propose those that answer the question."""
+        """Describe the named columns, or if none is named, propose those that answer the question.
+
+        `titles` are papers that the table is about. A column without a valid answer is described by its name alone.
+        """
         system = self.prompts["columns_system"].render(most=_MOST_COLUMNS)
         task = self.prompts["columns_task"].render(
             question=fence(question, "question"),
@@ -122,7 +125,7 @@ class ChatCellReader(ChatRole):
         return tuple(by_name.get(name.casefold(), TableColumn(name)) for name in names)
 
     async def propose_claims(self, topic: str, cards: Sequence[PaperCard], most: int) -> tuple[str, ...]:
-        """Claims on which the papers with these cards may disagree; the last cards are left out if they do not fit."""
+        """At most `most` claims on which the papers with these cards may disagree; the last cards may not fit."""
         system, task = self.prompts["disputed_system"].render(most=most), self.prompts["disputed_task"]
         room = self.room.left(_CARD_TOKENS, system, task.render(topic=topic, cards=""))
         shown = next(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, room, len(cards)), [])
@@ -136,7 +139,10 @@ class ChatCellReader(ChatRole):
     async def read_row(
         self, question: str, columns: Sequence[TableColumn], windows: Sequence[Window], studies: Sequence[str] = ()
     ) -> RowReading | None:
-        """Read the windows of one paper; the last ones are left out if they do not fit the context."""
+        """Read one paper's windows (the last are left out if they do not fit) for only the `studies` given, if any.
+
+        None without a valid answer in two attempts.
+        """
         system = self.prompts["cells_system"].render()
 
         def task(passages: str) -> str:
@@ -160,9 +166,10 @@ class ChatCellReader(ChatRole):
             self.note(f"{shown[0].paper.key}: not read, since the model gave no valid answer in two attempts.")
             return None
         known = {column.name.casefold(): column for column in columns}
+        names = {study.casefold(): study for study in reversed(studies)}
         read = [
             StudyReading(
-                _study_name(item.study, studies),
+                names.get((name := one_line(item.study).strip(" .")).casefold(), name),
                 tuple(cell for one in item.cells if (cell := _cell(one, known, sentences)) is not None),
             )
             for item in answer.studies
@@ -174,11 +181,6 @@ def _described(column: TableColumn) -> str:
     parts = [column.kind if column.kind != "choice" else f"one of: {'; '.join(column.options)}"]
     parts += [f"in {column.unit}"] * bool(column.unit)
     return f"{column.name} ({', '.join(parts)}): {column.asks or column.name}"
-
-
-def _study_name(name: str, known: Sequence[str]) -> str:
-    plain = one_line(name).strip(" .")
-    return next((study for study in known if study.casefold() == plain.casefold()), plain)
 
 
 def _cell(item: ReadCell, columns: dict[str, TableColumn], sentences: Sequence[WindowSentence]) -> CellReading | None:

@@ -38,7 +38,7 @@ _LEAST_ANSWER_TOKENS: Final = 40
 
 @dataclass(frozen=True)
 class ChatPlanner(ChatRole):
-    """Implements `Planner`; `tool_specs` are OpenAI function specifications of the graph's tools."""
+    """Decides what to search for next, if the evidence is thin; `tool_specs` are in OpenAI's form."""
 
     tool_specs: Sequence[Mapping[str, Any]]
 
@@ -238,8 +238,8 @@ class ChatRewriter(ChatRole):
         if not earlier:
             return question
         # A follow-up question may refer to the last questions and the latest answer.
-        lines = [f"Question: {one_line(turn.question)}" for turn in earlier[-_TURNS:]]
-        turns = [*lines, f"Answer to the last:\n{shorten(earlier[-1].answer, _ANSWER_TOKENS)}"]
+        lines = [f"Question: {one_line(turn['question'])}" for turn in earlier[-_TURNS:]]
+        turns = [*lines, f"Answer to the last:\n{shorten(earlier[-1]['answer'], _ANSWER_TOKENS)}"]
         task = self.prompts["rewriter_task"].render(
             turns=fence("\n".join(turns), "turns"), question=fence(question, "question")
         )

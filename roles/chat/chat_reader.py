@@ -1,7 +1,7 @@
 """The evidence reader on a chat model: one call for several windows returns a few relevant findings for each.
 
 The model answers with sentence numbers. The words of a finding are sliced from the chunks by number: they cannot be
-invented. Nearly correct answers are repaired (`reader_output.py`) rather than requested again.
+invented. Nearly correct answers are repaired rather than requested again. The screener reads cards of papers.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -20,18 +21,19 @@ from ...documents.figures import PaperFigure
 from ...models.concurrency import gather_all
 from ...models.context_size import WHOLE
 from ...text.words import plain_wording
-from ..protocols import Findings, PassageFinding, Purpose
+from ..protocols import Findings, PaperCard, PassageFinding, Purpose, ScreenedPapers
 from .prompt_format import (
     described_figures,
     estimate_tokens,
     fence,
     first_words,
+    one_line,
     present_lines,
     present_windows,
     shorten,
     window_sentences,
 )
-from .structured_output import MOST_SENTENCES, ChatRole, StructuredAnswer, parse_numbers
+from .structured_output import MOST_SENTENCES, ChatRole, StructuredAnswer, in_batches, parse_numbers
 
 _FINDINGS_OF_A_WINDOW: Final = 2  # on average; a rich window may give more when others give fewer
 _MORE_FINDINGS: Final = 2
@@ -311,3 +313,70 @@ def _by_plain_names(data: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _first(given: Mapping[str, Any], names: Sequence[str], otherwise: Any = None) -> Any:
     return next((given[name] for name in names if given.get(name) not in (None, "")), otherwise)
+
+
+_BATCH_TOKENS: Final = 16_000  # of cards in one call
+_MOST_NEAR: Final = 8  # of all batches
+_LONGEST_REASON: Final = 160  # characters
+_NO_BRACKETS: Final = {ord(bracket): None for bracket in "[]<>`"}  # a reason is shown, and cites nothing
+
+
+class ScreenedNeed(StructuredAnswer):
+    """The papers for one need, by number."""
+
+    need: str = Field(description="The id of the need.")
+    papers: list[int] = Field(description="The numbers of the papers that may bear on it, most promising first.")
+
+
+class NearCase(StructuredAnswer):
+    """A paper that comes near but is left out."""
+
+    paper: int = Field(description="Its number.")
+    why: str = Field(description="At most fifteen words on what its card shows that it does not meet.")
+
+
+class Screening(StructuredAnswer):
+    """The papers for each need, and those that come near."""
+
+    screened: list[ScreenedNeed] = Field(description="One object for each need.")
+    near: list[NearCase] = Field(default_factory=list, description="Five at most, the nearest first.")
+
+
+class ChatScreener(ChatRole):
+    """Reads the cards of papers, and names the papers that may meet the needs.
+
+    The role's `note` receives a line if cards were not read.
+    """
+
+    async def screen(self, purpose: Purpose, cards: Sequence[PaperCard]) -> ScreenedPapers:
+        """The papers that may bear on the needs, and near ones; a batch without a valid answer names none."""
+        most = self.room.left(_BATCH_TOKENS, self.prompts["screener_system"].render(), purpose.text)
+        batches = list(in_batches(cards, lambda card: {card.key: estimate_tokens(card.text)}, most, len(cards)))
+        answers = await gather_all(self._screen_batch(purpose, batch) for batch in batches)
+        read = [(batch, answer) for batch, answer in zip(batches, answers, strict=True) if answer is not None]
+        screened = {card.key for batch, _ in read for card in batch}
+        if unread := tuple(card.key for card in cards if card.key not in screened):
+            self.note(f"{len(unread)} of {len(cards)} cards were not screened: the model gave no valid answer, twice.")
+        by_need: dict[str, list[list[str]]] = {}
+        near: dict[str, str] = {}
+        for batch, answer in read:
+            keys = {number: card.key for number, card in enumerate(batch, start=1)}
+            for item in answer.screened:
+                by_need.setdefault(item.need, []).append([keys[number] for number in item.papers if number in keys])
+            for case in answer.near:
+                if case.paper in keys:
+                    near[keys[case.paper]] = one_line(case.why.translate(_NO_BRACKETS))[:_LONGEST_REASON]
+        # The first papers of each batch, then the second ...
+        turns = {need.id: zip_longest(*by_need.get(need.id, [])) for need in purpose.needs}
+        named = {name: tuple(dict.fromkeys(key for turn in of for key in turn if key)) for name, of in turns.items()}
+        kept = {key for keys in named.values() for key in keys}
+        near = {key: why for key, why in near.items() if key not in kept}
+        return ScreenedPapers(named, dict(list(near.items())[:_MOST_NEAR]), len(screened), unread)
+
+    async def _screen_batch(self, purpose: Purpose, cards: Sequence[PaperCard]) -> Screening | None:
+        task = self.prompts["screener_task"].render(
+            purpose=fence(purpose.text, "purpose"),
+            needs=present_lines([f"{need.id} ({need.asks}): {need.text}" for need in purpose.needs], "needs"),
+            cards=fence("\n\n".join(f"{number}. {card.text}" for number, card in enumerate(cards, start=1)), "cards"),
+        )
+        return await self.ask([SystemMessage(self.prompts["screener_system"].render()), HumanMessage(task)], Screening)

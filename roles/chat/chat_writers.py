@@ -1,18 +1,25 @@
-"""The writers of sections and answers on a chat model: they cite by marker and never see a key."""
+"""The writer of sections and answers on a chat model: it cites by marker and never sees a key.
+
+A repair shows single sentences with neighbours, evidence and problems; the rest of the draft is untouched.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar, Final, Generic
+from functools import lru_cache
+from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from pydantic import Field, create_model, model_validator
 
+from ...models.concurrency import gather_all
 from ...models.context_size import UNLIMITED, WHOLE, Room
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
-from ..protocols import AnswerBrief, BriefT, Draft, FailingSentence, SectionBrief
+from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, SectionBrief, Source
 from .clean_output import CleanStream, extract_answer, prose, was_cut_off
+from .judged_passages import shown_sentences
 from .prompt_format import (
     EARLIER_TOKENS,
     FRESH_TOKENS,
@@ -21,18 +28,21 @@ from .prompt_format import (
     SOURCES_TOKENS,
     WRITER_FIELD_TOKENS,
     PresentedSources,
+    estimate_tokens,
     fence,
     first_lines,
+    one_line,
     present_earlier,
     present_experiment,
     present_findings,
     present_frame,
     present_lines,
-    present_recalled,
+    present_numbered,
     present_turns,
     shorten,
+    strip_markers,
 )
-from .sentence_repair import SentenceRepairer
+from .structured_output import ChatRole, StructuredAnswer, in_batches
 
 _USUAL: Final = {"brief": 120, "standard": 500, "thorough": 1_000}  # words of an answer
 # Shares of a prompt.
@@ -43,56 +53,144 @@ _EXPERIMENT_SHARE: Final = 0.3
 _EARLIER_SHARE: Final = 0.25
 _TURNS_SHARE: Final = 0.2
 _RECALLED_SHARE: Final = 0.35
+_SENTENCES_AT_ONCE: Final = 12
+_TOKENS_AT_ONCE: Final = 7_000
+_ANSWER_TOKENS: Final = 120  # tokens of an answer, per sentence
+_LONGEST: Final = 1_500  # characters of an accepted sentence
 
 
-class _DraftWriter(SentenceRepairer, Generic[BriefT]):
-    """Base of the writers of sections and answers; their prompt files begin with `_prompt`."""
+class ChatWriter(ChatRole):
+    """Implements `Writer`; its text is empty when two attempts gave none, or the sources do not answer the question."""
 
-    _prompt: ClassVar[str]
+    async def write(self, brief: Brief, listener: TextListener | None = None) -> Draft:
+        return await self._generate(brief, *self._task(brief), listener)
 
-    def _task(self, brief: BriefT, *beside: str) -> tuple[str, tuple[str, ...]]:
-        """The task, shortened to fit into the context together with `beside`, and notes on what was left out."""
-        raise NotImplementedError
-
-    def _length(self, brief: BriefT) -> str:
-        return self.prompts[f"depth_{brief.depth}"].render(words=self.room.words(brief.words or _USUAL[brief.depth]))
-
-    def _clean(self, draft: Draft) -> Draft:
-        return draft
-
-    def _kept(self, text: str) -> str:
-        return self._clean(Draft(prose(text))).text
-
-    async def repair(self, brief: BriefT, draft: Draft, problems: Sequence[str]) -> Draft:
+    async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
         """Rewrite the draft; returns it unchanged, with a note, if two attempts gave no text."""
         text = shorten(draft.text, self.room.left(WHOLE, share=_DRAFT_SHARE))
         lines = first_lines(problems, self.room.left(WHOLE, share=_PROBLEMS_SHARE))
-        request = self.prompts[f"{self._prompt}_repair"].render(
-            draft=fence(text, "draft"), problems=present_lines(lines, "problems")
-        )
+        request = self._prompt(brief, "repair", draft=fence(text, "draft"), problems=present_lines(lines, "problems"))
         task, notes = self._task(brief, request)
         # One message that starts like the first request: chat templates of some local models refuse two user
         # messages in a row, and the server has the common prefix in its cache.
-        rewritten = self._clean(await self._generate(f"{task}\n\n{request}", notes))
+        rewritten = await self._generate(brief, f"{task}\n\n{request}", notes)
         return rewritten if rewritten.text else replace(draft, notes=(*draft.notes, *rewritten.notes))
 
-    async def _generate(self, task: str, notes: tuple[str, ...], listener: TextListener | None = None) -> Draft:
+    async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:
+        """See `Writer`; None also where two attempts gave no usable answer, or the evidence exceeds the context.
+
+        The experiment is shown if a number was not found, since it may come from there.
+        """
+        system, experiment = self.prompts["repair_system"].render(), ""
+        if isinstance(brief, SectionBrief) and any(item.of_number for item in failing):
+            total = self.room.left(WHOLE, system, share=_EXPERIMENT_SHARE)
+            experiment = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
+        bare = self.prompts["repair_task"].render(experiment=experiment, sources="", sentences="")
+        most = max(1, min(_SENTENCES_AT_ONCE, self.max_tokens // _ANSWER_TOKENS))
+        batches = in_batches(failing, _parts, self.room.left(_TOKENS_AT_ONCE, system, bare), most)
+        answers = await gather_all(self._replace_batch(batch, experiment) for batch in batches)
+        return [sentence for answer in answers for sentence in answer]
+
+    async def _replace_batch(self, batch: Sequence[FailingSentence], experiment: str) -> list[str | None]:
+        task = self.prompts["repair_task"].render(
+            experiment=experiment or "(none of the problems concerns it)",
+            sources="\n\n".join(_source_blocks(batch)) or "(no sources)",
+            sentences=present_lines(list(_lines(batch)), "sentences"),
+        )
+        messages: list[BaseMessage] = [SystemMessage(self.prompts["repair_system"].render()), HumanMessage(task)]
+        if not self.room.holds(*(str(message.content) for message in messages)):
+            return [None] * len(batch)
+        answer = await self.ask(messages, _model(len(batch)), check=_check_any)
+        return [None if answer is None else getattr(answer, f"S{number}") for number in range(1, len(batch) + 1)]
+
+    def _prompt(self, brief: Brief, part: str, **given: str) -> str:
+        return self.prompts[f"{'answer' if isinstance(brief, AnswerBrief) else 'writer'}_{part}"].render(**given)
+
+    async def _generate(
+        self, brief: Brief, task: str, notes: tuple[str, ...], listener: TextListener | None = None
+    ) -> Draft:
         """The model's text for a task; empty, with a note, if two attempts gave none."""
+
+        def clean(draft: Draft) -> Draft:
+            return extract_answer(draft) if isinstance(brief, AnswerBrief) else draft
+
         truncated = False
-        system, again = (self.prompts[f"{self._prompt}_{part}"].render() for part in ("system", "again"))
+        system, again = self._prompt(brief, "system"), self._prompt(brief, "again")
         for request in (task, f"{task}\n\n{again}"):
             messages: list[BaseMessage] = [SystemMessage(system), HumanMessage(request)]
-            stream = None if listener is None else CleanStream(listener, self._kept)
+            stream = None if listener is None else CleanStream(listener, lambda text: clean(Draft(prose(text))).text)
             answer = await self.caller.call(messages, max_tokens=self.max_tokens, listener=stream)
             if stream is not None:
                 stream.finish()
             text, truncated = prose(str(answer.message.text)), was_cut_off(answer.message)
             if text:
-                return Draft(text, truncated=truncated, notes=notes)
+                return clean(Draft(text, truncated=truncated, notes=notes))
             await self.caller.reject(answer)
         reason = ", cut off at its output limit before the first word" if truncated else ""
         complaint = f"The writer answered twice without any text{reason}."
         return Draft("", truncated=truncated, notes=(*notes, complaint))
+
+    def _task(self, brief: Brief, *beside: str) -> tuple[str, tuple[str, ...]]:
+        """The task, shortened to fit into the context together with `beside`, and notes on what was left out."""
+        known = (self._prompt(brief, "system"), *beside)
+        if isinstance(brief, AnswerBrief):
+            return self._answer_task(brief, *known)
+        plan = self.prompts[f"writer_plan_{brief.kind}"].render()
+
+        def task(experiment: str = "", sources: str = "", earlier: str = "") -> str:
+            given = {"experiment": experiment, "sources": sources, "earlier": earlier}
+            depth = self._length(brief)
+            return self.wishes(brief) + self._prompt(brief, "task", kind=brief.kind, depth=depth, plan=plan, **given)
+
+        known = (*known, task())
+        total = self.room.left(WHOLE, *known, share=_EXPERIMENT_SHARE)
+        experiment = present_experiment(brief.experiment, brief.kind, WRITER_FIELD_TOKENS, total)
+        total = self.room.left(EARLIER_TOKENS, *known, share=_EARLIER_SHARE)
+        if earlier := present_earlier(brief.earlier or (), brief.kind, total):
+            earlier = self.prompts["writer_earlier"].render(sections=earlier)
+        total = self.room.left(SOURCES_TOKENS, *known, experiment, earlier, present_frame(brief.needs))
+        sources = present_findings(brief.needs, brief.sources, total)
+        return task(experiment, sources.text, earlier), note_left_out(sources, self.room)
+
+    def _answer_task(self, brief: AnswerBrief, *beside: str) -> tuple[str, tuple[str, ...]]:
+        def task(turns: str = "", recalled: str = "", sources: str = "") -> str:
+            given = {"turns": turns, "recalled": recalled, "sources": sources}
+            question, depth = fence(brief.question, "question"), self._answer_length(brief)
+            shown = self.wishes(brief) + self._prompt(brief, "task", question=question, depth=depth, **given)
+            if not brief.feedback:
+                return shown
+            return f"{shown}\n\n{self._prompt(brief, 'improve', feedback=fence(brief.feedback, 'feedback'))}"
+
+        known = (*beside, task())
+        turns = present_turns(brief.turns, self.room.left(WHOLE, *known, share=_TURNS_SHARE))
+        recalled, total = (
+            PresentedSources("(none)"),
+            self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE),
+        )
+        if brief.recalled:  # one by one; the weakest are left out if they do not fit
+            recalled = present_findings((), brief.recalled, total)
+        total = self.room.left(FRESH_TOKENS, *known, turns, recalled.text, present_frame(brief.needs))
+        sources = present_findings(brief.needs, brief.sources, total)
+        unseen = sources
+        if self.room.size is not None:
+            unseen = PresentedSources("", (*sources.left_out, *recalled.left_out))
+        return task(turns, recalled.text, sources.text), note_left_out(unseen, self.room)
+
+    def _length(self, brief: Brief) -> str:
+        return self.prompts[f"depth_{brief.depth}"].render(words=self.room.words(brief.words or _USUAL[brief.depth]))
+
+    def _answer_length(self, brief: AnswerBrief) -> str:
+        """The length: as much as the findings hold, unless the user asked for a number of words or a brief answer."""
+        if not brief.writable:
+            return self.prompts["answer_nearest"].render()
+        named = "answer_table" if brief.tabled else "answer_inventory"
+        form = [self.prompts[named].render()] if brief.inventory else []
+        if brief.words or brief.depth == "brief" or self.room.is_small:
+            return "\n\n".join([*form, self._length(brief)])
+        if form:
+            return form[0]
+        detail = self.prompts["answer_thorough"].render() if brief.depth == "thorough" else ""
+        return self.prompts["answer_length"].render(detail=detail).strip()
 
 
 def note_left_out(sources: PresentedSources, room: Room = UNLIMITED) -> tuple[str, ...]:
@@ -112,98 +210,59 @@ def note_left_out(sources: PresentedSources, room: Room = UNLIMITED) -> tuple[st
     )
 
 
-class ChatWriter(_DraftWriter[SectionBrief]):
-    """Implements `SectionWriter`."""
+class RepairedSentences(StructuredAnswer):
+    """Base of the answers: a field S1, S2 ... for each sentence; None for one that was left out or garbled."""
 
-    _prompt = "writer"
+    @model_validator(mode="before")
+    @classmethod
+    def _by_id(cls, data: Any) -> Any:
+        usable = {name: value for name, value in data.items() if isinstance(value, str) and len(value) <= _LONGEST}
+        return {str(name).strip().upper(): one_line(value) for name, value in usable.items()}
 
-    async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
-        """The section; its text is empty when two attempts gave none."""
-        return await self._generate(*self._task(brief), listener)
-
-    async def repair_sentences(self, brief: SectionBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        """See `SectionWriter`; shows the experiment if a number was not found, since it may come from there."""
-        if not any(item.of_number for item in failing):
-            return await self.replace_sentences(failing)
-        total = self.room.left(WHOLE, self.prompts["repair_system"].render(), share=_EXPERIMENT_SHARE)
-        shown = present_experiment(brief.experiment, brief.kind, PLANNER_FIELD_TOKENS, total)
-        return await self.replace_sentences(failing, shown)
-
-    def _task(self, brief: SectionBrief, *beside: str) -> tuple[str, tuple[str, ...]]:
-        plan = self.prompts[f"writer_plan_{brief.kind}"].render()
-
-        def task(experiment: str = "", sources: str = "", earlier: str = "") -> str:
-            return self.wishes(brief) + self.prompts["writer_task"].render(
-                kind=brief.kind,
-                depth=self._length(brief),
-                plan=plan,
-                experiment=experiment,
-                sources=sources,
-                earlier=earlier,
-            )
-
-        known = (self.prompts["writer_system"].render(), task(), *beside)
-        total = self.room.left(WHOLE, *known, share=_EXPERIMENT_SHARE)
-        experiment = present_experiment(brief.experiment, brief.kind, WRITER_FIELD_TOKENS, total)
-        total = self.room.left(EARLIER_TOKENS, *known, share=_EARLIER_SHARE)
-        earlier = present_earlier(brief.earlier or (), brief.kind, total)
-        if earlier:
-            earlier = self.prompts["writer_earlier"].render(sections=earlier)
-        total = self.room.left(SOURCES_TOKENS, *known, experiment, earlier, present_frame(brief.needs))
-        sources = present_findings(brief.needs, brief.sources, total)
-        return task(experiment, sources.text, earlier), note_left_out(sources, self.room)
+    @classmethod
+    def when_cut_off(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Without the last sentence, which may be incomplete."""
+        return dict(list(data.items())[:-1])
 
 
-class ChatAnswerer(_DraftWriter[AnswerBrief]):
-    """Implements `AnswerWriter`."""
+@lru_cache(maxsize=_SENTENCES_AT_ONCE)
+def _model(count: int) -> type[RepairedSentences]:
+    fields: dict[str, Any] = {f"S{number}": (str, Field(default=None)) for number in range(1, count + 1)}
+    return create_model("RepairedSentences", __base__=RepairedSentences, **fields)
 
-    _prompt = "answer"
 
-    def _clean(self, draft: Draft) -> Draft:
-        return extract_answer(draft)
+def _check_any(answer: RepairedSentences) -> None:
+    if all(sentence is None for _, sentence in answer):
+        raise ValueError("it holds no sentence under the ids that were given")
 
-    def _length(self, brief: AnswerBrief) -> str:
-        """The length: as much as the findings hold, unless the user asked for a number of words or a brief answer."""
-        if not brief.writable:
-            return self.prompts["answer_nearest"].render()
-        named = "answer_table" if brief.tabled else "answer_inventory"
-        form = [self.prompts[named].render()] if brief.inventory else []
-        if brief.words or brief.depth == "brief" or self.room.is_small:
-            return "\n\n".join([*form, super()._length(brief)])
-        if form:
-            return form[0]
-        detail = self.prompts["answer_thorough"].render() if brief.depth == "thorough" else ""
-        return self.prompts["answer_length"].render(detail=detail).strip()
 
-    async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
-        """The answer; empty when the model finds no answer in the sources, or gave no text in two attempts."""
-        return self._clean(await self._generate(*self._task(brief), listener))
+def _parts(item: FailingSentence) -> dict[str, int]:
+    blocks = (_source_block(source, [strip_markers(item.text)]) for source in item.sources)
+    own = {source.evidence.id: estimate_tokens(block) for source, block in zip(item.sources, blocks, strict=True)}
+    return {**own, item.text: sum(map(estimate_tokens, _lines([item])))}
 
-    async def repair_sentences(self, brief: AnswerBrief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        return await self.replace_sentences(failing)
 
-    def _task(self, brief: AnswerBrief, *beside: str) -> tuple[str, tuple[str, ...]]:
-        def task(turns: str = "", recalled: str = "", sources: str = "") -> str:
-            shown = self.wishes(brief) + self.prompts["answer_task"].render(
-                turns=turns,
-                recalled=recalled,
-                sources=sources,
-                question=fence(brief.question, "question"),
-                depth=self._length(brief),
-            )
-            if not brief.feedback:
-                return shown
-            again = self.prompts["answer_improve"].render(feedback=fence(brief.feedback, "feedback"))
-            return f"{shown}\n\n{again}"
+def _source_blocks(batch: Sequence[FailingSentence]) -> list[str]:
+    said: dict[str, list[str]] = {}
+    for item in batch:
+        for source in item.sources:
+            said.setdefault(source.evidence.id, []).append(strip_markers(item.text))
+    sources = {source.evidence.id: source for item in batch for source in item.sources}
+    return [_source_block(source, said[name]) for name, source in sources.items()]
 
-        known = (self.prompts["answer_system"].render(), task(), *beside)
-        turns = present_turns(brief.turns, self.room.left(WHOLE, *known, share=_TURNS_SHARE))
-        recalled = present_recalled(
-            brief.recalled, self.room.left(RECALLED_TOKENS, *known, turns, share=_RECALLED_SHARE)
-        )
-        total = self.room.left(FRESH_TOKENS, *known, turns, recalled.text, present_frame(brief.needs))
-        sources = present_findings(brief.needs, brief.sources, total)
-        unseen = sources
-        if self.room.size is not None:
-            unseen = PresentedSources("", (*sources.left_out, *recalled.left_out))
-        return task(turns, recalled.text, sources.text), note_left_out(unseen, self.room)
+
+def _source_block(source: Source, said: Sequence[str]) -> str:
+    return present_numbered(source, shown_sentences(source, said), f"source [{source.evidence.id}]")
+
+
+def _lines(batch: Sequence[FailingSentence]) -> Iterator[str]:
+    """Each sentence with its neighbours and its problems; problems do not repeat the sentence."""
+    for number, item in enumerate(batch, 1):
+        if item.before:
+            yield f"before S{number}: {item.before}"
+        yield f"S{number}: {item.text}"
+        if item.after:
+            yield f"after S{number}: {item.after}"
+        quoted = f'"{one_line(item.text)}" '
+        for problem in item.problems:
+            yield f"problem of S{number}: {problem.replace(quoted, 'It ')}"

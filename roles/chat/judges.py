@@ -1,7 +1,7 @@
-"""The judge of support on a chat model: several sentences in one call, each with all passages that it cites.
+"""Judges on a chat model: several sentences in one call, each with all passages that it cites.
 
 Passages are shown once, by citation id, with numbered sentences; the judge answers with numbers. Sentences that an
-answer omits or garbles are judged again one by one.
+answer omits or garbles are judged again one by one. A small checker answers Yes or No to a document and a claim.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, create_model, field_validator, mode
 
 from ...models.concurrency import gather_all
 from ...text.wordings import weighs_sources
-from ..protocols import CitedClaim, DecidingSpan, Source, Verdict, VerdictLabel
+from ..protocols import CitedClaim, DecidingSpan, Source, UncitedKind, UncitedSentence, Verdict, VerdictLabel
 from .clean_output import answer_text
 from .judged_passages import JudgedPassage
 from .prompt_format import (
@@ -87,11 +87,9 @@ class _PreparedClaim:
 
     @property
     def costs(self) -> dict[str, int]:
-        return {identifier: passage.tokens for identifier, passage in self.passages.items()}
-
-    @property
-    def words(self) -> int:
-        return estimate_tokens(self.claim.sentence) + estimate_tokens(self.claim.before)
+        """The tokens of what it shows, by name."""
+        words = estimate_tokens(self.claim.sentence) + estimate_tokens(self.claim.before)
+        return {**{name: passage.tokens for name, passage in self.passages.items()}, str(self.place): words}
 
     @property
     def shown(self) -> str:
@@ -236,7 +234,7 @@ def _batches(asked: _Batch, max_tokens: int, tokens: int) -> Iterator[list[_Prep
         for identifier in item.ids:
             first.setdefault(identifier, item.place)
     ordered = sorted(asked, key=lambda item: (min(first[identifier] for identifier in item.ids), item.place))
-    yield from in_batches(ordered, lambda item: {**item.costs, str(item.place): item.words}, tokens, most)
+    yield from in_batches(ordered, lambda item: item.costs, tokens, most)
 
 
 _LONGEST_REASON: Final = 300  # characters
@@ -350,3 +348,95 @@ def _placed(verdict: Verdict, passage: JudgedPassage, spans: tuple[DecidingSpan,
     own = next((span for span in spans if span.chunk_id == passage.source.evidence.chunk_id), None)
     start, end = (own.start, own.end) if own else (None, None)
     return Verdict(verdict.label, verdict.reason, start, end, verdict.adds, spans)
+
+
+_UNCITED_AT_ONCE: Final = 60  # sentences in one call
+_LONGEST_UNCITED: Final = 600  # characters of a sentence shown
+_YES_OR_NO: Final = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
+_DOCUMENT: Final = 3_000  # tokens; what small checkers were trained on is shorter
+_CHARACTERS: Final = 4  # per token
+_YES_TOKENS: Final = 16
+
+
+class UncitedKinds(StructuredAnswer):
+    """Base of the answers for several sentences: a field S1, S2 ... for each."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        return {str(name).strip().upper(): str(kind).strip(" .\"'").lower() for name, kind in data.items()}
+
+
+@dataclass(frozen=True)
+class ChatClaimJudge(ChatJudge):
+    """Implements `ClaimJudge` on a chat model."""
+
+    rubric: Rubric = field(default=CLAIMS, kw_only=True)
+
+    async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
+        """The kinds of sentences, asked for in batches; None where two attempts gave no valid answer."""
+        batches = [sentences[start : start + _UNCITED_AT_ONCE] for start in range(0, len(sentences), _UNCITED_AT_ONCE)]
+        found = await gather_all(self._kinds(batch) for batch in batches)
+        return [kind for kinds in found for kind in kinds]
+
+    async def _kinds(self, batch: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
+        task = self.prompts["uncited_task"].render(sentences=present_lines(list(_numbered(batch)), "sentences"))
+        messages = [SystemMessage(self.prompts["uncited_system"].render()), HumanMessage(task)]
+        names = [f"S{number}" for number in range(1, len(batch) + 1)]
+        fields: dict[str, Any] = dict.fromkeys(names, (UncitedKind, ...))
+        answer = await self.ask(messages, create_model("UncitedKinds", __base__=UncitedKinds, **fields))
+        return [None if answer is None else getattr(answer, name) for name in names]
+
+
+def _numbered(batch: Sequence[UncitedSentence]) -> Iterator[str]:
+    section = ""
+    for number, sentence in enumerate(batch, 1):
+        if sentence.section != section:
+            section = sentence.section
+            yield f"Section: {one_line(section)[:_LONGEST_UNCITED]}"
+        yield f"S{number}: {one_line(sentence.text)[:_LONGEST_UNCITED]}"
+
+
+class SmallClaimJudge(ChatRole):
+    """`ClaimJudge` on a checker of MiniCheck's protocol: "Document: ... Claim: ..." is answered Yes or No.
+
+    It cannot tell contradiction or overstatement from missing support, and does not classify.
+    """
+
+    async def judge(self, claims: Sequence[CitedClaim]) -> list[tuple[Verdict, ...]]:
+        """For each source of each claim, whether its paper supports the claim; together if no paper does alone."""
+        return list(await gather_all(self._judge(claim) for claim in claims))
+
+    async def _judge(self, claim: CitedClaim) -> tuple[Verdict, ...]:
+        texts: dict[str, list[str]] = {}
+        for source in claim.sources:
+            shown = [item.text for item in source.passage] or [source.text]
+            texts.setdefault(source.paper.key, []).append(" ".join(shown))
+        sentence = one_line(strip_markers(claim.sentence))
+        said = dict(zip(texts, await gather_all(self._ask(parts, sentence) for parts in texts.values()), strict=True))
+        if len(texts) > 1 and "yes" not in said.values():
+            together = await self._ask([part for parts in texts.values() for part in parts], sentence)
+            said = dict.fromkeys(said, together) if together == "yes" else said
+        any_yes = "yes" in said.values()
+        verdicts = {
+            "yes": Verdict("supported", "the checker found it in the passages"),
+            "no": Verdict("supported" if any_yes else "unsupported", "the checker did not find it", adds="idle"),
+            "": Verdict("unjudged", "the checker answered neither Yes nor No"),
+        }
+        return tuple(verdicts[said[source.paper.key]] for source in claim.sources)
+
+    async def _ask(self, passages: Sequence[str], claim: str) -> Literal["yes", "no", ""]:
+        document = one_line("\n".join(passages))[: _CHARACTERS * self.room.left(_DOCUMENT, claim)]
+        task = self.prompts["small_judge_task"].render(document=document, claim=claim)
+        answer = await self.caller.call([HumanMessage(task)], max_tokens=_YES_TOKENS)
+        found = _YES_OR_NO.match(answer_text(answer.message))
+        if found is None:
+            await self.caller.reject(answer)
+            return ""
+        return "yes" if found[1].lower() == "yes" else "no"
+
+    async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
+        """None for each: it was trained for support alone."""
+        return [None for _ in sentences]

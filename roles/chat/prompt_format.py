@@ -310,25 +310,15 @@ RECALLED_TOKENS = 4_000
 _TURN_TOKENS = 400
 
 
-def present_recalled(sources: Sequence[Source], tokens: int = RECALLED_TOKENS) -> PresentedSources:
-    """Sources cited by earlier answers, one by one; the weakest are left out if they do not fit."""
-    return present_findings((), sources, tokens) if sources else PresentedSources("(none)")
-
-
 def present_turns(turns: Sequence[Turn], tokens: int = WHOLE) -> str:
     """Earlier questions with their answers, in order, each in its own fence; the latest that fit."""
-    latest = first_lines([_turn_block(turn) for turn in reversed(turns)], tokens)
+    latest = first_lines([present_turn(turn) for turn in reversed(turns)], tokens)
     return "\n\n".join(reversed(latest)) or "(this is the first question)"
 
 
-def turn_tokens(question: str, answer: str) -> int:
-    """The approximate number of tokens that a turn takes in a prompt."""
-    return estimate_tokens(_turn_block(Turn(question, answer)))
-
-
-def _turn_block(turn: Turn) -> str:
+def present_turn(turn: Turn) -> str:
     # Unnumbered: numbers would change whenever the oldest turns are dropped.
-    return fence(f"Question: {one_line(turn.question)}\nAnswer:\n{shorten(turn.answer, _TURN_TOKENS)}", "turn")
+    return fence(f"Question: {one_line(turn['question'])}\nAnswer:\n{shorten(turn['answer'], _TURN_TOKENS)}", "turn")
 
 
 _DESCRIBED: Final = (

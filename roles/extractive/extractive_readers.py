@@ -22,51 +22,39 @@ _ANSWERS: Final = 0.5  # weight of the log-odds of a sentence that answers, besi
 _STATED: Final = (0.0, 2.0)  # even odds of a sentence for a statement, and the slope there
 
 
-class StatementReader:
-    """Implements `EvidenceReader` for sections: the sentence of each chunk that is nearest to each need by words."""
+class ChunkReader:
+    """Implements `EvidenceReader`: reads each passage that was found by itself."""
 
     def __init__(self, scores: PassageScores) -> None:
         self._scores = scores
 
     async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        """At most one finding for each chunk and need, best first."""
-        topic = topic_of(purpose.needs)
+        """The findings in the chunks, best first."""
+        read = [
+            self._findings(purpose, each, chunk) for each in windows for chunk in each.chunks if chunk.id in each.hits
+        ]
+        return sorted((item for items in await gather_all(read) for item in items), key=lambda item: -item.score)
 
-        async def nearest(need: Need, window: Window, chunk: Chunk) -> list[PassageFinding]:
-            if not (passages := _compared(need, chunk)):
-                return []
-            texts = [(passage.text, chunk.category) for passage in passages]
-            odds = await self._scores.statements(need, topic, texts)
-            score = as_score(float(odds.max()) + CITED * is_cited(window.paper, need.text), *_STATED)
-            return [_finding(window, chunk, passages[int(odds.argmax())], score, need)]
-
-        return _best_first(
-            await gather_all(
-                nearest(need, window, chunk)
-                for window in windows
-                for chunk in window.chunks
-                if chunk.id in window.hits
-                for need in purpose.named(window.needs) or purpose.needs[:1]
-            )
-        )
+    async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
+        raise NotImplementedError
 
 
-class QuestionReader:
-    """`EvidenceReader` for questions: judges a passage by the clause it fits best, then picks its nearest sentence."""
+class StatementReader(ChunkReader):
+    """Reads for sections: the sentence of each chunk that is nearest to each need by words."""
 
-    def __init__(self, scores: PassageScores) -> None:
-        self._scores = scores
+    async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
+        topic, found = topic_of(purpose.needs), list[PassageFinding]()
+        for need in purpose.named(window.needs) or purpose.needs[:1]:
+            if passages := _compared(need, chunk):
+                texts = [(passage.text, chunk.category) for passage in passages]
+                odds = await self._scores.statements(need, topic, texts)
+                score = as_score(float(odds.max()) + CITED * is_cited(window.paper, need.text), *_STATED)
+                found.append(_finding(window, chunk, passages[int(odds.argmax())], score, need))
+        return found
 
-    async def read(self, purpose: Purpose, windows: Sequence[Window]) -> list[PassageFinding]:
-        """One or two findings for each chunk with quotable sentences, best first."""
-        return _best_first(
-            await gather_all(
-                self._findings(purpose, window, chunk)
-                for window in windows
-                for chunk in window.chunks
-                if chunk.id in window.hits
-            )
-        )
+
+class QuestionReader(ChunkReader):
+    """Reads for questions: judges a passage by the clause it fits best, then picks its nearest sentence or two."""
 
     async def _findings(self, purpose: Purpose, window: Window, chunk: Chunk) -> list[PassageFinding]:
         needs = purpose.named(window.needs) or purpose.needs[:1]
@@ -100,7 +88,3 @@ def _compared(need: Need, chunk: Chunk) -> list[QuotablePassage]:
 def _finding(window: Window, chunk: Chunk, passage: QuotablePassage, score: float, need: Need) -> PassageFinding:
     spans = ((chunk, passage.start, passage.end),)
     return PassageFinding(window.paper, one_line(passage.text), score, need.id, spans, window.hit_cosine(chunk.id))
-
-
-def _best_first(found: Sequence[Sequence[PassageFinding]]) -> list[PassageFinding]:
-    return sorted((item for items in found for item in items), key=lambda item: -item.score)

@@ -11,10 +11,10 @@ from ...models.embeddings.bundled_models import Reranker
 from ...models.embeddings.protocol import EmbeddingModel
 from ...text.sentences import sentence_spans
 from ..protocols import CitedClaim, Source, Verdict
-from ..run_roles import NOTICE, Roles
+from ..run_roles import Roles
 from .extractive_readers import QuestionReader, StatementReader
 from .follow_ups import ExtractiveRewriter
-from .passage_lists import ExtractiveAnswerer, ExtractiveWriter
+from .passage_lists import ExtractiveWriter
 from .passage_scores import PassageScores
 from .statement_needs import ExtractiveNeeds
 
@@ -28,11 +28,9 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
         reader=StatementReader(scores),
         answer_reader=QuestionReader(scores),
         writer=ExtractiveWriter(scores),
-        answer_writer=ExtractiveAnswerer(scores),
         rewriter=ExtractiveRewriter(),
         judge=ExtractiveJudge(reranker),
         summarizer=ExtractiveSummarizer(summary_words),
-        notice=NOTICE,
     )
 
 

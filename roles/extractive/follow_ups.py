@@ -47,11 +47,11 @@ def is_remark(text: str) -> bool:
 
 def condense_question(question: str, earlier: Sequence[Turn]) -> str:
     """`question` completed from earlier turns, by the subject of the last complete one; a remark stays as it is."""
-    earlier = [turn for turn in earlier if not is_remark(turn.question)]
+    earlier = [turn for turn in earlier if not is_remark(turn["question"])]
     if not earlier or is_remark(question):
         return question
-    topics = [turn.question for turn in earlier if turn.asked in ("", turn.question)]
-    return complete_question(question, earlier[-1].question, topics[-1] if topics else None)
+    topics = [turn["question"] for turn in earlier if turn.get("asked", "") in ("", turn["question"])]
+    return complete_question(question, earlier[-1]["question"], topics[-1] if topics else None)
 
 
 def complete_question(question: str, last: str, topic: str | None = None) -> str:

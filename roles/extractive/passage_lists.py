@@ -17,7 +17,7 @@ from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ...text.sentences import sentence_spans
 from ...text.words import one_line
-from ..protocols import AnswerBrief, Brief, Draft, FailingSentence, SectionBrief, Source
+from ..protocols import AnswerBrief, Brief, Draft, SectionBrief, Source, Writer
 from .passage_scores import CITED, PassageScores, topic_of
 from .section_outlines import outline, used_and_left_out
 from .statement_needs import is_cited
@@ -40,16 +40,6 @@ NOTHING_NEAR: Final = "*Nothing near in your library.*"
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
-class _Repairless:
-    """The repair methods of a writer, which do nothing: the author's words and verbatim quotes need no repair."""
-
-    async def repair(self, brief: Brief, draft: Draft, problems: Sequence[str]) -> Draft:
-        return draft
-
-    async def repair_sentences(self, brief: Brief, failing: Sequence[FailingSentence]) -> list[str | None]:
-        return [None for _ in failing]
-
-
 @dataclass(frozen=True, slots=True)
 class NearPassage:
     """A passage near to a need, with its log-odds; `elsewhere` if it is listed under another need or section."""
@@ -69,13 +59,16 @@ class NearPassage:
         return f"[{self.source.evidence.id}]"
 
 
-class ExtractiveWriter(_Repairless):
-    """Implements `SectionWriter`; the same brief always gives the same draft."""
+class ExtractiveWriter(Writer):
+    """Implements `Writer`: the same brief always gives the same draft, which needs no repair."""
 
     def __init__(self, scores: PassageScores) -> None:
         self._scores = scores
 
-    async def write(self, brief: SectionBrief, listener: TextListener | None = None) -> Draft:
+    async def write(self, brief: Brief, listener: TextListener | None = None) -> Draft:
+        return await (self._answer(brief) if isinstance(brief, AnswerBrief) else self._section(brief))
+
+    async def _section(self, brief: SectionBrief) -> Draft:
         """The section; notes name omitted parts of the experiment, and whether few papers are near."""
         paragraphs = outline(brief.kind, brief.experiment, of_paper=brief.earlier is not None)
         needs = {item.need.text: item.need for item in brief.needs}
@@ -110,6 +103,29 @@ class ExtractiveWriter(_Repairless):
             if need.id in stated
             for source, each in zip(brief.sources, of_need, strict=True)
         ]
+
+    async def _answer(self, brief: AnswerBrief) -> Draft:
+        """The passages nearest to each part of the question; empty when nothing is near."""
+        blocks: list[str] = []
+        taken: list[NearPassage] = []
+        known = {source.evidence.id: source for source in brief.sources}
+        whole, parts = brief.needs[:1], brief.needs[1:]
+        # Parts of the question label passages better than the whole question, which gets the rest.
+        most, of_paper = (_OF_A_NEED, _OF_A_PAPER) if parts else (_OF_A_QUESTION, _OF_A_NEED)
+        for need in (*parts, *whole):
+            sources = [known[name] for name in need.evidence if name in known]
+            odds = await self._scores.answers(need.need.text, sources)
+            near = [NearPassage(need.need.id, *each) for each in zip(sources, odds, strict=True)]
+            passages = choose_passages(near, taken, most, of_paper, brief.most_papers)
+            taken += passages
+            words = "the whole question" if need in whole else f"“{as_text(one_line(need.need.text))}”"
+            if passages:
+                ranked = sorted(passages, key=lambda item: -item.odds)
+                blocks.append(f"*Nearest to {words}, unjudged:*" if parts else EVIDENCE)
+                blocks.append("\n".join(_item(item.source) for item in ranked))
+            elif need in parts:
+                blocks.append(f"*Nothing near in your library to {words}.*")
+        return Draft("\n\n".join(blocks) if taken else "")
 
     async def _listed(self, passages: Sequence[NearPassage], heading: str, statement: str = "") -> list[str]:
         """The blocks of a list: passages with the sentence of the statement they are near to, then those elsewhere."""
@@ -160,36 +176,6 @@ def place_passages(near: Sequence[NearPassage], earlier: str) -> dict[str, list[
         if len(here) < _OF_A_NEED and all(other.elsewhere for other in here):
             here.append(replace(item, elsewhere=True))
     return placed
-
-
-class ExtractiveAnswerer(_Repairless):
-    """Implements `AnswerWriter`: the passages nearest to each part of the question."""
-
-    def __init__(self, scores: PassageScores) -> None:
-        self._scores = scores
-
-    async def write(self, brief: AnswerBrief, listener: TextListener | None = None) -> Draft:
-        """The passages by need, nearest first; empty when nothing is near."""
-        blocks: list[str] = []
-        taken: list[NearPassage] = []
-        known = {source.evidence.id: source for source in brief.sources}
-        whole, parts = brief.needs[:1], brief.needs[1:]
-        # Parts of the question label passages better than the whole question, which gets the rest.
-        most, of_paper = (_OF_A_NEED, _OF_A_PAPER) if parts else (_OF_A_QUESTION, _OF_A_NEED)
-        for need in (*parts, *whole):
-            sources = [known[name] for name in need.evidence if name in known]
-            odds = await self._scores.answers(need.need.text, sources)
-            near = [NearPassage(need.need.id, *each) for each in zip(sources, odds, strict=True)]
-            passages = choose_passages(near, taken, most, of_paper, brief.most_papers)
-            taken += passages
-            words = "the whole question" if need in whole else f"“{as_text(one_line(need.need.text))}”"
-            if passages:
-                ranked = sorted(passages, key=lambda item: -item.odds)
-                blocks.append(f"*Nearest to {words}, unjudged:*" if parts else EVIDENCE)
-                blocks.append("\n".join(_item(item.source) for item in ranked))
-            elif need in parts:
-                blocks.append(f"*Nothing near in your library to {words}.*")
-        return Draft("\n\n".join(blocks) if taken else "")
 
 
 def choose_passages(

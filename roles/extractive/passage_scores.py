@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ...documents import Category, Paper
 from ...models.embeddings.bundled_models import EMBEDDER, Reranker, load_tokenizer
 from ...models.embeddings.protocol import EmbeddingModel, Vector
-from ...text.words import is_latin, is_stop, one_line, split_words, stem
+from ...text.words import is_latin, is_stop, one_line, read_rules, split_words, stem
 from ..protocols import Need, Source
 from .quotable_sentences import Genre, genre_of
 
@@ -38,20 +38,8 @@ _SENTENCE: Final = (10.0, 0.70)
 _OF_PASSAGE: Final = 0.5
 _CONCLUDES: Final = 1.5
 _COUNTS: Final = 3.0  # and as much for each thing asked for that it names behind a number
-_ASKED: Final = re.compile(
-    r"\b(?:how (?:many|few)|(?P<share>how much|(?:what|which) (?:fraction|proportion|percentage|percent|share|part)s?)"
-    r"(?: of(?: the| all)?)?)\s(?P<noun>\w{1,40})",
-    re.IGNORECASE,
-)
-_COUNT: Final = re.compile(
-    r"(?<![\d.])(?:\d{1,9}(?![\d.]|,\d)|\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|"
-    r"hundreds?|thousands?|dozens?)\b)(?!-|\s?(?:%|times\b|per\s?cent|fold\b))",
-    re.IGNORECASE,
-)
-_SHARE: Final = re.compile(
-    r"\d\s?(?:%|percent|per cent|times|-?fold)|(?<![\d.])0?\.\d|\b(?:half|thirds?|quarters?|majority|most|twice)\b",
-    re.IGNORECASE,
-)
+_RULES: Final = read_rules(__file__, "passage_rules")["patterns"]
+_ASKED, _COUNT, _SHARE = (re.compile(_RULES[name], re.IGNORECASE) for name in ("asked", "count", "share"))
 # Log-odds that a sentence could be cited for a statement, fitted to judged pairs (decisions/extractive-passages.md)
 # by its cosine to the nearest sentence of the statement, the weight of the words shared with the statement, the share
 # of its words that the experiment uses too, and the log-odds of the cross-encoder.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from ...documents.blocks import field_blocks
 from ...documents.marker_escaping import as_text
 from ...experiment import Experiment, SectionKind
 from ...plurals import counted
-from ...text.words import one_line
+from ...text.words import one_line, read_rules
 
 _STEP = re.compile(r"(?:^|(?<=\s))\d{1,2}[.)]\s+(?=[A-Z\[])")
 _CLOSED = re.compile(r"[.?!:\u2026][\"'\u201d\u2019)\]*_`]*$")
@@ -32,9 +32,6 @@ class OwnParagraph:
     about: str = ""
 
 
-Part = Callable[[Experiment], list[OwnParagraph]]
-
-
 def outline(kind: SectionKind, experiment: Experiment, *, of_paper: bool = False) -> list[OwnParagraph]:
     """The paragraphs of a section; fields without text give none.
 
@@ -45,7 +42,7 @@ def outline(kind: SectionKind, experiment: Experiment, *, of_paper: bool = False
         elsewhere = {item.about for other in others for item in outline(other, experiment) if item.about}
         own = [item for item in outline(kind, experiment) if item.about not in elsewhere]
         return own if any(item.about for item in own) else outline(kind, experiment)
-    made = [item for part in _OUTLINES[kind] for item in part(experiment)]
+    made = [item for part in _RULES["outlines"][kind] for item in _part(part, experiment)]
     if failed := failed_statement(kind, experiment):
         made.insert(2 if kind == "abstract" else 0, OwnParagraph(failed))
     return made
@@ -67,7 +64,7 @@ def used_and_left_out(kind: SectionKind, experiment: Experiment) -> list[str]:
 
 def failed_statement(kind: SectionKind, experiment: Experiment) -> str:
     """The sentence stating that the run failed; empty if the section does not say so."""
-    return _FAILED.get(kind, "").format(reason=experiment.failure) if experiment.failure else ""
+    return str(_RULES["failed"].get(kind, "")).format(reason=experiment.failure) if experiment.failure else ""
 
 
 def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
@@ -90,8 +87,14 @@ def field_paragraphs(text: str, label: str = "") -> list[OwnParagraph]:
     return made
 
 
-def _field(read: Callable[[Experiment], str], label: str = "") -> Part:
-    return lambda experiment: field_paragraphs(read(experiment), label)
+def _part(part: str, experiment: Experiment) -> list[OwnParagraph]:
+    """A part of an outline: one that code puts together, or the first of its fields that has text."""
+    if part in _COMPOSED:
+        return _COMPOSED[part](experiment)
+    label, _, paths = part.rpartition(": ")
+    return next(
+        (found for path in paths.split(" | ") if (found := field_paragraphs(experiment.text_at(path), label))), []
+    )
 
 
 def _verdict(experiment: Experiment) -> list[OwnParagraph]:
@@ -151,44 +154,17 @@ def _outcome(experiment: Experiment) -> list[OwnParagraph]:
     return field_paragraphs(experiment.results, "Results") or field_paragraphs(reasoned, "Results")
 
 
-def _first_of(*fields: Callable[[Experiment], str]) -> Part:
-    return lambda experiment: next((found for read in fields if (found := field_paragraphs(read(experiment)))), [])
-
-
-_HYPOTHESIS: Final = _field(lambda experiment: experiment.hypothesis.description, "Hypothesis")
-_APPROACH: Final = _field(lambda experiment: experiment.hypothesis.method_combination, "Approach")
-_OUTLINES: Final[Mapping[SectionKind, Sequence[Part]]] = {
-    "introduction": (_field(lambda own: own.paper_concept.description), _questions, _HYPOTHESIS, _APPROACH),
-    "methods": (_APPROACH, _plan),
-    "results": (_measured, _figures),
-    "discussion": (
-        _HYPOTHESIS,
-        _verdict,
-        _first_of(lambda own: own.reasoning, lambda own: own.results),
-        _questions,
-        _field(lambda own: own.summary, "Summary"),
-    ),
-    "conclusion": (
-        _HYPOTHESIS,
-        _verdict,
-        _first_of(lambda own: own.summary, lambda own: own.reasoning, lambda own: own.results),
-    ),
-    "abstract": (
-        _field(lambda own: own.paper_concept.description, "Background"),
-        _HYPOTHESIS,
-        _verdict,
-        _outcome,
-        _field(lambda own: own.summary, "Conclusion"),
-    ),
+_RULES: Final = read_rules(__file__, "section_outlines")
+_COMPOSED: Final[Mapping[str, Callable[[Experiment], list[OwnParagraph]]]] = {
+    "figures": _figures,
+    "measured": _measured,
+    "outcome": _outcome,
+    "plan": _plan,
+    "questions": _questions,
+    "verdict": _verdict,
 }
 # Sections whose statements are not repeated by the ones after them.
 _STATED_FIRST: Final[tuple[SectionKind, ...]] = ("methods", "results", "introduction", "conclusion", "discussion")
-_FAILED: Final[Mapping[SectionKind, str]] = {
-    "results": "The run of the experiment failed ({reason}), so there are no results to report.",
-    "discussion": "The run of the experiment failed ({reason}), so the hypothesis is neither supported nor refuted.",
-    "conclusion": "The hypothesis stays untested, since the run of the experiment failed ({reason}).",
-    "abstract": "No result is reported, as the run of the experiment failed ({reason}).",
-}
 _NONE: Final = "\u2013"
 _SPECIAL: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|~^$#"})
 

@@ -9,7 +9,7 @@ from typing import Final
 from ...documents import Paper
 from ...experiment import Experiment, SectionKind
 from ...text.sentences import sentence_spans
-from ...text.words import is_stop, split_words, stem
+from ...text.words import is_stop, read_rules, split_words, stem
 from ..protocols import AnswerBrief, Brief, Need, NeedsPlan
 from .section_outlines import outline
 
@@ -17,22 +17,13 @@ _FEWEST_WORDS: Final = 3
 _NAMED: Final = 2  # words of the subject; a sentence with fewer is searched for together with the title
 _MOST_QUERIES: Final = 6  # of a need
 _MOST_CLAUSES: Final = 6  # of a question
-_PARTS: Final = re.compile(
-    r"[;:?.!]\s|,\s++(?:and|or|but)\s++|(?<!\s)\s++and\s++(?=(?:how|what|which|why|when|where|who|can|do|does|is|are)\b)"
-    r"|,\s++(?=(?:how|what|which|why|when|where|who|do|does)\b)"
+_RULES: Final = read_rules(__file__, "statement_rules")["patterns"]
+_PARTS, _JOINED, _BRACKETED, _NUMBER, _LOOSE = (
+    re.compile(_RULES[name]) for name in ("parts", "joined", "bracketed", "number", "loose")
 )
-_JOINED: Final = re.compile(r"\s(?:\+|->|\u2192|x|\u00d7)\s|;\s")  # parts of a combination of methods
+_OWN: Final = re.compile(_RULES["own"], re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W\d_]{2}")
-_OWN: Final = re.compile(
-    r"\b(?:partly |partially |not |in part )?(?:supported|refuted|rejected|confirmed)\b|\b(?:here|our|we|this study)\b",
-    re.IGNORECASE,
-)
 _NAME: Final = re.compile(r"\w+")
-_BRACKETED: Final = re.compile(r"\([^()]{0,80}\d[^()]{0,80}\)")
-_NUMBER: Final = re.compile(
-    r"(?<![\w-])[-+±~−]?\d[\d.,]*(?:[eE][-+−]?\d+)?(?:\s?[/–-]\s?\d[\d.,]*)*\s?%?(?![\w-])|\b(?:None|null|NaN)\b"
-)
-_LOOSE: Final = re.compile(r"(?<!\s)\s++(?=[,;:.)])|(?<=[,;:])(?:\s*+[,;:])++|\(\s*+\)")
 
 
 class ExtractiveNeeds:

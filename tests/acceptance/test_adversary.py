@@ -26,7 +26,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
 from citeloom.runs.execution import run_request
-from citeloom.runs.output_files import save_section
+from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.library import Library
@@ -120,7 +120,7 @@ async def all_runs(library: Library, journal: Journal, base_url: str, folder: Pa
         async with turn:
             try:
                 finished = await run_request(request, session)
-                return Ended(seed, await save_section(finished.record, folder / str(seed)), None)
+                return Ended(seed, await save(finished.record, folder / str(seed)), None)
             except Exception as error:  # noqa: BLE001  # which error it is, is for the test to judge
                 return Ended(seed, None, error)
 

@@ -15,8 +15,8 @@ from citeloom.graph.session import Session
 from citeloom.models.concurrency import run_async
 from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
-from citeloom.runs.execution import run_request, state_values
-from citeloom.runs.output_files import save_section
+from citeloom.runs.execution import run_request, run_state
+from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.folder_home import FolderHome
@@ -50,8 +50,8 @@ def test_all_sections_with_an_agent_that_searches(
 
         async def write(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             finished = await run_request(SectionRequest(kind, exp), session)
-            record = await save_section(finished.record, tmp_path)
-            return record, await state_values(home, record["thread_id"])
+            record = await save(finished.record, tmp_path)
+            return record, (await run_state(home, record["thread_id"])).values
 
         async def write_all() -> list[tuple[dict[str, Any], dict[str, Any]]]:
             return [await write(kind) for kind in SECTION_KINDS]
@@ -91,7 +91,7 @@ def test_the_agent_may_look_at_everything(
         request = SectionRequest("introduction", exp)
         record = run_async(run_request(request, session)).record
     check_section({**record, "files": {}}, corpus_library, written_by_models=True)
-    state = asyncio.run(state_values(home, record["thread_id"]))
+    state = asyncio.run(run_state(home, record["thread_id"])).values
     (custom,) = [query for query in state["queries"] if query["origin"] == "custom"]
     found = {item["id"]: item for item in record["evidence"]}
     assert custom["evidence_ids"]

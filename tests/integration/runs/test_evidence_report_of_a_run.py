@@ -14,7 +14,7 @@ from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request
-from citeloom.runs.output_files import public_record, save_section
+from citeloom.runs.output_files import public_record, save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.folder_home import FolderHome
@@ -63,14 +63,14 @@ async def test_given_again_it_is_the_same_file_and_another_style_changes_the_cit
         first = await run_request(request, session)
         again = await run_request(request, session)
         assert again.finished_earlier
-        files = [await save_section(done.record, tmp_path / name) for done, name in ((first, "a"), (again, "b"))]
+        files = [await save(done.record, tmp_path / name) for done, name in ((first, "a"), (again, "b"))]
         texts = [Path(record["files"]["evidence.html"]).read_bytes() for record in files]
         assert texts[0] == texts[1]
         other = open_session(Settings(cite_style="numeric"), FolderHome(home))
     with other as session:
         numbered = await run_request(request, session)
         assert numbered.finished_earlier and "[1]" in numbered.record["text"]
-        saved = await save_section(numbered.record, tmp_path / "c")
+        saved = await save(numbered.record, tmp_path / "c")
         report = Path(saved["files"]["evidence.html"]).read_text("utf-8")
     assert 'href="#c1">[1]</a>' in report
     assert texts[0].decode().count("<mark>") == report.count("<mark>")
@@ -79,11 +79,11 @@ async def test_given_again_it_is_the_same_file_and_another_style_changes_the_cit
 async def test_passages_are_kept_with_the_run_and_not_in_its_checkpoints(
     home: Path, experiment: dict[str, Any]
 ) -> None:
-    from citeloom.runs.execution import state_values
+    from citeloom.runs.execution import run_state
 
     with open_session(Settings(), FolderHome(home)) as session:
         finished = await run_request(SectionRequest("discussion", parse_experiment(experiment)), session)
-        values = await state_values(session.home, finished.record["thread_id"])
+        values = (await run_state(session.home, finished.record["thread_id"])).values
     passages = finished.record["report"]["passages"]
     assert passages.keys() == {citation["evidence_id"] for citation in finished.record["citations"]}
     assert not any(text in repr(values) for text in passages.values())

@@ -20,7 +20,7 @@ from citeloom.errors import InputError
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
-from citeloom.runs.output_files import save_section
+from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.folder_home import FolderHome
@@ -48,7 +48,7 @@ async def test_another_style_needs_no_new_run(home: Path, experiment: dict[str, 
     for csl in ("", "ieee", "apa", "ieee"):
         with open_session(Settings(csl=csl), FolderHome(home)) as session:
             finished = await run_request(request, session)
-        saved = await save_section(finished.record, tmp_path, ["html"])
+        saved = await save(finished.record, tmp_path, ["html"])
         texts.append([Path(saved["files"][name]).read_bytes() for name in ("md", "evidence.html", "html")])
         assert finished.finished_earlier == (len(texts) > 1)
     assert texts[1] == texts[3]

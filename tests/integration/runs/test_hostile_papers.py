@@ -13,7 +13,7 @@ from citeloom.experiment import parse_experiment
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request
-from citeloom.runs.output_files import save_section
+from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.folder_home import FolderHome
@@ -67,7 +67,7 @@ async def test_instructions_in_papers_are_reported_and_not_followed(
         keys = {paper.key for paper in session.library.papers()}
         check_section({**finished.record, "files": {}}, session.library, written_by_models=True)
     await close_connections()
-    record = await save_section(finished.record, tmp_path / "out")
+    record = await save(finished.record, tmp_path / "out")
     assert model.obeyed == {"reader", "planner", "writer"}, "nobody obeyed, so nothing was tested"
 
     # No key and no foreign mark comes of it, in the text, the references or the .bib of what is cited.

@@ -13,7 +13,7 @@ import pytest
 from citeloom import open_library, write_paper
 from citeloom.experiment import parse_experiment
 from citeloom.graph.session import Session
-from citeloom.runs.execution import delete_run, run_request, state_values
+from citeloom.runs.execution import delete_run, run_request, run_state
 from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.stores.folder_home import FolderHome
@@ -122,7 +122,7 @@ async def test_what_sums_up_is_written_last_and_shown_what_it_sums_up(
     opened = session(max_repairs=0)
     record = await written(opened, experiment)
     assert tuple(agent.drafts) == WRITTEN
-    state = await state_values(opened.home, record["thread_id"])
+    state = (await run_state(opened.home, record["thread_id"])).values
     drafts = {section["section"]: section["draft"]["text"] for section in state["written"]}
     sentences = {kind: text.split(".")[0].rsplit(" [E", 1)[0] for kind, text in drafts.items()}
     shown = {
@@ -145,7 +145,7 @@ async def test_evidence_of_one_section_is_offered_to_the_next_and_its_id_stays(
     server.behaviour = agent = OfSixSections()
     opened = session(top_k_final=2)
     record = await written(opened, experiment)
-    state = await state_values(opened.home, record["thread_id"])
+    state = (await run_state(opened.home, record["thread_id"])).values
     own = {
         kind: {item for query in state["queries"] if query["section"] == kind for item in query["evidence_ids"]}
         for kind in WRITTEN
@@ -168,7 +168,7 @@ async def test_what_was_asked_for_one_section_is_not_paid_for_again(
     server.behaviour = agent = OfSixSections([search("temperature scaling for new wearers")])
     opened = session()
     record = await written(opened, experiment)
-    state = await state_values(opened.home, record["thread_id"])
+    state = (await run_state(opened.home, record["thread_id"])).values
     custom = [query for query in state["queries"] if query["origin"] == "custom"]
     assert [query["section"] for query in custom] == list(WRITTEN)
     assert len({tuple(query["evidence_ids"]) for query in custom}) == 1
@@ -259,7 +259,7 @@ async def test_checkpoints_of_a_paper_hold_each_text_once(
     server.behaviour = OfSixSections([search("sensor position")])
     opened = session()
     record = await written(opened, experiment)
-    state = await state_values(opened.home, record["thread_id"])
+    state = (await run_state(opened.home, record["thread_id"])).values
     held = str({name: value for name, value in state.items() if name not in ("result", "text")})
     for section in state["written"][:-1]:
         assert held.count(repr(section["draft"]["text"])[1:-1]) == 1

@@ -17,7 +17,7 @@ from citeloom.errors import CiteloomError, InputError, PausedError
 from citeloom.graph.graphs import build_research_graph, research_graph
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
-from citeloom.runs.execution import run_request, state_values
+from citeloom.runs.execution import run_request, run_state
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.folder_home import FolderHome
@@ -249,7 +249,7 @@ async def test_what_a_focused_question_leaves_open_is_searched_in_other_words(
     server.behaviour = model = Librarian(needs=("whether scaling helps", "what it costs to calibrate"), score=0.7)
     opened = session(read_tokens=600, window_tokens=300)
     record = await answered(opened, FOCUSED)
-    state = await state_values(opened.home, record["thread_id"])
+    state = (await run_state(opened.home, record["thread_id"])).values
     searches = {query["query"]: set(query["evidence_ids"]) for query in state["queries"]}
     assert {"what it costs to calibrate", "what it costs to calibrate in practice"} <= searches.keys()
     for item in record["evidence"]:
@@ -308,7 +308,7 @@ async def test_no_chunk_is_read_twice_however_often_the_agent_asks(session: Open
     server.behaviour = model = Librarian(needs=("whether scaling helps",), agent=agent)
     opened = session(read_tokens=800, window_tokens=300, max_search_iterations=6, enough_findings=100)
     record = await answered(opened)
-    state = await state_values(opened.home, record["thread_id"])
+    state = (await run_state(opened.home, record["thread_id"])).values
     assert state["searches_used"] == 6
     assert len(state["read_chunks"]) == len(set(state["read_chunks"]))
     shown_first = [passages_in(body) for body in model.reading]
@@ -321,7 +321,7 @@ async def test_what_the_agent_finds_is_traced_to_its_own_search(session: Opened,
     server.behaviour = Librarian(needs=("whether scaling helps",), agent=agent)
     opened = session(read_tokens=500, window_tokens=300, enough_findings=100)
     record = await answered(opened)
-    state = await state_values(opened.home, record["thread_id"])
+    state = (await run_state(opened.home, record["thread_id"])).values
     searches = {query["query"]: set(query["evidence_ids"]) for query in state["queries"]}
     assert searches[query], "nothing was found, so nothing is tested"
     for item in record["evidence"]:
@@ -335,7 +335,7 @@ async def test_needs_that_are_garbled_twice_are_made_by_rules(
     opened = session()
     with caplog.at_level("WARNING"):
         record = await answered(opened)
-    state = await state_values(opened.home, record["thread_id"])
+    state = (await run_state(opened.home, record["thread_id"])).values
     assert len(model.planned) == 2 and record["answered"]
     (need,) = state["needs"]
     assert need["text"] == need["queries"][0] == QUESTION
@@ -349,7 +349,7 @@ async def test_the_agents_searches_stay_within_the_limits_and_are_read_for_the_q
     server.behaviour = agent = ScriptedAgent([asked, ("search_papers", {"query": "seeds"})])
     opened, within = session(score_threshold=1.0), ("okafor2022ensembles", "tanaka2023position")
     record = await answered(opened, papers=within)
-    state = await state_values(opened.home, record["thread_id"])
+    state = (await run_state(opened.home, record["thread_id"])).values
     assert agent.planning, "nothing was found, so the planner is asked"
     custom = [query for query in state["queries"] if query["origin"] == "custom"]
     assert [query["scope"] for query in custom] == [{"papers": list(within)}]
@@ -519,14 +519,10 @@ async def test_a_thread_that_is_asked_again_judges_again(session: Opened, server
     """What was judged of one answer is no verdict on the next, though sentence and id may be alike."""
     server.behaviour = Librarian()
     opened = session()
-
-    async def provide(_: object) -> Session:
-        return opened
-
-    graph = build_research_graph(provide).compile(checkpointer=InMemorySaver())
+    graph = build_research_graph().compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "one"}}
     for question in (QUESTION, f"{QUESTION[:-1]}, and why?"):
-        await graph.ainvoke({"question": question}, config)
+        await graph.ainvoke({"question": question}, config, context=opened)
         values = (await graph.aget_state(config)).values
         said = [(record["sentence"], record["evidence_id"]) for record in values["verdicts"]]
         assert said and len(said) == len(set(said)) == len(values["result"]["citations"])

@@ -19,7 +19,7 @@ from citeloom.experiment import SECTION_KINDS, parse_experiment
 from citeloom.graph.session import Session
 from citeloom.models.http.client import close_connections
 from citeloom.prompts.loader import PROMPT_NAMES, load_prompt
-from citeloom.runs.execution import run_request, state_values
+from citeloom.runs.execution import run_request, run_state
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.stores.local.checkpoints import open_checkpoints
 from tests.support.openai_server import Answer, FakeOpenAI
@@ -41,7 +41,7 @@ async def written(session: Session, experiment: dict[str, Any], kind: Any = "dis
 
 
 async def state_of(session: Session, record: dict[str, Any]) -> dict[str, Any]:
-    return await state_values(session.home, record["thread_id"])
+    return (await run_state(session.home, record["thread_id"])).values
 
 
 def search(query: str, **scope: Any) -> tuple[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from citeloom.api.stored_runs import list_runs, run_details
 from citeloom.drafts.person_questions import AnswerError
 from citeloom.errors import PausedError
 from citeloom.graph.session import Session
-from citeloom.runs.execution import AnsweredError, state_values
+from citeloom.runs.execution import AnsweredError, run_state
 from citeloom.stores.folder_home import FolderHome
 from tests.support.cli_process import CLI, ROOT, environment, run
 from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, JudgingModel
@@ -89,7 +89,7 @@ async def test_needs_are_edited_added_and_dropped_before_anything_is_read(sessio
     assert fields["N1"] == "ensembles of seeds"
     given = {"N1": "", "N2": "wrist sensors", "add": ["early stopping"]}
     waiting = await asked(aanswer_run(opened, waiting.run_id, given, by="Ada"))
-    state = await state_values(opened.home, waiting.run_id)
+    state = (await run_state(opened.home, waiting.run_id)).values
     assert [need["text"] for need in state["needs"]][:2] == ["wrist sensors", "early stopping"]
     assert "ensembles of seeds" not in json.dumps(state["queries"][2:])
     (said,) = state["steering"]
@@ -100,7 +100,7 @@ async def test_needs_are_edited_added_and_dropped_before_anything_is_read(sessio
 async def test_evidence_is_banned_added_by_hand_and_searched_for(session: Opened, server: FakeOpenAI) -> None:
     opened = session()
     waiting = await to_the_ask(opened, "evidence")
-    before = {record["id"]: record for record in (await state_values(opened.home, waiting.run_id))["evidence"]}
+    before = {record["id"]: record for record in (await run_state(opened.home, waiting.run_id)).values["evidence"]}
     first = next(iter(before.values()))
     chunks = opened.library.paper_chunks("varga2021calibration")
     words = next(chunk.text for chunk in chunks if len(chunk.text) > 200)[50:140].split(" ", 1)[1]
@@ -113,7 +113,7 @@ async def test_evidence_is_banned_added_by_hand_and_searched_for(session: Opened
     waiting = await asked(aanswer_run(opened, waiting.run_id, given))
     assert ask_of(waiting) == "evidence", "what was found is shown before it is written"
     assert f"- {first['id']} (" not in waiting.question["description"]
-    state = await state_values(opened.home, waiting.run_id)
+    state = (await run_state(opened.home, waiting.run_id)).values
     (own,) = [item for item in state["evidence"] if " ".join(item["quote"].split()) == " ".join(words.split())]
     assert own["key"] == "varga2021calibration" and own["llm_score"] == 1
     wanted = [query for query in state["queries"] if query["origin"] == "person"]
@@ -137,7 +137,7 @@ async def test_doubtful_sentences_are_edited_dropped_and_searched_for_again(
     with pytest.raises(AnswerError, match=r"S1.*E99"):
         await aanswer_run(opened, waiting.run_id, {"S1": "Small networks are overconfident [E99]."})
     record = await aanswer_run(opened, waiting.run_id, {"S1": "Every wearer slept.", "search": "S2"})
-    state = await state_values(opened.home, waiting.run_id)
+    state = (await run_state(opened.home, waiting.run_id)).values
     searched = [query["query"] for query in state["queries"] if query["origin"] == "person"]
     assert searched == ["Calibration never helps."]
     assert len(model.repairs) == 1 and "slept" not in model.repairs[0], "what a person wrote no model repairs"
@@ -168,7 +168,7 @@ async def test_wrong_answers_are_one_line_each_and_the_run_still_waits(session: 
     edited = {"decisions": [{"type": "edit", "edited_action": {"name": "needs", "args": {"add": "dropout"}}}]}
     waiting = await asked(aanswer_run(opened, waiting.run_id, edited))
     again = await asked(aanswer_run(opened, waiting.run_id, [{"type": "response", "args": "seeds"}]))
-    assert "dropout" in json.dumps((await state_values(opened.home, waiting.run_id))["needs"])
+    assert "dropout" in json.dumps((await run_state(opened.home, waiting.run_id)).values["needs"])
     assert ask_of(again) == "evidence"
 
 
@@ -184,7 +184,7 @@ async def test_of_two_answers_at_once_one_is_taken_and_the_other_refused(session
     ]
     ended = await asyncio.gather(*both, return_exceptions=True)
     assert sorted(type(error).__name__ for error in ended) == ["AnsweredError", "WaitingError"], ended
-    assert len((await state_values(opened.home, waiting.run_id))["steering"]) == 1
+    assert len((await run_state(opened.home, waiting.run_id)).values["steering"]) == 1
     with pytest.raises(AnsweredError, match="something else"):
         await aanswer_run(opened, waiting.run_id, {**given, "type": "accept"})
 

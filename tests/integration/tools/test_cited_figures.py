@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.runs.evidence_images import report_figures
+from citeloom.runs.output_files import report_figures
 from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
 from citeloom.tools.paper_records import find_cited_figures
@@ -59,6 +59,6 @@ def test_an_image_that_would_make_the_report_too_large_is_left_out(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = [cited(3, 0, 10, CAPTION)] * 3
-    monkeypatch.setattr("citeloom.runs.evidence_images._MOST_FIGURE_BYTES", 2 * len(png(colour_of(1))))
+    monkeypatch.setattr("citeloom.runs.output_files._MOST_FIGURE_BYTES", 2 * len(png(colour_of(1))))
     shown = report_figures({"citations": many}, library)["E3"]
     assert (shown.name, shown.content) == ("Figure 1", b"")

@@ -20,7 +20,7 @@ def drawing() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["section graph", "rooms"])
+@pytest.mark.parametrize("name", ["section graph", "nodes", "rooms"])
 def test_the_docs_show_the_picture_as_it_is(drawing: ModuleType, name: str) -> None:
     path: Path = drawing.PICTURES[name][0]
     shown = drawing.between_markers(path.read_text(encoding="utf-8"), name)

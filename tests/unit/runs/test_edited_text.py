@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
 from citeloom.citations.citation_styles import render
-from citeloom.runs.edited_text import EditableText, editable_text, edited_by_hand
+from citeloom.documents.edited_documents import EditedDocument
+from citeloom.runs.edited_text import EditableText, editable_text
+from citeloom.runs.imported_text import import_sections
 from citeloom.stores.run_register import EditedSentence, RunRecord
 from tests.support.citation_samples import make_source
 
@@ -56,4 +59,6 @@ def test_a_typed_citation_stays(first: str, last: str, expected: str) -> None:
     changed = [(0, first), (1, last)]
     edits = [EditedSentence(place, words) for place, words in changed if words not in (FIRST, LAST)]
     assert text_of(editable_text(run, edits)) == expected
-    assert text_of(edited_by_hand(run, f"# Discussion\n\n{first} {last}\n")) == expected
+    document = EditedDocument(f"# Discussion\n\n{first} {last}\n")
+    (imported,), _ = import_sections(editable_text(run, []), document, Path("discussion.md"))
+    assert text_of(replace(editable_text(run, []), sections=(imported.section,))) == expected

@@ -9,7 +9,7 @@ import pytest
 
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.chat_planners import ChatPlanner
-from citeloom.roles.chat.chat_writers import ChatAnswerer
+from citeloom.roles.chat.chat_writers import ChatWriter
 from citeloom.roles.chat.prompt_format import FRESH_TOKENS, estimate_tokens, present_findings
 from citeloom.roles.protocols import AnswerBrief, Draft, Need, NeedCoverage, PassageSentence, Source, Turn
 
@@ -43,8 +43,8 @@ def brief(source: Source, **changes: Any) -> AnswerBrief:
     return AnswerBrief(**(given | changes))
 
 
-def answerer(caller: Any, prompts: PromptLibrary | None = None) -> ChatAnswerer:
-    return ChatAnswerer(caller, prompts or PromptLibrary(), max_tokens=900)
+def answerer(caller: Any, prompts: PromptLibrary | None = None) -> ChatWriter:
+    return ChatWriter(caller, prompts or PromptLibrary(), max_tokens=900)
 
 
 async def test_it_sees_findings_by_need_with_their_words_and_names_but_no_keys(
@@ -95,10 +95,12 @@ async def test_only_what_was_searched_for_in_vain_is_shown_as_open(scripted: Any
 
 async def test_what_changes_least_stands_first_and_is_the_same_from_turn_to_turn(scripted: Any, source: Source) -> None:
     caller = scripted(ANSWER, ANSWER)
-    one = Turn("What of degree?", "It matters [E7].")
+    one = Turn(question="What of degree?", answer="It matters [E7].")
     old = replace(source, evidence=replace(source.evidence, id="E7"))
     await answerer(caller).write(brief(source, turns=(one,), recalled=(old,)))
-    await answerer(caller).write(brief(source, turns=(one, Turn("And size?", "No.")), recalled=(old,), question="Why?"))
+    await answerer(caller).write(
+        brief(source, turns=(one, Turn(question="And size?", answer="No.")), recalled=(old,), question="Why?")
+    )
     first, second = (str(asked[-1].content) for asked in caller.asked)
     start = first.index("It matters [E7].") + len("It matters [E7].")
     assert first[:start] == second[:start] and caller.asked[0][0] == caller.asked[1][0]

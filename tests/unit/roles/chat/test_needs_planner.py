@@ -11,7 +11,7 @@ from citeloom.roles.chat.chat_planners import ChatNeedsPlanner
 from citeloom.roles.extractive.statement_needs import ExtractiveNeeds
 from citeloom.roles.protocols import AnswerBrief
 
-BRIEF = AnswerBrief("How does degree matter?", (), (), 3, 300)
+BRIEF = AnswerBrief(question="How does degree matter?", sources=(), searches_left=3, words=300)
 PLAN = {"needs": [{"need": "what degree explains", "asks": "finding", "queries": ["degree explains edges"]}]}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from citeloom.prompts import PromptLibrary
-from citeloom.roles.chat.screener import ChatScreener
+from citeloom.roles.chat.chat_reader import ChatScreener
 from citeloom.roles.protocols import Need, PaperCard, Purpose
 
 PURPOSE = Purpose(
@@ -31,7 +31,7 @@ async def test_papers_are_named_by_need_and_unknown_numbers_are_dropped(scripted
 async def test_many_cards_are_read_in_batches_and_merged_in_turns(
     scripted: Any, prompts: PromptLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citeloom.roles.chat.screener._BATCH_TOKENS", 10)
+    monkeypatch.setattr("citeloom.roles.chat.chat_reader._BATCH_TOKENS", 10)
     caller = scripted(answer(N1=[1]), answer(N1=[1]), answer(N2=[1]))
     screened = await ChatScreener(caller, prompts, max_tokens=90).screen(PURPOSE, CARDS)
     assert screened.named == {"N1": ("key1", "key2"), "N2": ("key3",)}

@@ -8,10 +8,11 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from citeloom.documents import Paper
+from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.chat_roles import chat_roles
 from citeloom.roles.chat.summarizer import ChatSummarizer
-from citeloom.roles.extractive.statement_needs import ExtractiveNeeds
+from citeloom.roles.extractive.extractive_roles import extractive_roles
 from citeloom.roles.protocols import CitedClaim, Purpose
 
 
@@ -57,7 +58,8 @@ async def test_each_role_has_its_own_caller(
         ),
         "summarizer": scripted("A baseline."),
     }
-    roles = chat_roles(callers, prompts, ExtractiveNeeds(), summary_words=40, tool_specs=(), max_output_tokens=321)
+    bare = extractive_roles(LocalEmbedding(), summary_words=40)
+    roles = chat_roles(bare, callers, prompts, summary_words=40, tool_specs=(), max_output_tokens=321)
     brief = make_brief()
     await roles.reader.read(Purpose("degree", ()), [make_window()])
     assert roles.planner is not None

@@ -30,7 +30,7 @@ KNOWN_TO_FAIL = {"Do their words change as well?"}
 def rewritten(case: dict[str, Any]) -> str:
     earlier: list[Turn] = []
     for question in case["after"]:
-        earlier.append(Turn(condense_question(question, earlier), "", question))
+        earlier.append(Turn(question=condense_question(question, earlier), answer="", asked=question))
     return condense_question(case["asked"], earlier)
 
 
@@ -96,7 +96,7 @@ def test_pronouns_stay_with_the_subject_and_questions_do_not_grow() -> None:
         "in biology?",
     ):
         read.append(condense_question(asked, earlier))
-        earlier.append(Turn(read[-1], "", asked))
+        earlier.append(Turn(question=read[-1], answer="", asked=asked))
     assert read[1:] == [
         "What about graph neural networks' limits?",
         "What about graph neural networks' limits with little data?",
@@ -111,9 +111,11 @@ def test_pronouns_stay_with_the_subject_and_questions_do_not_grow() -> None:
     "said", ["Thank you!", "Thanks, that was very helpful.", "Ok", "Hello", "Great, thanks a lot!", "Got it", "no"]
 )
 def test_a_remark_asks_for_nothing_and_later_questions_pass_over_it(said: str) -> None:
-    asked = Turn("How are priors of edges estimated?", "")
+    asked = Turn(question="How are priors of edges estimated?", answer="")
     assert is_remark(said) and condense_question(said, [asked]) == said
-    assert condense_question("And in 2020?", [asked, Turn(said, "")]) == condense_question("And in 2020?", [asked])
+    assert condense_question("And in 2020?", [asked, Turn(question=said, answer="")]) == condense_question(
+        "And in 2020?", [asked]
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,10 @@ def test_what_asks_for_something_is_no_remark(said: str) -> None:
 async def test_a_first_question_and_one_in_another_script_are_left_alone() -> None:
     rewriter = ExtractiveRewriter()
     assert await rewriter.rewrite("What about its limits?", []) == "What about its limits?"
-    assert await rewriter.rewrite("它有什么限制？", [Turn("What is a knowledge graph?", "")]) == "它有什么限制？"
+    assert (
+        await rewriter.rewrite("它有什么限制？", [Turn(question="What is a knowledge graph?", answer="")])
+        == "它有什么限制？"
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from citeloom.roles.extractive.passage_lists import (
     OF_SUBJECT,
     SUBJECT,
     SUBJECT_ELSEWHERE,
-    ExtractiveAnswerer,
     ExtractiveWriter,
     NearPassage,
     place_passages,
@@ -94,7 +93,11 @@ def write(
 ) -> Draft:
     writer = ExtractiveWriter(AsRead(sources, aside))
     experiment = EXPERIMENT.model_copy(update=fields)
-    return asyncio.run(writer.write(SectionBrief(kind, experiment, sources, (), 0, 300, earlier=earlier, needs=needs)))
+    return asyncio.run(
+        writer.write(
+            SectionBrief(kind=kind, experiment=experiment, sources=sources, words=300, earlier=earlier, needs=needs)
+        )
+    )
 
 
 def blocks(draft: Draft) -> list[str]:
@@ -290,8 +293,10 @@ def test_our_words_beside_a_passage_are_blanks_for_the_numbers_and_the_rest_stay
 
 
 def answer(*needs: NeedCoverage, sources: tuple[Source, ...] = ()) -> str:
-    brief = AnswerBrief("Does scaling lower the error, and at what cost?", sources, (), 0, 300, needs=needs)
-    return asyncio.run(ExtractiveAnswerer(AsRead(sources)).write(brief)).text
+    brief = AnswerBrief(
+        question="Does scaling lower the error, and at what cost?", sources=sources, words=300, needs=needs
+    )
+    return asyncio.run(ExtractiveWriter(AsRead(sources)).write(brief)).text
 
 
 def test_a_question_gets_its_passages_by_need_and_no_log_of_searches() -> None:
