@@ -18,16 +18,16 @@ from ..errors import InputError
 from ..graph.session import Session
 from ..stores.library import Library
 from ..stores.uploads import Uploads
-from ..tools.paper_records import (
+from ..tools.paper_search import (
     OutlinedSection,
     Passage,
     count_kinds as count_kinds,
+    keys_with_words,
     merge_chunks,
     outline,
+    publication_statuses,
     read_indexed_text,
 )
-from ..tools.paper_search import keys_with_words, publication_statuses
-from .arguments import requires_open
 from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
@@ -89,14 +89,8 @@ async def aselect_papers(
 ) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
-    Args:
-        words: parts of key, title, authors, venue or year, in any case.
-        order: the field to sort by.
-        descending: reverse the order.
-        from_year: first year of publication.
-        to_year: last year of publication.
-        venue: the journal's or book's whole name.
-        status: such as "retracted"; "noted" for any.
+    `words` are parts of key, title, authors, venue or year, in any case; `venue` is the journal's or book's whole name;
+    `status` is such as "retracted", or "noted" for any.
     """
     folded = [word.casefold() for word in words]
 
@@ -366,7 +360,6 @@ async def aremove_papers(session: Session, keys: Sequence[str]) -> None:
     await remove_all(session.library, list(dict.fromkeys(keys)))
 
 
-@requires_open
 @threaded
 def afigures(session: Session, key: str, *, images: bool = False) -> list[FigureWithImage]:
     """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
@@ -398,13 +391,6 @@ def figure_record(figure: PaperFigure) -> FigureWithImage:
 
 
 @threaded
-def ahas_read_figures(session: Session, key: str) -> bool:
-    """Return whether a paper's figures were ever extracted; raises `UnknownPaperError`."""
-    session.library.paper(key)
-    return bool(session.library.records()[key].figures_version)
-
-
-@threaded
 def afigure(session: Session, key: str, number: int) -> PaperFigure:
     """Return a figure of a paper by its number; raises `UnknownPaperError` and `MissingFigureError`."""
     found = next((figure for figure in session.library.figures(key) if figure.number == number), None)
@@ -414,20 +400,12 @@ def afigure(session: Session, key: str, number: int) -> PaperFigure:
 
 
 @threaded
-def afigure_image(session: Session, figure: PaperFigure) -> bytes | None:
-    """Return the image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
-    return session.library.figure_image(figure)
-
-
-@threaded
 def asave_figures(session: Session, key: str, folder: Path) -> dict[int, Path]:
     """Write a paper's figure images to a folder; returns the files by figure number.
 
     Never replaces a file with other content. Raises `UnknownPaperError` and `ImageNotWrittenError`.
     """
     from pathvalidate import sanitize_filename
-
-    from ..documents.safe_files import replace_file
 
     written: dict[int, Path] = {}
     for figure in session.library.figures(key):
@@ -483,4 +461,4 @@ async def apage_image(session: Session, key: str, number: int, *, words: str = "
     return await in_thread(draw_page_apart, await apaper_pdf(session, key), number, words=words, width=width)
 
 
-figures = requires_open(blocking(afigures))
+figures = blocking(afigures)

@@ -31,7 +31,7 @@ from citeloom.documents import Category
 from citeloom.documents.chunking import chunk_paper
 from citeloom.documents.markdown import parse_markdown
 from citeloom.models.embeddings.bundled_models import LocalEmbedding, Reranker
-from citeloom.roles.extractive.extractive_roles import ON_TOPIC, topic_score
+from citeloom.roles.run_roles import ON_TOPIC, topic_score
 from citeloom.text.sentences import sentence_spans
 
 CLAIMS_OF_A_PAPER = 3

@@ -16,9 +16,9 @@ from pathlib import Path
 from bench.papers import ROOT
 from bench.retrieval import SETS, RetrievalSet, fill, load
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
-from citeloom.roles.extractive.extractive_roles import extractive_roles
 from citeloom.roles.extractive.statement_needs import split_question
 from citeloom.roles.protocols import EvidenceReader, Need, Purpose
+from citeloom.roles.run_roles import extractive_roles
 from citeloom.settings.config import Settings
 from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library

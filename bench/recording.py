@@ -17,7 +17,6 @@ from citeloom.documents.chunking import Window
 from citeloom.graph.graphs import research_graph
 from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_format import FRESH_TOKENS, present_findings
-from citeloom.roles.extractive.extractive_roles import extractive_roles
 from citeloom.roles.protocols import (
     AnswerBrief,
     EvidenceReader,
@@ -29,7 +28,7 @@ from citeloom.roles.protocols import (
     ScreenedPapers,
     Writer,
 )
-from citeloom.roles.run_roles import Roles
+from citeloom.roles.run_roles import Roles, extractive_roles
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import RoleName
 from citeloom.stores.library import Library

@@ -48,13 +48,23 @@ def split_columns(question: str) -> tuple[str, tuple[str, ...]]:
 
 def describe_column(column: TableColumn) -> TableColumn:
     """The column with what a common name usually means in papers, else unchanged; for tables without a chat model."""
-    name = column.name.casefold()
-    known = files("citeloom.evidence_tables").joinpath("templates", "known_columns.tsv").read_text(encoding="utf-8")
-    for names, asks, queries in (line.split("\t") for line in known.splitlines()):
-        if name in names.split(", "):
-            kind = "number" if column.kind == "text" and names.startswith("n,") else column.kind
-            return replace(column, asks=asks, kind=kind, queries=tuple(queries.split("; ")))
-    return column
+    if (known := _known(column)) is None:
+        return column
+    names, asks, queries, _ = known
+    kind = "number" if column.kind == "text" and names.startswith("n,") else column.kind
+    return replace(column, asks=asks, kind=kind, queries=tuple(queries.split("; ")))
+
+
+def stated_as(column: TableColumn) -> str:
+    """The rule of `find_statement` by which papers state what a common name means, else empty."""
+    known = _known(column)
+    return known[3] if known else ""
+
+
+def _known(column: TableColumn) -> list[str] | None:
+    table = files("citeloom.evidence_tables").joinpath("templates", "known_columns.tsv").read_text(encoding="utf-8")
+    lines = [line.split("\t") for line in table.splitlines()]
+    return next((line for line in lines if column.name.casefold() in line[0].split(", ")), None)
 
 
 def _parse(written: str) -> TableColumn:

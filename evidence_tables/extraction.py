@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..documents import Category, Chunk, Paper, chunk_id
 from ..documents.chunking import Window
+from ..documents.plain_text import plain_text
 from ..documents.types import EvidenceSpan
 from ..experiment import Experiment
 from ..models.concurrency import gather_all
@@ -25,11 +26,11 @@ from ..roles.cell_protocols import RowReading, TableColumn
 from ..roles.protocols import EvidenceReader, Need, Purpose
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredPaper
 from ..stores.library import Library
-from ..tools.paper_cards import keys_to_screen, screen_papers
+from ..tools.paper_cards import find_statement, keys_to_screen, screen_papers
 from ..tools.scope import Scope
 from ..tools.window_search import WindowLimits, propose_windows
 from .cells import TableCell, accept_cells
-from .column_specs import split_columns
+from .column_specs import split_columns, stated_as
 
 if TYPE_CHECKING:
     from ..roles.chat.chat_cell_reader import ChatCellReader
@@ -232,7 +233,11 @@ class TableFiller:
         return [*first, *sorted(found, key=lambda window: window.chunks[0].index)]
 
     async def _nearest_cell(self, paper: Paper, column: TableColumn) -> TableCell:
-        """The sentence of a paper nearest to a column, not judged; for numbers, the nearest with a number."""
+        """The sentence of a paper that states or is nearest to a column, not judged; for numbers, one with a number."""
+        rule = stated_as(column)
+        if rule and (stated := await asyncio.to_thread(find_statement, self.library, paper.key, rule)):
+            span = EvidenceSpan.of(*stated)
+            return TableCell(value=" ".join(plain_text(span.quote).split()), status="not_judged", spans=(span,))
         need = _need(column)
         windows = await self._windows(paper, [column], _NEAREST, ())
         asked = replace(need, text=f"How many {need.text}?") if column.kind == "number" else need

@@ -90,7 +90,7 @@ async def describe_papers(
     """
     from ..ingestion.describing import FigureRefusedError, describe_figures
     from ..models.chat_caller import ChatCaller
-    from ..roles.chat.summarizer import FigureDescriber
+    from ..roles.chat.chat_writers import FigureDescriber
 
     settings = session.settings
     if not settings.describes_figures:

@@ -131,9 +131,15 @@ class Session:
         return self.notice_of(answer=False)
 
     def notice_of(self, *, answer: bool) -> str:
-        from ..roles.run_roles import extractive_notice
-
-        return extractive_notice(answer=answer) if self.extractive else ""
+        """Like `notice`, for a section or an answer."""
+        if not self.extractive:
+            return ""
+        stated = "your own statements are kept and passages near to them listed; nothing is argued"
+        listed = "the nearest passages are listed; nothing is summed up" if answer else stated
+        return (
+            f"Extractive mode: no chat model is configured, so {listed} or judged. "
+            "Set CITELOOM_CHAT_MODEL for written prose."
+        )
 
     def with_settings(self, **changes: Any) -> Session:
         """A copy of this session with changed settings, and therefore with its own roles and budgets."""
@@ -278,7 +284,7 @@ def account_name() -> str:
 
 def _make_roles(session: Session, scope: RunScope, sizes: Mapping[RoleName, int | None]) -> Roles:
     """Create the roles of a run: chat models where configured, else extractive; `sizes` are in tokens."""
-    from ..roles.extractive.extractive_roles import extractive_roles
+    from ..roles.run_roles import extractive_roles
 
     settings, model = session.settings, session.chat_model
     bare = extractive_roles(session.library.embedding, summary_words=settings.summary_words)

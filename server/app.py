@@ -28,8 +28,6 @@ from .problems import handle_problems
 from .routes import (
     chat_completions,
     conversation_routes as conversations,
-    ingest_routes as ingests,
-    memory_routes as memory,
     paper_routes as papers,
     run_routes as runs,
     status_routes as status,
@@ -77,8 +75,9 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     handle_problems(app)
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    api = (conversations, runs, writing, memory, ingests, status, tables, shared_calls)
-    for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
+    api = (conversations, runs, writing, status, tables, shared_calls)
+    library = (papers.search_router, papers.memory_router, papers.ingest_router)
+    for router in (*library, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
     for page in (html, sign_in_page, ask_page, library_page, write_page, tables_page, runs_page, settings_page):
         app.include_router(page.router)

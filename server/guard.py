@@ -21,8 +21,8 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import CiteloomError
-from .orders import connection
 from .problems import ProblemResponse, ServerError, error_response, to_problem
+from .run_jobs import connection
 from .server_options import ServerOptions, Tokens, session_cookie
 from .server_state import get_state
 

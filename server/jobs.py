@@ -15,8 +15,20 @@ from typing import Any, Final
 
 from ..api.serving import EventBatch, JobEntry, JobOrder, Listener, ServerJobs
 from ..errors import CiteloomError, PausedError
-from .job import STOPPED, EventLog, Job, Work, as_text, claimed_key
-from .job_sharing import EventPublisher, JobChanges, follow, lost_connection, lost_lease, wait_for_database
+from .job import (
+    STOPPED,
+    EventLog,
+    EventPublisher,
+    Job,
+    JobChanges,
+    Work,
+    as_text,
+    claimed_key,
+    follow,
+    lost_connection,
+    lost_lease,
+    wait_for_database,
+)
 from .problems import ServerError, http_status, to_problem
 
 _LATEST: Final = 200  # ended jobs whose events stay in memory

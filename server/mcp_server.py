@@ -31,9 +31,8 @@ from mcp_types import (
 from pydantic import Field, ValidationError, create_model
 
 from ..api.agent_tools import AGENT_TOOLS, describe_arguments, search_evidence, with_fields
-from ..api.agreement import agreement_of
 from ..api.conversation import answer_with_sources, short_answer
-from ..api.evidence_tables import aload_table
+from ..api.evidence_tables import agreement_of, aload_table
 from ..api.library_papers import alist_papers, apaper, apaper_markdown
 from ..api.library_search import apassage_window
 from ..api.results import AgreementRecord, AnswerRecord, TableRecord, WaitingQuestion
@@ -45,10 +44,7 @@ from ..errors import CiteloomError, InputError
 from .job import Job
 from .problems import ServerError, client_help
 from .request_models import AgreementBody, ResearchBody, TableBody
-from .routes import (
-    memory_routes as memory_routes,  # which has a shared tool
-    paper_routes as paper_routes,  # which has another
-)
+from .routes import paper_routes as paper_routes  # which has shared tools
 from .run_jobs import RunJobs
 from .shared_calls import SHARED_TOOLS, get_table
 
@@ -80,7 +76,7 @@ class LibraryTools:
         Takes a minute or more and may cost the user money; the same question again is free. Use search_evidence to look
         something up.
         """
-        job = await self._runs.start_run(asked.request(asked.question), asked.limits())
+        job = await self._runs.start_run(asked.request(asked.question), asked)
         return await self._steered(job, context)
 
     async def answer_run(

@@ -21,9 +21,8 @@ from starlette.types import Message, Receive, Scope, Send
 from ..api.serving import ServerJobs, Session
 from .jobs import Jobs
 from .mcp_server import mcp_server
-from .orders import Orders
 from .problems import ServerError
-from .run_jobs import RunJobs
+from .run_jobs import Orders, RunJobs
 from .server_options import ServerOptions
 
 PATH: Final = "/mcp"

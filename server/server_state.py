@@ -19,9 +19,8 @@ from ..settings.config import Settings
 from .ingest_jobs import IngestJobs
 from .job import Job
 from .jobs import JobRecovery, Jobs
-from .orders import Orders
 from .problems import ServerError
-from .run_jobs import RunJobs
+from .run_jobs import Orders, RunJobs
 from .server_options import BrowserSessions, ServerOptions, Tokens
 from .uploaded_files import tidy_plots
 

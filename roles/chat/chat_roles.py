@@ -15,10 +15,9 @@ from ..run_roles import Roles
 from .chat_cell_reader import ChatCellReader
 from .chat_planners import ChatNeedsPlanner, ChatPlanner, ChatRewriter
 from .chat_reader import ChatReader, ChatScreener
-from .chat_writers import ChatWriter
+from .chat_writers import ChatSummarizer, ChatWriter
 from .judges import ChatClaimJudge, ChatJudge, SmallClaimJudge
 from .structured_output import ChatRole
-from .summarizer import ChatSummarizer
 
 RoleT = TypeVar("RoleT", bound=ChatRole)
 # The length of a paper's summary relative to that of a passage.

@@ -1,18 +1,23 @@
-"""The writer of sections and answers on a chat model: it cites by marker and never sees a key.
+"""The writers on a chat model: of sections and answers, which cite by marker and never see a key, and of summaries.
 
 A repair shows single sentences with neighbours, evidence and problems; the rest of the draft is untouched.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages.content import create_image_block
 from pydantic import Field, create_model, model_validator
 
+from ...documents import Paper
+from ...documents.figures import PaperFigure
+from ...documents.plain_text import plain_text
 from ...models.concurrency import gather_all
 from ...models.context_size import UNLIMITED, WHOLE, Room
 from ...models.journal.streaming import TextListener
@@ -23,6 +28,7 @@ from .judged_passages import shown_sentences
 from .prompt_format import (
     EARLIER_TOKENS,
     FRESH_TOKENS,
+    PAPER_TOKENS,
     PLANNER_FIELD_TOKENS,
     RECALLED_TOKENS,
     SOURCES_TOKENS,
@@ -31,6 +37,7 @@ from .prompt_format import (
     estimate_tokens,
     fence,
     first_lines,
+    first_words,
     one_line,
     present_earlier,
     present_experiment,
@@ -38,6 +45,7 @@ from .prompt_format import (
     present_frame,
     present_lines,
     present_numbered,
+    present_paper,
     present_turns,
     shorten,
     strip_markers,
@@ -266,3 +274,57 @@ def _lines(batch: Sequence[FailingSentence]) -> Iterator[str]:
         quoted = f'"{one_line(item.text)}" '
         for problem in item.problems:
             yield f"problem of S{number}: {problem.replace(quoted, 'It ')}"
+
+
+@dataclass(frozen=True)
+class ChatSummarizer(ChatRole):
+    """Summarizes papers with a chat model; `words` is the requested length of a summary."""
+
+    words: int = field(kw_only=True)
+
+    async def summarize(self, paper: Paper, text: str) -> str:
+        """One paragraph from the beginning of the paper's `text`; the abstract when the model gave none."""
+        system = SystemMessage(self.prompts["summarizer_system"].render(words=self.words))
+        prompt = self.prompts["summarizer_task"]
+        tokens = self.room.left(PAPER_TOKENS, str(system.content), prompt.render(paper=""), paper.abstract)
+        task = prompt.render(paper=present_paper(paper, text, tokens))
+        answer = await self.caller.call([system, HumanMessage(task)], max_tokens=self.max_tokens)
+        summary = one_line(prose(str(answer.message.text)))
+        if summary and not was_cut_off(answer.message):
+            return summary
+        await self.caller.reject(answer)
+        self.note(f"Paper {paper.key}: the model gave no complete summary, so its abstract is used.")
+        return one_line(paper.abstract)
+
+
+DESCRIPTION_WORDS: Final = 120
+_MOST_WORDS: Final = 2 * DESCRIPTION_WORDS
+_LONGEST_DESCRIPTION: Final = 12 * _MOST_WORDS  # characters, for answers without blanks
+_READ: Final = 40_000  # characters of an answer that are considered
+_CAPTION_TOKENS: Final = 600
+
+
+@dataclass(frozen=True)
+class FigureDescriber(ChatRole):
+    """Describes one figure at a time."""
+
+    async def describe(self, figure: PaperFigure, image: bytes) -> str:
+        """One paragraph on what the image shows; empty if the model gave none. Raises what the caller raises.
+
+        An empty answer is requested again only by later runs, since a run keeps the answers it has received.
+        """
+        system = SystemMessage(self.prompts["describer_system"].render(words=DESCRIPTION_WORDS))
+        task = self.prompts["describer_task"].render(
+            caption=fence(shorten(figure.caption or figure.name, _CAPTION_TOKENS), "caption")
+        )
+        # The key contains the image's hash instead of a megabyte of base64.
+        said, named = ({"type": "text", "text": text} for text in (task, f"image {figure.image_hash}"))
+        key: list[BaseMessage] = [system, HumanMessage([said, named])]
+        image_block = create_image_block(base64=base64.b64encode(image).decode(), mime_type=figure.media_type)
+        messages: list[BaseMessage] = [system, HumanMessage([said, dict(image_block)])]
+        answer = await self.caller.call(messages, max_tokens=self.max_tokens, cache_messages=key)
+        plain = one_line(plain_text(prose(str(answer.message.text))[:_READ]))
+        shown = first_words(plain[:_LONGEST_DESCRIPTION], _MOST_WORDS).strip()
+        if not shown:
+            await self.caller.reject(answer)
+        return shown

@@ -22,7 +22,7 @@ from fastapi.responses import FileResponse, HTMLResponse
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...api import result_views
+from ...api import run_texts
 from ...api.messages import counted
 from ..problems import MEDIA_TYPE, ServerError
 
@@ -81,12 +81,12 @@ def part(request: Request, template: str, context: Mapping[str, Any]) -> HTMLRes
 
 def strip_controls(text: str) -> str:
     """Remove control characters that are invalid in HTML or change text direction."""
-    return _TURNING.sub("", result_views.shown_text(text))
+    return _TURNING.sub("", run_texts.shown_text(text))
 
 
 def markdown(text: str) -> Markup:
     """Render markdown as HTML, without links or active content."""
-    return without_styles(result_views.section_html(strip_controls(text), ()))
+    return without_styles(run_texts.section_html(strip_controls(text), ()))
 
 
 def without_styles(html: Markup) -> Markup:
@@ -101,7 +101,7 @@ def _environment() -> Environment:
     def load(name: str) -> str:
         """A page's template, or one that it shares with the evidence report."""
         file = own.joinpath(name)
-        return file.read_text(encoding="utf-8") if file.is_file() else result_views.packaged_template(name)
+        return file.read_text(encoding="utf-8") if file.is_file() else run_texts.packaged_template(name)
 
     def moment(seconds: float) -> Markup:
         """A time, which a script converts to the reader's time zone."""
@@ -123,15 +123,15 @@ def _environment() -> Environment:
         asset=STATIC.address, navigation=NAVIGATION, version=version("citeloom"), pdfjs=PDFJS_ADDRESS
     )
     environment.globals.update(
-        verdicts=result_views.VERDICTS, doubtful=result_views.DOUBTFUL, commonness=result_views.commonness
+        verdicts=run_texts.VERDICTS, doubtful=run_texts.DOUBTFUL, commonness=run_texts.commonness
     )
     environment.filters.update(
         markdown=markdown,
         counted=counted,
-        doi=result_views.doi_html,
-        reference=result_views.reference_html,
+        doi=run_texts.doi_html,
+        reference=run_texts.reference_html,
         moment=moment,
-        zotero=result_views.zotero_html,
+        zotero=run_texts.zotero_html,
     )
     return environment
 

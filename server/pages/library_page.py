@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from ...api.ingesting import PAPER_SUFFIXES
 from ...api.library_papers import (
     PaperOrder,
     afigure,
@@ -21,7 +22,6 @@ from ...api.library_papers import (
 from ...api.library_search import asearch, year_range
 from ...api.library_upkeep import alibrary_counts
 from ...api.results import FoundPassage
-from ...api.uploading import PAPER_SUFFIXES
 from ...errors import InputError
 from ..request_models import Offset, Year
 from ..routes.paper_routes import get_paper, list_papers

@@ -13,10 +13,19 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from ...api import run_texts
-from ...api.result_views import EnclosedSentence, section_title
+from ...api.run_texts import EnclosedSentence, section_title
 from ...api.serving import JobEntry, Session
-from ...api.spending import Spending, usage_by_day, usage_total
-from ...api.stored_runs import RunHead, RunRecord, find_run, run_details, run_heads, run_summary
+from ...api.stored_runs import (
+    RunHead,
+    RunRecord,
+    Spending,
+    find_run,
+    run_details,
+    run_heads,
+    run_summary,
+    usage_by_day,
+    usage_total,
+)
 from ...api.text_updating import pending_updates
 from ..problems import ServerError
 from ..request_models import SentenceBody

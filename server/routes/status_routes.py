@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...api.library_upkeep import acheck_library, alibrary_counts, settings_in_force
 from ...api.results import DoctorRecord, UsageRecords
-from ...api.spending import spending_record, usage_by_day, usage_total
+from ...api.stored_runs import spending_record, usage_by_day, usage_total
 from ..response_models import METRICS, Health, Readiness, SettingRecord, problems
 from ..server_state import ServerState, StateOf
 

@@ -49,7 +49,7 @@ from citeloom.citations.export import (
     section_files as files,
 )
 from citeloom.citations.markers import CitedSentence
-from citeloom.commands import searching, terminal_text
+from citeloom.commands import output, searching
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
@@ -381,8 +381,8 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "Experiment.words": lambda text: experiment(text).words(),
     "Experiment.leaves": lambda text: experiment(text).leaves(),
     "shown_address": key_trust.shown_address,
-    "printable.shown": terminal_text.printable,
-    "printable.one_line": terminal_text.one_line,
+    "printable.shown": output.printable,
+    "printable.one_line": output.one_line,
     "inert": html_escaping.inert,
     "searching.plain_sentence": searching.plain_sentence,
     "shell line": parser.parse,

@@ -11,8 +11,8 @@ from langchain_core.messages import HumanMessage
 from citeloom.documents.figures import PaperFigure
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.chat_reader import ChatReader
+from citeloom.roles.chat.chat_writers import FigureDescriber
 from citeloom.roles.chat.prompt_format import present_windows, show_passages
-from citeloom.roles.chat.summarizer import FigureDescriber
 from citeloom.roles.protocols import Findings, Need, Purpose
 from tests.unit.roles.chat.test_fencing import ATTACK, assert_fenced
 

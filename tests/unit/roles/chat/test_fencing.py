@@ -14,10 +14,9 @@ from citeloom.documents import Paper
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.chat_planners import ChatPlanner
 from citeloom.roles.chat.chat_reader import ChatReader
-from citeloom.roles.chat.chat_writers import ChatWriter
+from citeloom.roles.chat.chat_writers import ChatSummarizer, ChatWriter
 from citeloom.roles.chat.judges import ChatJudge
 from citeloom.roles.chat.prompt_format import estimate_tokens, fence, shorten
-from citeloom.roles.chat.summarizer import ChatSummarizer
 from citeloom.roles.protocols import CitedClaim, Draft, FailingSentence, Need, Purpose
 
 ATTACK = (

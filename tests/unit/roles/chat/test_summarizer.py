@@ -11,9 +11,9 @@ from citeloom.documents import Paper
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.chat_roles import chat_roles
-from citeloom.roles.chat.summarizer import ChatSummarizer
-from citeloom.roles.extractive.extractive_roles import extractive_roles
+from citeloom.roles.chat.chat_writers import ChatSummarizer
 from citeloom.roles.protocols import CitedClaim, Purpose
+from citeloom.roles.run_roles import extractive_roles
 
 
 async def test_a_summary_is_one_paragraph_from_title_abstract_and_text(
