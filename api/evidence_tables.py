@@ -58,6 +58,7 @@ from ..stores.evidence_table_register import (
     StoredTable as StoredTable,
     UnknownTableError as UnknownTableError,
 )
+from ..stores.home import written_files
 from ..tools.paper_cards import keys_to_screen, make_cards
 from ..tools.scope import Scope, plain_question
 from .arguments import at_least_one, one_or_more, require_choice, require_writable

@@ -16,6 +16,7 @@ from ..documents.pdf.ocr import choose_ocr
 from ..documents.sandbox import in_thread
 from ..errors import CiteloomError, ConfigurationError
 from ..graph.session import Session
+from ..ingestion.ingest import remove_orphans
 from ..ingestion.ingest_events import (
     Described as Described,
     Embedded as Embedded,
@@ -25,7 +26,6 @@ from ..ingestion.ingest_events import (
     Stored as Stored,
     Waiting as Waiting,
 )
-from ..ingestion.orphaned_files import remove_orphans
 from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ENDINGS, ConvertedFiles
 from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources, require_paths

@@ -86,11 +86,12 @@ async def aselect_papers(
     to_year: int | None = None,
     venue: str = "",
     status: str = "",
+    papers: Sequence[PaperSummary] | None = None,
 ) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
     `words` are parts of key, title, authors, venue or year, in any case; `venue` is the journal's or book's whole name;
-    `status` is such as "retracted", or "noted" for any.
+    `status` is such as "retracted", or "noted" for any; `papers` are all, if they were listed already.
     """
     folded = [word.casefold() for word in words]
 
@@ -111,7 +112,7 @@ async def aselect_papers(
 
     papers = [
         paper
-        for paper in await alist_papers(session)
+        for paper in (await alist_papers(session) if papers is None else papers)
         if (not limited or (paper["year"] is not None and first <= paper["year"] <= last))
         and venue in ("", paper["venue"])
         and (not status or status == paper["status"] or (status == "noted" and paper["status"]))
@@ -180,14 +181,14 @@ def apaper(session: Session, key: str) -> Paper:
 @threaded
 def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDetails:
     """The JSON of `papers show --json`, optionally with the searchable text; raises `UnknownPaperError`."""
-    from ..documents.paper_names import NO_LINK, zotero_link  # lazy: loads YAML, which listings do not need
+    from ..documents.paper_names import zotero_links  # lazy: loads YAML, which listings do not need
     from ..metadata.enriching import stored_metadata  # lazy: loads service clients
 
     library = session.library
     paper, sections = library.paper(key), outline(library, key)
     record = {
         **asdict(paper),
-        **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),
+        **zotero_links(paper.bibtex),
         "summary": library.summary(key),
         "note": library.note(key),
         "chunks": sum(item.chunk_count for item in sections),
@@ -310,7 +311,7 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
 
     Raises `UnknownPaperError`, `CopyError` for a paper that is incomplete, and `NoteNotSavedError`.
     """
-    from ..documents.paper_names import zotero_link  # lists need no code that writes
+    from ..documents.paper_names import item_path  # lists need no code that writes
     from ..ingestion.home_copy import build_change
     from ..ingestion.indexing import run_to_end, write
 
@@ -319,7 +320,7 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
         change = await asyncio.to_thread(build_change, library, library.paper(key).key)
         record = change.record
         assert record is not None  # the change adds the paper
-        if zotero_link(record.paper.bibtex):
+        if item_path(record.paper.bibtex):
             raise NoteNotSavedError(f"Zotero keeps the notes of {key}.", help="Edit the note in Zotero, and sync.")
         if before is not None and before.strip() != (record.note.text.strip() if record.note else ""):
             raise NoteNotSavedError(f"The note on {key} was changed elsewhere.", help="Load the page again to see it.")

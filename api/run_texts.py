@@ -61,7 +61,6 @@ from ..runs.sentence_check import (
     NotEditedError as NotEditedError,
     Rewriting as Rewriting,
     SentenceChangedError as SentenceChangedError,
-    ShownSentence as ShownSentence,
     TextSentence as TextSentence,
     check_sentence as check_sentence,
     compare_versions as compare_versions,

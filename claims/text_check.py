@@ -292,7 +292,7 @@ class ManuscriptCheck:
             check.elsewhere = elsewhere_records(claim)
 
     async def _check_uncited(self, checks: Sequence[_SentenceCheck]) -> None:
-        own = self.experiment.words() if self.experiment is not None else ""
+        own = self.experiment.words if self.experiment is not None else ""
         uncited = [check for check in checks if not check.works]
         asked: list[_SentenceCheck] = []
         await gather_all(self._find_copied(check, own) for check in uncited)

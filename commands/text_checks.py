@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -171,12 +172,13 @@ def update(
             chosen = () if given == "all" else _ids(given)
             record = update_texts(session, runs or (), accept=chosen, accept_all=given == "all", on_notice=notice)
             _show_updates({**record, "items": []})
-        while watch:
-            notice("Watching the library; Ctrl-C ends.")
-            version = session.library.version()
-            while session.library.version() == version:
-                time.sleep(_LIBRARY_INTERVAL)
-            _show_updates(update_texts(session, runs or (), on_notice=notice))
+        with suppress(KeyboardInterrupt):
+            while watch:
+                notice("Watching the library; Ctrl-C ends.")
+                version = session.library.version()
+                while session.library.version() == version:
+                    time.sleep(_LIBRARY_INTERVAL)
+                _show_updates(update_texts(session, runs or (), on_notice=notice))
     if as_json:
         result_json(record)
     if not record["complete"]:

@@ -231,7 +231,7 @@ class _HomeCopy:
 def _with_fingerprints(
     table: TypedTable, rows: Iterable[tuple[Any, ...]]
 ) -> Iterator[tuple[tuple[Any, ...], Any, bytes]]:
-    """Each row with its key and a hash of all of it, the same on every backend."""
+    """Each row with its key and a hash of all of it, the same on every home."""
     for row in rows:
         comparable = tuple(strip_nul(value) if isinstance(value, str) else value for value in row)
         key = tuple(comparable[table.stored.index(column)] for column in table.key)

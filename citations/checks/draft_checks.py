@@ -77,7 +77,7 @@ def check_draft(
     whole = list(_whole_draft_findings(text, draft.truncated))
     if whole and whole[0].rule == "empty":
         return tuple(whole)
-    own_words = experiment.words()
+    own_words = experiment.words
     faults = _faults(text, sources, own_words, known_keys, word_for_word=kind != "answer")
     known = {source.evidence.id for source in sources}
     if sources and kind in CITING_KINDS and not known.intersection(marker_ids(text)):

@@ -98,7 +98,7 @@ def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment
             (run.start, run.end),
             (run.evidence_id,),
         )
-        for run in copied_runs(text, sources, experiment.words())
+        for run in copied_runs(text, sources, experiment.words)
     ]
 
 

@@ -26,15 +26,6 @@ from ...api import run_texts
 from ...api.messages import counted
 from ..problems import MEDIA_TYPE, ServerError
 
-NAVIGATION: Final = (
-    ("/", "Ask"),
-    ("/library", "Library"),
-    ("/write", "Write"),
-    ("/check", "Check"),
-    ("/tables", "Tables"),
-    ("/runs", "Runs"),
-    ("/settings", "Settings"),
-)
 # Characters that reorder the text after them, in some programs even outside their element.
 _TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "mjs": "text/javascript", "svg": "image/svg+xml"}
@@ -119,9 +110,7 @@ def _environment() -> Environment:
             value if isinstance(value, Markup) or not isinstance(value, str) else strip_controls(value)
         ),
     )
-    environment.globals.update(
-        asset=STATIC.address, navigation=NAVIGATION, version=version("citeloom"), pdfjs=PDFJS_ADDRESS
-    )
+    environment.globals.update(asset=STATIC.address, version=version("citeloom"), pdfjs=PDFJS_ADDRESS)
     environment.globals.update(
         verdicts=run_texts.VERDICTS, doubtful=run_texts.DOUBTFUL, commonness=run_texts.commonness
     )

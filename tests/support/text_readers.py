@@ -192,7 +192,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
         f"{PLAIN} (Lee, 2020) [12]", allowed_text=text
     ),
     "replace_invalid_citations": lambda text: draft_checks.replace_invalid_citations(
-        text, SOURCES, EXPERIMENT.words(), known_keys=KEYS
+        text, SOURCES, EXPERIMENT.words, known_keys=KEYS
     ),
     "replace_invalid_citations, of an experiment": lambda text: draft_checks.replace_invalid_citations(
         f"{PLAIN} [12] (Lee, 2020)", SOURCES, text
@@ -378,7 +378,7 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "code_subject": default_queries.code_subject,
     "log_subject": default_queries.log_subject,
     "answered_before": lambda text: repeated_queries.answered_before(text, {}, []),
-    "Experiment.words": lambda text: experiment(text).words(),
+    "Experiment.words": lambda text: experiment(text).words,
     "Experiment.leaves": lambda text: experiment(text).leaves(),
     "shown_address": key_trust.shown_address,
     "printable.shown": output.printable,

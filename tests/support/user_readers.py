@@ -94,7 +94,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "chat_question": lambda text: conversation_graph.chat_question(
         [HumanMessage(text), AIMessage(text), HumanMessage(text), AIMessage("So."), HumanMessage("Why?")]
     ),
-    "zotero_link": paper_names.zotero_link,
+    "zotero_links": paper_names.zotero_links,
     "is_zotero_address": paper_names.is_zotero_address,
     "item_entry": lambda text: item_entry.item_entry(_item(text), "key", ZoteroLibrary()),
     "bibtex_key": lambda text: item_entry.bibtex_key(_item(text)),

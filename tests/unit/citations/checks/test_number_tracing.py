@@ -239,9 +239,9 @@ def test_checks_raise_nothing_and_point_at_their_words(text: str) -> None:
             assert trace.origin.start is not None and trace.origin.start < (trace.origin.end or 0) <= len(
                 SOURCES[0].text
             )
-    for run in copied_runs(draft, SOURCES, EXPERIMENT.words()):
+    for run in copied_runs(draft, SOURCES, EXPERIMENT.words):
         assert 0 <= run.start < run.end <= len(draft) and run.words > 12
-    assert all(draft[item.start : item.end] == item.text for item in uncited_sentences(draft, EXPERIMENT.words()))
+    assert all(draft[item.start : item.end] == item.text for item in uncited_sentences(draft, EXPERIMENT.words))
     for finding in check_draft(Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT):
         assert finding.rule in RULES and "\n" not in finding.message
         assert finding.span is None or 0 <= finding.span[0] < finding.span[1] <= len(draft)
