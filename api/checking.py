@@ -17,7 +17,6 @@ from ..claims.check_files import (
     CheckFormat as CheckFormat,
     check_formats,
     comment_in_place,
-    without_copy,
     write_check,
 )
 from ..claims.check_report import (
@@ -159,8 +158,9 @@ async def acheck_text(
 
     Raises `InputError` for a file that cannot be read, and `PausedError` if the endpoint is lost.
     """
-    path, wanted = Path(file), check_formats(formats, out, Path(file))
-    for line in without_copy(formats, path):
+    path = Path(file)
+    wanted, lacking = check_formats(formats, out, path)
+    for line in lacking:
         on_notice(line)
     parts = frozenset((only,) if isinstance(only, str) else only)
     for part in parts.difference(CHECK_PARTS):

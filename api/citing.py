@@ -12,10 +12,9 @@ from math import log
 from pathlib import Path
 from typing import Final
 
-from ..claims.claim_passages import ClaimPassage, choose_sentences, claim_query
+from ..claims.claim_passages import ClaimPassage, choose_sentences, claim_query, content_words
 from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
-from ..claims.nearest_sentences import content_words
 from ..claims.reference_entries import ReferenceList, bibliography_files, load_references, near_keys
 from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.paper_names import in_text_name

@@ -15,11 +15,14 @@ from ..documents.chunking import Window
 from ..documents.sandbox import in_thread
 from ..drafts.completeness import few_succeeded
 from ..errors import ConfigurationError, InputError
-from ..evidence_tables.cells import TableCell, cell_text as cell_text, study_name as study_name
-from ..evidence_tables.column_specs import parse_columns
-from ..evidence_tables.column_values import sum_lines as sum_lines
+from ..evidence_tables.cells import (
+    TableCell,
+    cell_text as cell_text,
+    parse_columns,
+    study_name as study_name,
+    sum_lines as sum_lines,
+)
 from ..evidence_tables.extraction import Decision, own_window
-from ..evidence_tables.given_tables import GivenTable, give_table
 from ..evidence_tables.stances import (
     agreement_columns,
     agreement_lines as agreement_lines,
@@ -31,19 +34,21 @@ from ..evidence_tables.stances import (
     stances,
 )
 from ..evidence_tables.stored_tables import (
+    GivenTable,
     cell_record,
     count_line as count_line,
     describe_columns,
     find_table,
+    give_table,
     id_of_table as id_of_table,
     load_table as _load,
 )
 from ..evidence_tables.table_files import (
     TABLE_FORMATS as TABLE_FORMATS,
     TableFormat as TableFormat,
+    draw_table as draw_table,
     render_table,
 )
-from ..evidence_tables.table_plots import draw_table as draw_table
 from ..experiment import load_experiment
 from ..graph.session import Session
 from ..plurals import counted

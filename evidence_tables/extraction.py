@@ -29,8 +29,7 @@ from ..stores.library import Library
 from ..tools.paper_cards import find_statement, keys_to_screen, screen_papers
 from ..tools.scope import Scope
 from ..tools.window_search import WindowLimits, propose_windows
-from .cells import TableCell, accept_cells
-from .column_specs import split_columns, stated_as
+from .cells import TableCell, accept_cells, split_columns, stated_as
 
 if TYPE_CHECKING:
     from ..roles.chat.chat_cell_reader import ChatCellReader
@@ -80,12 +79,6 @@ class TableFiller:
     needs: tuple[Need, ...] = ()
     own: Window | None = None
 
-    @property
-    def _purpose(self) -> Purpose:
-        asked = self.question if self.cells else split_columns(self.question)[0]
-        needs = self.needs or (Need("N1", asked, (asked,)),)
-        return Purpose("; ".join(need.text for need in needs), needs)
-
     async def fill(self, scope: Scope) -> None:
         """Decide on every paper in scope and store the cells of those that belong; raises whatever the roles raise."""
         papers = {paper.key: paper for paper in await asyncio.to_thread(self.library.papers) if scope.holds(paper)}
@@ -126,7 +119,9 @@ class TableFiller:
         """
         if not undecided:
             return []
-        purpose = self._purpose
+        asked = self.question if self.cells else split_columns(self.question)[0]
+        needs = self.needs or (Need("N1", asked, (asked,)),)
+        purpose = Purpose("; ".join(need.text for need in needs), needs)
         near = await keys_to_screen(self.library, purpose, Scope(tuple(papers)), self.most or len(papers))
         undecided = [key for key in near if key in set(undecided)]
         if not undecided or not self.most or len(papers) == 1:
@@ -204,7 +199,10 @@ class TableFiller:
         lacking = [column for column in columns if any((name, column.name) not in found for name in names)]
         # What held a refused value may be read again: only the words of accepted values are known.
         read = {span.chunk_id for cell in found.values() for span in cell.spans} if lacking else set()
-        read |= {chunk.id for window in windows for chunk in window.chunks} - _named(reading, lacking)
+        lacks = {column.name for column in lacking}
+        refused = [cell for study in reading.studies for cell in study.cells if cell.column in lacks]
+        of_refused = {chunk.id for cell in refused for chunk, _, _ in cell.spans}
+        read |= {chunk.id for window in windows for chunk in window.chunks} - of_refused
         again = await self._windows(paper, lacking, _AGAIN, (), read) if lacking else []
         if again:
             second = await cells.read_row(self.question, lacking, again, [name for name in names if name])
@@ -274,13 +272,6 @@ def column_version(column: TableColumn) -> str:
 def _need(column: TableColumn) -> Need:
     asked = column.asks or column.name
     return Need("N1", asked, column.queries or (asked,), "number")
-
-
-def _named(reading: RowReading, columns: Sequence[TableColumn]) -> set[str]:
-    """The ids of the chunks on which a reading rests cells of these columns."""
-    wanted = {column.name for column in columns}
-    cells = [cell for study in reading.studies for cell in study.cells if cell.column in wanted]
-    return {chunk.id for cell in cells for chunk, _, _ in cell.spans}
 
 
 def _accept(

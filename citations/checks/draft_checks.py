@@ -95,7 +95,7 @@ def check_draft(
         # An answer's headings may name papers, whose titles may contain numbers.
         if finding.span is not None and not said_of.meets(*finding.span)
     ]
-    placed += copied_findings(text, sources, experiment)
+    placed += copied_findings(text, sources, own_words)
     placed += preference_findings(text, preferences)
     if earlier is not None:
         placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by nature

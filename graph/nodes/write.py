@@ -17,7 +17,6 @@ from ...citations.citation_styles import render
 from ...citations.markers import normalise_markers
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
 from ...documents.sandbox import in_thread
-from ...drafts.citation_repair import complete_citations
 from ...drafts.draft_stream import DraftEventStream
 from ...drafts.page_record import page_references
 from ...drafts.sentence_edits import (
@@ -26,6 +25,7 @@ from ...drafts.sentence_edits import (
     SHOWN_IN_REPAIR,
     Attempt,
     apply_edits,
+    complete_citations,
     failing_sentences,
     keep_improvements,
     make_edits,

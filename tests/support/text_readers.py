@@ -18,12 +18,12 @@ from citeloom.citations import (
     citation_patterns as author_year_patterns,
     citation_styles,
     cited_works,
-    edited_citations,
     html_escaping,
     markers,
     marking,
     quotations,
     references,
+    user_citations,
 )
 from citeloom.citations.checks import (
     citation_coverage,
@@ -97,7 +97,7 @@ from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES
 from tests.support.user_readers import USERS
 
 EDIT: Final = 4000  # longer sentences are rejected
-EDITED: Final = edited_citations.CitableEvidence([item.evidence for item in SOURCES], "key")
+EDITED: Final = user_citations.CitableEvidence([item.evidence for item in SOURCES], "key")
 QUESTION: Final = scope._MOST_CHARACTERS  # longer questions are rejected
 
 
@@ -215,8 +215,8 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "check_draft, after a section": lambda text: draft_checks.check_draft(
         Draft(PLAIN), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": text}
     ),
-    "copied_runs": lambda text: copied_text.copied_runs(text, SOURCES, PLAIN),
-    "copied_runs, of itself": lambda text: copied_text.copied_runs(text, (source(text),), PLAIN),
+    "copied_findings": lambda text: copied_text.copied_findings(text, SOURCES, PLAIN),
+    "copied_findings, of itself": lambda text: copied_text.copied_findings(text, (source(text),), PLAIN),
     "read_preferences": lambda text: preferences.read_preferences((text,)),
     "preference_findings": lambda text: preferences.preference_findings(
         text, ("participants, not subjects", "British spelling")
