@@ -75,6 +75,7 @@ _COMMANDS: Final = {
     "conversations": "chat:conversations_app",
     "runs": "runs:runs_app",
     "memory": "memory_command:memory_app",
+    "people": "people_command:people_app",
     "journal": "upkeep:journal_app",
 }
 _HELP: Final = """Write paper sections whose every cited sentence opens to the words it rests on.

@@ -17,6 +17,7 @@ from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.library import Library
+from ..stores.tables import acting
 from ..stores.uploads import Uploads
 from ..tools.paper_search import (
     OutlinedSection,
@@ -190,7 +191,7 @@ def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDe
         **asdict(paper),
         **zotero_links(paper.bibtex),
         "summary": library.summary(key),
-        "note": library.note(key),
+        "note": _note(session, key),
         "chunks": sum(item.chunk_count for item in sections),
         "sections": [
             {
@@ -297,6 +298,12 @@ async def acorrect_entry(session: Session, key: str, bibtex: str) -> None:
     await update_metadata(session.library, {key: entry})
 
 
+def _note(session: Session, key: str) -> str:
+    """The note that whoever acts sees: on a server with accounts their own, else that of the library."""
+    own = session.home.accounts().note(person, key) if (person := acting.get()) else None
+    return session.library.note(key) if own is None else own
+
+
 class NoteNotSavedError(InputError):
     """A note on a paper cannot be saved."""
 
@@ -316,6 +323,11 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
     from ..ingestion.indexing import run_to_end, write
 
     library, home = session.library, session.home
+    if person := acting.get():  # a note of one's own is not in the library, where others would find its words
+        if before is not None and before.strip() != (await asyncio.to_thread(_note, session, key)).strip():
+            raise NoteNotSavedError(f"The note on {key} was changed elsewhere.", help="Load the page again to see it.")
+        await asyncio.to_thread(home.accounts().keep_note, person, library.paper(key).key, text)
+        return
     async with home.writer_lock().held(lambda pid: None):
         change = await asyncio.to_thread(build_change, library, library.paper(key).key)
         record = change.record

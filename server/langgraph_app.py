@@ -22,8 +22,8 @@ from ..api.homes import Home, configured_home
 from ..api.remembering import HomeStore
 from ..errors import CiteloomError
 from ..settings.config import Settings, load_settings
+from .access import MCP
 from .app import create_app
-from .mcp_transports import PATH
 from .problems import ServerError, error_response
 from .server_options import ServerOptions, Tokens, token_from_environment
 
@@ -94,4 +94,4 @@ class _Api:
 
 
 _api: Final[Any] = _Api()
-app = Starlette(routes=[Route("/api/v1/{path:path}", _api), Route(PATH, _api)], lifespan=_api.open)
+app = Starlette(routes=[Route("/api/v1/{path:path}", _api), Route(MCP, _api)], lifespan=_api.open)

@@ -41,6 +41,7 @@ from ..api.serving import Session
 from ..api.stored_runs import run_details
 from ..documents import Paper
 from ..errors import CiteloomError, InputError
+from .access import TOOLS, caller
 from .job import Job
 from .problems import ServerError, client_help
 from .request_models import AgreementBody, ResearchBody, TableBody
@@ -302,7 +303,11 @@ class _LibraryServer(MCPServer[Any]):
             known = ", ".join(self._arguments)
             raise MCPError(INVALID_PARAMS, f"There is no tool {name[:80]!r}; there are {known}.")
         try:
+            if (who := caller.get()) is not None:
+                who.require(TOOLS.get(name), f"The tool {name}")
             return await super().call_tool(name, arguments, context)
+        except ServerError as error:
+            raise ToolError(f"{error.message} {client_help(error)}".strip()) from error
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, CiteloomError):

@@ -104,7 +104,7 @@ class DatabaseHome(Home):
     def run_tables(self) -> DatabaseTables:
         return DatabaseTables(self._database())
 
-    server_tables = run_tables
+    server_tables = account_tables = run_tables
 
     def plots(self) -> SharedUploads:
         from .run_register import PLOT_SET, PLOTS_KEPT

@@ -53,6 +53,7 @@ class FolderHome(Home):
     checkpoints = PathBelow("checkpoints.sqlite")  # the checkpoints of the graphs
     runs_file = PathBelow("runs.sqlite")  # the registers of runs, conversations and written files
     memory = PathBelow("memory.sqlite")  # what the author wants of every text
+    accounts_file = PathBelow("accounts.sqlite")  # the people of a group's server, and what they did
     server = PathBelow("server.sqlite")  # the server's unfinished jobs, keys and sessions
 
     @property
@@ -109,6 +110,13 @@ class FolderHome(Home):
         from .server_jobs import SERVER_TABLES, SERVERS, SESSIONS_REMEDY
 
         return FileTables(self.server, (SERVERS, *SERVER_TABLES), SESSIONS_REMEDY)
+
+    def account_tables(self) -> FileTables:
+        from .accounts import ACCOUNT_TABLES, ACCOUNTS_REMEDY
+
+        with contextlib.suppress(OSError):
+            self.accounts_file.chmod(0o600)
+        return FileTables(self.accounts_file, ACCOUNT_TABLES, ACCOUNTS_REMEDY)
 
     def plots(self) -> Uploads:
         from .run_register import PLOT_SET, PLOTS_KEPT

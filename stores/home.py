@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # each command loads only what it needs
     from ..models.journal.journal_database import JournalDatabase
     from ..models.journal.single_flight import CallLocks
     from ..table_columns import TypedTable
+    from .accounts import Accounts
     from .evidence_table_register import EvidenceTableRegister
     from .local.checkpoints import PlainSaver
     from .paper_catalog import PaperCatalog
@@ -149,6 +150,15 @@ class Home(ABC):
     @abstractmethod
     def server_tables(self) -> Tables:
         """The tables of servers, their jobs and sessions."""
+
+    @abstractmethod
+    def account_tables(self) -> Tables:
+        """The tables of a group's accounts."""
+
+    def accounts(self) -> Accounts:
+        from .accounts import Accounts
+
+        return Accounts(self.account_tables())
 
     def runs(self) -> RunRegister:
         from .run_register import RunRegister

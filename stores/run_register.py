@@ -34,7 +34,7 @@ from ..table_columns import (
     shaped,
     strip_nul,
 )
-from .tables import ALL_ROWS, Register, TableConnection, Tables, columns_of, index_key
+from .tables import ALL_ROWS, Register, TableConnection, Tables, columns_of, index_key, note_owner, visible_rows
 
 RunStatus = Literal["running", "asking", "paused", "failed", "finished"]  # asking: it waits for a person
 PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as named in run requests
@@ -66,6 +66,12 @@ CITED_PAPERS: Final = TypedTable(
     ("thread_id", "number", "key"),
     {"thread_id": TEXT, "number": integer(), "key": TEXT},
     indexes={"cited_papers_by_key": "(key)"},
+)
+
+
+# Whose a run or conversation is, on a server with accounts.
+OWNED: Final = TypedTable(
+    "owned", ("thread_id",), {"thread_id": TEXT, "person": TEXT}, indexes={"owned_by_person": "(person)"}
 )
 
 
@@ -151,7 +157,9 @@ class RunRegister(Register):
         written, question = dump_json(request), _lookup_key(request.get("question"))
         plots = " ".join(sorted(set(PLOT_SET.findall(written))))
         head = (thread_id, section, title, "running", "", library_version, int(fresh), now, now)
-        self._write(RUNS.insert("ignore"), *head, fingerprint, written, None, question, plots)
+        with self._tables.transaction() as connection:
+            connection.execute(RUNS.insert("ignore"), (*head, fingerprint, written, None, question, plots))
+            note_owner(connection, thread_id)
         return self.get(thread_id)
 
     def mark(
@@ -192,8 +200,9 @@ class RunRegister(Register):
     def count(self) -> int:
         if not self._tables.exist():
             return 0
+        source, person = visible_rows(RUNS)
         with self._tables.transaction() as connection:
-            return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
+            return int(connection.execute(f"SELECT count(*) FROM {source}", person).fetchone()[0])
 
     def all(self) -> list[RunRecord]:
         """All runs with their results, most recent first."""
@@ -201,8 +210,9 @@ class RunRegister(Register):
 
     def latest_finished(self) -> list[RunHead]:
         """The most recently started finished run of each question or experiment, in the order in which they began."""
-        latest = "SELECT max(number) FROM runs WHERE status = 'finished' GROUP BY question"
-        return self._select(RunHead, RUNS, f"WHERE number IN ({latest}) ORDER BY number")
+        source, person = visible_rows(RUNS)
+        latest = f"SELECT max(number) FROM {source} WHERE status = 'finished' GROUP BY question"
+        return self._select(RunHead, RUNS, f"WHERE number IN ({latest}) ORDER BY number", *person)
 
     def citing(self, key: str) -> list[RunHead]:
         """The finished runs whose text cites a paper, most recent first."""
@@ -220,7 +230,8 @@ class RunRegister(Register):
 
     def edited(self) -> list[str]:
         """The ids of the runs with edits."""
-        rows = self._read(EDITS, "SELECT DISTINCT thread_id FROM edits ORDER BY thread_id")
+        source, person = visible_rows(EDITS)
+        rows = self._read(EDITS, f"SELECT DISTINCT thread_id FROM {source} ORDER BY thread_id", *person)
         return [row["thread_id"] for row in rows]
 
     def edit(self, thread_id: str, edit: EditedSentence) -> None:
@@ -234,7 +245,10 @@ class RunRegister(Register):
 
     def comparisons(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """The last comparison of each run or table with the library: a stamp of what was compared, and the record."""
-        rows = self._read(UPDATES, "SELECT * FROM updates WHERE substr(name, 1, 8) <> 'library-' ORDER BY name")
+        source, person = visible_rows(RUNS)
+        seen = f"name IN (SELECT thread_id FROM {source}) OR name NOT IN (SELECT thread_id FROM runs)"
+        condition = f"substr(name, 1, 8) <> 'library-' AND ({seen}) ORDER BY name"
+        rows = self._read(UPDATES, f"SELECT * FROM updates WHERE {condition}", *person)
         return {row["name"]: (row["stamp"], row["record"]) for row in rows}
 
     def keep_comparison(self, name: str, stamp: str, record: Mapping[str, Any]) -> None:
@@ -248,6 +262,16 @@ class RunRegister(Register):
         """The hashes of the papers of a version; None if they were not noted."""
         rows = self._read(UPDATES, "SELECT * FROM updates WHERE name = ?", f"library-{version}")
         return rows[0]["record"] if rows else None
+
+    def note_owner(self, thread_id: str) -> None:
+        """Store for whom something is paid first, which then counts for their budget."""
+        with self._tables.transaction() as connection:
+            note_owner(connection, thread_id)
+
+    def owned(self, person: str) -> list[str]:
+        """The ids of the runs, conversations, tables and checks of a person."""
+        rows = self._read(OWNED, "SELECT thread_id FROM owned WHERE person = ?", person)
+        return [row["thread_id"] for row in rows]
 
     def delete(self, thread_id: str) -> None:
         """Delete a run with its edits; its checkpoints are left to the caller."""
@@ -368,7 +392,9 @@ class ConversationRegister(Register):
     def begin(self, thread_id: str) -> None:
         """Register a conversation; does nothing if it exists."""
         now = time.time()
-        self._write(CONVERSATIONS.insert("ignore"), thread_id, now, now)
+        with self._tables.transaction() as connection:
+            connection.execute(CONVERSATIONS.insert("ignore"), (thread_id, now, now))
+            note_owner(connection, thread_id)
 
     def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
         """Store a finished turn; idempotent."""

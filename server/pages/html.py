@@ -24,6 +24,7 @@ from markupsafe import Markup
 
 from ...api import run_texts
 from ...api.messages import counted
+from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
 
 # Characters that reorder the text after them, in some programs even outside their element.
@@ -60,7 +61,8 @@ STATIC: Final = StaticFiles()
 def page(request: Request, template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
     """Render a page or part of one from a template."""
     state = getattr(request.app.state, "server", None)
-    shared = {"path": request.url.path, "signed_in": state is not None and state.tokens.needed}
+    signed_in = caller.get() is not None or (state is not None and state.tokens.needed)
+    shared = {"path": request.url.path, "signed_in": signed_in, "group": getattr(request.app.state, "people", None)}
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
 
 
