@@ -56,7 +56,6 @@ from ..roles.cell_protocols import TableColumn
 from ..roles.protocols import Purpose
 from ..roles.run_roles import Roles
 from ..runs.output_files import free_file_name
-from ..stores.backends import backend_of, written_files
 from ..stores.evidence_table_register import (
     CellChangedError as CellChangedError,
     EvidenceTableRegister,
@@ -64,6 +63,7 @@ from ..stores.evidence_table_register import (
     StoredTable as StoredTable,
     UnknownTableError as UnknownTableError,
 )
+from ..stores.home import written_files
 from ..tools.paper_cards import keys_to_screen, make_cards
 from ..tools.scope import Scope, plain_question
 from .arguments import at_least_one, one_or_more, require_choice, require_writable
@@ -185,7 +185,7 @@ async def load_table_named(session: Session, name: str, *, shown: bool) -> Given
 
 
 def _register(session: Session) -> EvidenceTableRegister:
-    return backend_of(session.home).evidence_tables()
+    return session.home.evidence_tables()
 
 
 async def aedit_cell(

@@ -40,7 +40,7 @@ from ..runs.tex_project import (
     TexSection,
     synchronize,
 )
-from ..stores.backends import backend_of, written_files
+from ..stores.home import written_files
 from ..stores.run_register import RunRecord, UnknownRunError
 from .arguments import (
     ArgumentError,
@@ -180,7 +180,7 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
         raise InputError(
             f"{path}: does not name the run that it is of.", help="Name it with --run ID (see 'runs list')."
         )
-    backend = backend_of(session.home)
+    home = session.home
     text = load_editable(session.home, run_id or thread_id)
     run = text.run
     places = {section.kind: place for place, section in enumerate(text.sections, 1)}
@@ -190,7 +190,7 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     for item in sections:
         if item.section.imported is not None:
             edit = replace(item.section.imported, position=-places[item.section.kind])
-            backend.edited_sentences().keep(run.thread_id, edit)
+            home.runs().edit(run.thread_id, edit)
     found = [sentence for item in sections for sentence in item.sentences]
     unknown = list(dict.fromkeys(shown for item in sections for shown in item.unknown))
     title = run.title.split()
@@ -222,7 +222,7 @@ verify = blocking(averify)
 
 def _run_of(session: Session, source: Path) -> RunRecord:
     """The run with this id, or which wrote a markdown file, as if it had written only that text."""
-    runs = backend_of(session.home).runs()
+    runs = session.home.runs()
     if source.suffix != ".md" or not source.is_file():
         if source.suffix or len(source.parts) > 1:
             help = "Give the .md of a section or a paper, or the id of a run (runs list)."
@@ -256,7 +256,7 @@ def _verify(session: Session, file: Path) -> dict[str, Any]:
         )
     exported = read_exported(file) if file.suffix in EXPORTED_SUFFIXES else None
     with suppress(UnknownRunError):  # the library may not have the run any more
-        run = backend_of(session.home).runs().get(str(record.get("thread_id") or ""))
+        run = session.home.runs().get(str(record.get("thread_id") or ""))
         if isinstance(given := run.request.get("experiment"), dict):
             experiment = parse_experiment(given)
     text, labels = (exported.text, exported.labels) if exported else (None, ())
@@ -311,7 +311,7 @@ async def async_tex(
     require_choice("side", side, Side)
     place = await in_thread(Path(folder).resolve)
     lock = f"tex-{hashlib.sha256(str(place).encode()).hexdigest()[:16]}"
-    async with backend_of(session.home).lock_of_run(lock).held():
+    async with session.home.lock_of_run(lock).held():
         project = await in_thread(TexProject.read, place)
         given: tuple[str, ...] = one_or_more(runs)
         named = given or tuple(dict.fromkeys(region.run for _, region in project.regions() if region.run))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from ..settings.addresses import parse_home
 from ..settings.config import Settings, load_settings
 from ..settings.key_trust import shown_address as shown_address
-from ..stores.backends import backend_of
-from ..stores.home import Home as Home, configured_home as configured_home, find_home
+from ..stores.folder_home import configured_home as configured_home, find_home
+from ..stores.home import Home as Home
 from ..stores.local.read_only_copy import readable_home as readable_home
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def chunk_counts(home: Home) -> dict[str, int]:
     if not home.exists():
         return {}
     home.prepare()  # conversations are stored: fail first if the home is not writable
-    with closing(backend_of(home).open_catalog()) as catalog:
+    with closing(home.open_catalog()) as catalog:
         return {key: record.chunk_count for key, record in catalog.records().items()}
 
 
@@ -72,15 +72,14 @@ def complete_ids(home: Home, kind: str) -> list[str]:
     if not home.exists():
         return []
     if kind == "papers":
-        with closing(backend_of(home).open_catalog()) as catalog:
+        with closing(home.open_catalog()) as catalog:
             return sorted(catalog.records())
-    backend = backend_of(home)
-    return [entry.thread_id for entry in (backend.runs().heads() if kind == "runs" else backend.conversations().all())]
+    return [entry.thread_id for entry in (home.runs().heads() if kind == "runs" else home.conversations().all())]
 
 
 def created_at(home: Home) -> float:
     """When a home was created, in seconds since the epoch; blocks."""
-    return backend_of(home).created_at()
+    return home.created_at()
 
 
 class OpenOptions(TypedDict, total=False):

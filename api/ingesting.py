@@ -31,7 +31,6 @@ from ..ingestion.reading import ENDINGS, ConvertedFiles
 from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources, require_paths
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.uploads import UPLOAD, Uploads as Uploads
@@ -336,7 +335,7 @@ def aremove_orphans(session: Session, uploads: Uploads, among: Collection[str]) 
 
 def stored_bytes(session: Session, *, without: Collection[str] = ()) -> int:
     """Total size of uploaded and fetched files, except the uploads `without`; blocks."""
-    backend = backend_of(session.home)
-    stored = {**backend.uploads().files(), **backend.plots().files()}
+    home = session.home
+    stored = {**home.uploads().files(), **home.plots().files()}
     uploaded = sum(sum(files.values()) for upload, files in stored.items() if upload not in without)
     return uploaded + sum(file.stat().st_size for file in session.home.added.rglob("*") if file.is_file())

@@ -16,7 +16,6 @@ from ..documents.safe_files import FileRefusedError, replace_file, require_regul
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
-from ..stores.backends import backend_of
 from ..stores.library import Library
 from ..stores.tables import acting
 from ..stores.uploads import Uploads
@@ -284,8 +283,8 @@ def asection_text(session: Session, key: str, chosen: int | None, max_characters
 @threaded
 def afind_citing(session: Session, key: str) -> dict[str, Any]:
     """Return the `turns` of conversations and the `runs` that cite a paper."""
-    backend = backend_of(session.home)
-    return {"turns": backend.conversations().citing(key), "runs": backend.runs().citing(key)}
+    home = session.home
+    return {"turns": home.conversations().citing(key), "runs": home.runs().citing(key)}
 
 
 async def acorrect_entry(session: Session, key: str, bibtex: str) -> None:
@@ -301,7 +300,7 @@ async def acorrect_entry(session: Session, key: str, bibtex: str) -> None:
 
 def _note(session: Session, key: str) -> str:
     """The note that whoever acts sees: on a server with accounts their own, else that of the library."""
-    own = backend_of(session.home).accounts().note(person, key) if (person := acting.get()) else None
+    own = session.home.accounts().note(person, key) if (person := acting.get()) else None
     return session.library.note(key) if own is None else own
 
 
@@ -323,13 +322,13 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
     from ..ingestion.home_copy import build_change
     from ..ingestion.indexing import run_to_end, write
 
-    library, backend = session.library, backend_of(session.home)
+    library, home = session.library, session.home
     if person := acting.get():  # a note of one's own is not in the library, where others would find its words
         if before is not None and before.strip() != (await asyncio.to_thread(_note, session, key)).strip():
             raise NoteNotSavedError(f"The note on {key} was changed elsewhere.", help="Load the page again to see it.")
-        await asyncio.to_thread(backend.accounts().keep_note, person, library.paper(key).key, text)
+        await asyncio.to_thread(home.accounts().keep_note, person, library.paper(key).key, text)
         return
-    async with backend.writer_lock().held(lambda pid: None):
+    async with home.writer_lock().held(lambda pid: None):
         change = await asyncio.to_thread(build_change, library, library.paper(key).key)
         record = change.record
         assert record is not None  # the change adds the paper
@@ -340,7 +339,7 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
         count, target = library.embedding.count_tokens, session.settings.chunk_tokens
         note = make_note(text, count, target=target) if text.strip() else None
         vectors = await library.embedding.embed_documents(note.passages) if note else change.note_vectors[:0]
-        await run_to_end(_write_note, backend.uploads(), record.paper, text)
+        await run_to_end(_write_note, home.uploads(), record.paper, text)
         changed = replace(change, record=replace(record, note=note), note_vectors=vectors)
         await write(library, [changed], lambda event: None)
 
@@ -452,7 +451,7 @@ def apaper_pdf(session: Session, key: str) -> Path:
     source = session.library.paper(key).source
     if Path(source).suffix.lower() != ".pdf":
         raise MissingPdfError(f"Paper {key} is not a PDF.", help="")
-    path = backend_of(session.home).uploads().file(source)
+    path = session.home.uploads().file(source)
     try:
         require_regular(path, MAX_BYTES)
         with path.open("rb") as file:

@@ -14,7 +14,7 @@ from ..graph.session import Session
 from ..models.embeddings.protocol import Vector
 from ..settings.config import RetrievalMode
 from ..stores.library import Library
-from ..stores.search_records import FullTextError
+from ..stores.store_protocols import FullTextError
 from ..stores.text_analysis import analyze
 from ..tools.paper_search import (
     NEAR_PASSAGE,
@@ -92,7 +92,7 @@ def passage_records(library: Library, query: str, hits: Sequence[Hit]) -> list[F
         sentences.append(matching_sentence(library, chunk.text, query, said.get(chunk.key, ())))
         said.setdefault(chunk.key, set()).add(sentences[-1])
     is_near = nearness_to(library, query, NEAR_PASSAGE)
-    figures = {key: library.catalog.figures.of(key) for key in said}
+    figures = {key: library.catalog.figures(key) for key in said}
     return [
         {
             "chunk_id": hit.chunk.id,

@@ -18,7 +18,8 @@ from ..runs.publication_notices import retraction_problems
 from ..settings.addresses import DatabaseUrl, parse_home, parse_vectors
 from ..settings.config import Settings
 from ..settings.key_trust import shown_address
-from ..stores.home import Home, find_home
+from ..stores.folder_home import find_home
+from ..stores.home import Home
 from ..stores.library import Library
 from .blocking import threaded
 

@@ -32,7 +32,6 @@ from ..metadata.services import Services, open_services, service_hosts
 from ..models.http.limiter import Clock
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..zotero.syncing import SyncReport as SyncReport, sync_reading, watch_zotero
 from ..zotero.zotero_source import ZoteroReading as ZoteroReading, ZoteroRequest as ZoteroRequest, read_zotero
@@ -141,7 +140,7 @@ async def aadd_papers(
     records: list[dict[str, Any]] = []
     # New keys depend on existing ones, so only one process may add at a time.
     waiting = "Another process is adding papers; waiting for it."
-    async with backend_of(session.home).run_lock("add", lambda _: options.on_notice(waiting)):
+    async with session.home.run_lock("add", lambda _: options.on_notice(waiting)):
         bibs = await asyncio.to_thread(read_bibs, session.home, options.bib)
         papers = await asyncio.to_thread(session.library.papers)
         known = await asyncio.to_thread(KnownPapers, papers, session.metadata, bibs)

@@ -17,7 +17,6 @@ from ..stores.accounts import (
     Secret as Secret,
     SecretKind as SecretKind,
 )
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.tables import acting as acting
 from .messages import install_hint
@@ -35,7 +34,7 @@ class WrongPasswordError(InputError):
 
 def accounts_of(home: Home) -> Accounts:
     """The accounts of a home, created with the first invitation."""
-    return backend_of(home).accounts()
+    return home.accounts()
 
 
 def has_accounts(home: Home) -> bool:
@@ -80,7 +79,7 @@ def with_password(accounts: Accounts, name: str, password: str) -> Person:
 
 def owned_runs(home: Home) -> list[str] | None:
     """The ids of all that the person who acts paid for; None without accounts. Blocks."""
-    return backend_of(home).runs().owned(person) if (person := acting.get()) else None
+    return home.runs().owned(person) if (person := acting.get()) else None
 
 
 @cache

@@ -11,7 +11,6 @@ from ..graph.session import memory_of
 from ..runs.edit_proposals import EditProposal, propose_from_edits
 from ..settings.config import Settings
 from ..stores.author_memory import AuthorMemory, HomeStore as HomeStore, MemoryNote, UnknownNoteError
-from ..stores.backends import backend_of as backend_of
 from ..stores.home import Home
 from ..text.words import one_line
 from .arguments import ArgumentError

@@ -72,7 +72,6 @@ from ..runs.sentence_check import (
     unchecked as unchecked,
     withdraw_edit as withdraw_edit,
 )
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library as Library
 from ..tools.paper_search import find_cited_figures as find_cited_figures
@@ -82,7 +81,7 @@ from .run_options import WordOptions
 def file_versions(record: StoredRecord, home: Home) -> list[ResultFiles]:
     """A finished run's files, plus those of the user's version if sentences were edited; blocks."""
     versions = [ResultFiles.of(record, home)]
-    if backend_of(home).edited_sentences().of(record["thread_id"]):
+    if home.runs().edits(record["thread_id"]):
         versions.append(ResultFiles.of(record, home, f"{versions[0].stem}.edited"))
     return versions
 

@@ -41,7 +41,6 @@ from ..runs.run_requests import (
     require_same_run,
     text_settings_of,
 )
-from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord as RunRecord
 from ..text.wordings import find_subject as find_subject
 from ..tools.scope import plain_question as plain_question
@@ -54,7 +53,7 @@ async def begin_run(request: RunRequest, session: Session) -> RunRecord:
     """Register a request as a new run, or find the run it repeats; raises `InputError` if invalid."""
     await request.require_valid(session, ignore)
     await session.require_papers()
-    register = await asyncio.to_thread(backend_of(session.home).runs)
+    register = await asyncio.to_thread(session.home.runs)
     return await asyncio.to_thread(register_run, request, session, register, ignore)
 
 
@@ -282,7 +281,7 @@ async def aanswer_run(
     it still waits, `AnsweredError` if it was answered meanwhile, and what `research` raises.
     """
     require_writable(session)
-    record = await asyncio.to_thread(backend_of(session.home).runs().get, run_id)
+    record = await asyncio.to_thread(session.home.runs().get, run_id)
     own = session.with_all_settings(text_settings_of(record, session.settings, session.home))
     request = request_to_resume(record)
     await asyncio.to_thread(require_same_run, record, request, own)
@@ -291,7 +290,7 @@ async def aanswer_run(
 
 async def require_valid_answer(session: Session, run_id: str, answer: object) -> None:
     """Raise `AnswerError` or `AnsweredError` for an answer that a run would not take, without resuming it."""
-    record = await asyncio.to_thread(backend_of(session.home).runs().get, run_id)
+    record = await asyncio.to_thread(session.home.runs().get, run_id)
     await valid_answer(answer, await run_state(session.home, run_id), record, session)
 
 

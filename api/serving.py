@@ -6,12 +6,7 @@ from ..graph.session import Session as Session, open_session as open_session
 from ..models.http.failures import EndpointUnreachableError as EndpointUnreachableError
 from ..models.journal.single_flight import CallLocks as CallLocks
 from ..runs.execution import RunUnderWayError as RunUnderWayError
-from ..stores.backends import (
-    Listener as Listener,
-    ServerRegistry as ServerRegistry,
-    backend_of,
-)
-from ..stores.home import Home
+from ..stores.home import Home, Listener as Listener, ServerRegistry as ServerRegistry
 from ..stores.library import UnknownPaperError as UnknownPaperError
 from ..stores.postgres.database import (
     ConnectionLostError as ConnectionLostError,
@@ -36,4 +31,4 @@ from ..stores.uploads import Uploads as Uploads
 
 def join_servers(home: Home, address: str = "") -> ServerRegistry:
     """Register as a server of a prepared home, at `address`; blocks. Raises `InputError` if a folder has one."""
-    return backend_of(home.prepare()).join_servers(address)
+    return home.prepare().join_servers(address)

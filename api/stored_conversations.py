@@ -13,14 +13,13 @@ from ..citations.references import places_line
 from ..errors import InputError
 from ..runs.output_files import public_record, write_own_file
 from ..runs.result_record import ResultRecord, stored
-from ..stores.backends import backend_of
-from ..stores.conversation_register import (
+from ..stores.home import Home
+from ..stores.run_register import (
     ConversationEntry as ConversationEntry,
     KeptTurn as KeptTurn,
     UnknownConversationError as UnknownConversationError,
     new_thread_id as new_thread_id,
 )
-from ..stores.home import Home
 
 if TYPE_CHECKING:
     from .results import ConversationDetails, ConversationSummary
@@ -28,24 +27,24 @@ if TYPE_CHECKING:
 
 def list_conversations(home: Home) -> list[ConversationEntry]:
     """All conversations, the latest first; blocks."""
-    return backend_of(home).conversations().all()
+    return home.conversations().all()
 
 
 def find_conversation(home: Home, thread_id: str) -> ConversationEntry:
     """Find a conversation by id or unique prefix; blocks. Raises `UnknownConversationError`."""
-    return backend_of(home).conversations().get(thread_id)
+    return home.conversations().get(thread_id)
 
 
 def begin_conversation(home: Home) -> ConversationEntry:
     """Register a new conversation; blocks."""
-    register, thread_id = backend_of(home).conversations(), new_thread_id()
+    register, thread_id = home.conversations(), new_thread_id()
     register.begin(thread_id)
     return register.get(thread_id)
 
 
 def read_turns(home: Home, thread_id: str) -> list[KeptTurn]:
     """The finished turns of a conversation in order; blocks."""
-    return backend_of(home).conversations().turns(thread_id)
+    return home.conversations().turns(thread_id)
 
 
 def find_turn(home: Home, thread_id: str, number: int) -> KeptTurn | None:
@@ -55,7 +54,7 @@ def find_turn(home: Home, thread_id: str, number: int) -> KeptTurn | None:
 
 def last_turn(home: Home, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
     """The last finished turn, or the last one that was `answered`; blocks."""
-    return backend_of(home).conversations().last_turn(thread_id, answered=answered)
+    return home.conversations().last_turn(thread_id, answered=answered)
 
 
 def turn_record(turn: KeptTurn) -> ResultRecord:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..models.journal.records import Spending as Spending, Usage as Usage, total_cost
 from ..settings.config import Price, Settings
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import RunHead as RunHead, RunRecord as RunRecord, UnknownRunError as UnknownRunError
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
     """A run's current status; a "running" run without a process was killed. Blocks."""
-    killed = run.status == "running" and home.copy_of is None and not backend_of(home).run_under_way(run.thread_id)
+    killed = run.status == "running" and home.copy_of is None and not home.run_under_way(run.thread_id)
     record = {item.name: getattr(run, item.name) for item in fields(RunHead)}
     return cast("RunSummary", {**record, "status": "killed" if killed else run.status})  # which has the same fields
 
@@ -35,7 +34,7 @@ async def run_details(run_id: str, home: Home) -> RunDetails:
     from ..runs.output_files import public_record
     from ..runs.result_record import stored
 
-    register = await asyncio.to_thread(backend_of(home).runs)
+    register = await asyncio.to_thread(home.runs)
     run = await asyncio.to_thread(register.get, run_id)
     summary = await asyncio.to_thread(run_summary, run, home)
     state = await run_state(home, run.thread_id)
@@ -51,7 +50,7 @@ async def run_details(run_id: str, home: Home) -> RunDetails:
 
 def run_heads(home: Home, limit: int | None = None, offset: int = 0) -> list[RunHead]:
     """The registered runs without their results, the latest first; blocks."""
-    return backend_of(home).runs().heads(limit, offset)
+    return home.runs().heads(limit, offset)
 
 
 def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[RunSummary]:
@@ -61,17 +60,17 @@ def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[Run
 
 def count_runs(home: Home) -> int:
     """The number of registered runs; blocks."""
-    return backend_of(home).runs().count()
+    return home.runs().count()
 
 
 def find_run(home: Home, run_id: str) -> RunRecord:
     """Find a run by id or unique prefix; blocks. Raises `UnknownRunError`."""
-    return backend_of(home).runs().get(run_id)
+    return home.runs().get(run_id)
 
 
 def is_under_way(home: Home, run_id: str) -> bool:
     """Whether a process works on this run or conversation; blocks."""
-    return backend_of(home).run_under_way(run_id)
+    return home.run_under_way(run_id)
 
 
 async def delete_run(home: Home, run_id: str) -> RunRecord:
@@ -111,21 +110,20 @@ class ResumableRun:
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:
     """What all runs, or those of these ids or prefixes, spent by model; raises `InputError`, `UnknownRunError`."""
     home.require_library()
-    backend = backend_of(home)
-    with backend.open_journal() as journal:
+    with home.open_journal() as journal:
         rows = await journal.spending()
     if not run_ids:
         return rows
-    register = backend.runs()
+    register = home.runs()
     chosen = {register.get(run_id).thread_id for run_id in run_ids}
     return [row for row in rows if row.run in chosen]
 
 
 def survey_journal(home: Home) -> dict[str, Any]:
     """Size, age, models and reuse of cached answers, as the JSON of `journal stats --json`; blocks."""
-    from ..models.journal.maintenance import survey
+    from ..models.journal.journal import survey
 
-    return survey(backend_of(home).journal_database())
+    return survey(home.journal_database())
 
 
 def prune_journal(
@@ -135,14 +133,13 @@ def prune_journal(
 
     `older_than` is in days; `rejected` are answers that failed validation; `dry_run` only counts.
     """
-    from ..models.journal.maintenance import prune
+    from ..models.journal.journal import prune
 
     home.require_library()
     home.prepare()
-    backend = backend_of(home)
-    unfinished = [run.thread_id for run in backend.runs().heads() if run.status != "finished"]
+    unfinished = [run.thread_id for run in home.runs().heads() if run.status != "finished"]
     return prune(
-        backend.journal_database(),
+        home.journal_database(),
         keep_of_runs=unfinished,
         older_than=older_than,
         rejected=rejected,

@@ -20,8 +20,8 @@ from ..runs.edited_text import cited_sections
 from ..runs.execution import run_request
 from ..runs.run_requests import request_to_resume
 from ..runs.text_updates import UpdateItem as UpdateItem, accepted_edit, compare_table, compare_text
-from ..stores.backends import Backend, backend_of
 from ..stores.evidence_table_register import StoredTable
+from ..stores.home import Home
 from ..stores.run_register import RunHead
 from .arguments import ArgumentError, at_least_one, one_or_more, require_writable
 from .blocking import blocking
@@ -75,7 +75,7 @@ async def aupdate_texts(
         at_least_one("max_calls", max_calls)
         session = session.with_settings(max_calls=max_calls)
     version, records = await asyncio.to_thread(lambda: (session.library.version(), session.library.records()))
-    name, progress, backend = f"update-{version}", Progress(), backend_of(session.home)
+    name, progress, home = f"update-{version}", Progress(), session.home
     found: dict[str, dict[str, Any]] = {}
     compared = 0
     with session.run(name):
@@ -83,9 +83,9 @@ async def aupdate_texts(
         statuses = await asyncio.to_thread(session.metadata.statuses, [record.paper for record in records.values()])
         hashes = {key: record.paper.content_hash for key, record in records.items()}
         retracted = sorted(key for key, status in statuses.items() if status.retracted)
-        comparison = _Comparison(session, backend, checker, version, hashes, retracted)
-        known = await asyncio.to_thread(backend.text_updates().all)
-        texts = await asyncio.to_thread(_texts, backend, one_or_more(runs))
+        comparison = _Comparison(session, home, checker, version, hashes, retracted)
+        known = await asyncio.to_thread(home.runs().comparisons)
+        texts = await asyncio.to_thread(_texts, home, one_or_more(runs))
         for text_id, text in texts.items():
             stamp, found[text_id] = known.get(text_id, ("", {}))
             if stamp != (now := await asyncio.to_thread(comparison.stamp, text)):
@@ -99,7 +99,7 @@ async def aupdate_texts(
         accepted = [item for item in items if accept_all or item["id"] in accept]
         rest = [item for item in items if item not in accepted]
         for text_id in {item["run"]: 0 for item in accepted}:
-            await _accept(session, backend, [item for item in accepted if item["run"] == text_id])
+            await _accept(session, home, [item for item in accepted if item["run"] == text_id])
             left = [item for item in rest if item["run"] == text_id]
             now = await asyncio.to_thread(comparison.stamp, texts[text_id])
             await comparison.keep(text_id, left, found[text_id]["since"], now)
@@ -119,13 +119,13 @@ update_texts = blocking(aupdate_texts)
 
 def pending_updates(session: Session) -> list[UpdateItem]:
     """What the last comparison found and nobody has accepted; blocks, and compares nothing."""
-    known = backend_of(session.home).text_updates().all()
+    known = session.home.runs().comparisons()
     return [item for _, record in known.values() for item in record["items"]]
 
 
-def _texts(backend: Backend, named: Sequence[str]) -> dict[str, RunHead | StoredTable]:
+def _texts(home: Home, named: Sequence[str]) -> dict[str, RunHead | StoredTable]:
     """The texts to compare, by id; blocks."""
-    tables, runs = backend.evidence_tables(), backend.runs()
+    tables, runs = home.evidence_tables(), home.runs()
     chosen: list[RunHead | StoredTable] = [*runs.latest_finished(), *tables.all()]
     if named:
         chosen = [tables.get(name) if name.startswith(_TABLES) else runs.get(name) for name in named]
@@ -140,7 +140,7 @@ class _Comparison:
     """A comparison of texts with a version of the library, whose papers have these `hashes`."""
 
     session: Session
-    backend: Backend
+    home: Home
     checker: ClaimChecker
     version: str
     hashes: Mapping[str, str]
@@ -149,36 +149,36 @@ class _Comparison:
     def stamp(self, text: RunHead | StoredTable) -> str:
         """What a comparison depends on; the same again means that there is nothing to do. Blocks."""
         if isinstance(text, StoredTable):
-            table = self.backend.evidence_tables().get(text.table_id)
+            table = self.home.evidence_tables().get(text.table_id)
             return hash_key([self.version, self.retracted, table.updated_at])
-        edits = [[edit.position, edit.text] for edit in self.backend.edited_sentences().of(text.thread_id)]
+        edits = [[edit.position, edit.text] for edit in self.home.runs().edits(text.thread_id)]
         judge = self.session.settings.address_of("judge")[:2] if self.checker.judge else ""
         return hash_key([self.version, judge, self.retracted, edits])
 
     async def compare(self, text: RunHead | StoredTable, since: str, stamp: str) -> dict[str, Any]:
         """Compare a text with what changed `since` a version, if any, and store what needs another look."""
-        backend, library = self.backend, self.session.library
+        home, library = self.home, self.session.library
         if isinstance(text, StoredTable):
-            table = await asyncio.to_thread(load_table, library, backend.evidence_tables(), text.table_id)
+            table = await asyncio.to_thread(load_table, library, home.evidence_tables(), text.table_id)
             found = await asyncio.to_thread(compare_table, table, library)
             named = {"run": text.table_id, "kind": "table", "title": text.question}
         else:
-            run = await asyncio.to_thread(backend.runs().get, text.thread_id)
-            edits = await asyncio.to_thread(backend.edited_sentences().of, text.thread_id)
-            hashes = await asyncio.to_thread(backend.text_updates().library, since or run.library_version)
+            run = await asyncio.to_thread(home.runs().get, text.thread_id)
+            edits = await asyncio.to_thread(home.runs().edits, text.thread_id)
+            hashes = await asyncio.to_thread(home.runs().library, since or run.library_version)
             papers = (run.result or {}).get("report", {}).get("papers", {})
             known = [key for key, paper in papers.items() if paper.get("status") == "retracted"]
             found = await compare_text(cited_sections(run, edits), self.checker, hashes, known)
             named = {"run": run.thread_id, "kind": run.section, "title": run.title}
         items = [cast("UpdateItem", {**item, **named, "id": _item_id(named["run"], item)}) for item in found]
-        await asyncio.to_thread(backend.text_updates().note_library, self.version, self.hashes)
+        await asyncio.to_thread(home.runs().note_library, self.version, self.hashes)
         return await self.keep(named["run"], items, since, stamp)
 
     async def keep(self, text_id: str, items: Sequence[UpdateItem], since: str, stamp: str) -> dict[str, Any]:
         """Store what of a text needs another look; a comparison that a limit stopped is repeated."""
         record = {"items": items, "since": since if items else self.version}
         kept = "" if self.checker.progress.stopped else stamp
-        await asyncio.to_thread(self.backend.text_updates().keep, text_id, kept, record)
+        await asyncio.to_thread(self.home.runs().keep_comparison, text_id, kept, record)
         return record
 
 
@@ -188,20 +188,20 @@ def _item_id(run: str, item: UpdateItem) -> str:
     return hash_key(said)[:8]
 
 
-async def _accept(session: Session, backend: Backend, items: Sequence[UpdateItem]) -> None:
+async def _accept(session: Session, home: Home, items: Sequence[UpdateItem]) -> None:
     """Accept items of one text: make the edits, ask an answer again, or read a table again."""
     text_id, kind = items[0]["run"], items[0]["kind"]
     if kind == "table":
-        table = await asyncio.to_thread(backend.evidence_tables().get, text_id)
+        table = await asyncio.to_thread(home.evidence_tables().get, text_id)
         if any(item["action"] for item in items):
             await amake_table(session, table.question, papers=table.plan["papers"])
         return
-    run = await asyncio.to_thread(backend.runs().get, text_id)
+    run = await asyncio.to_thread(home.runs().get, text_id)
     if kind == "research":
         await run_request(replace(request_to_resume(run), thread_id=None, fresh=False), session)
         return
-    sections = cited_sections(run, await asyncio.to_thread(backend.edited_sentences().of, text_id))
+    sections = cited_sections(run, await asyncio.to_thread(home.runs().edits, text_id))
     for item in items:
         section = next(part for part in reversed(sections) if part.first <= item["position"])
         edit = await asyncio.to_thread(accepted_edit, item, section, session.library)
-        await asyncio.to_thread(backend.edited_sentences().keep, text_id, edit)
+        await asyncio.to_thread(home.runs().edit, text_id, edit)

@@ -33,7 +33,6 @@ from ..runs.experiment_check import (
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import RunKind, SectionRequest, required_kinds as required_kinds
 from ..section_kinds import SECTION_KINDS, SECTIONS
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
 from ..stores.uploads import Uploads
@@ -133,12 +132,12 @@ async def with_tables(request: SectionRequest, session: Session, given: TableSou
 
 def plot_files(home: Home) -> Uploads:
     """The uploaded plot images, by set."""
-    return backend_of(home).plots()
+    return home.plots()
 
 
 def named_plot_sets(home: Home) -> set[str]:
     """The uploaded plot sets that runs use; blocks."""
-    return backend_of(home).runs().plot_sets()
+    return home.runs().plot_sets()
 
 
 async def _write(

@@ -41,7 +41,7 @@ from bench import (
 from bench.measure import Row, table
 from bench.papers import ROOT, material
 from citeloom.experiment import load_experiment
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 
 PARTS = (
     *("startup", "journal", "ingest", "endpoint", "evidence", "section", "first-token", "conversation"),

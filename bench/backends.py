@@ -18,9 +18,8 @@ from typing import Any
 
 from bench.retrieval import DEPTH, MOST_QUERIES, SETS, _ndcg, _recall, _Remembering, fill, load
 from citeloom.settings.addresses import parse_home, parse_vectors
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import FolderHome, find_home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.retrieval import Retrieval, retrieve
 
 STAGES = {"BM25": Retrieval("bm25"), "vectors": Retrieval("dense"), "as usual": Retrieval()}

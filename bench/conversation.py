@@ -18,8 +18,8 @@ from bench.papers import ROOT
 from bench.server import serving
 from citeloom.graph.session import Session, open_session
 from citeloom.runs.conversation_turns import TurnRequest, take_turn
-from citeloom.stores.conversation_register import new_thread_id
 from citeloom.stores.home import Home
+from citeloom.stores.run_register import new_thread_id
 from tests.support.shell_on_terminal import PROMPT, shell
 
 LATER = 1.2

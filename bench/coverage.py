@@ -39,8 +39,8 @@ from citeloom.models.journal.journal import Journal
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.protocols import Need
 from citeloom.settings.config import Settings
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 
 STAGES: Final = ("searched", "proposed", "read", "shown")
 PAPER_STAGES: Final = ("cards", "searched", "read", "cited")

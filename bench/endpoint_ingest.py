@@ -28,8 +28,8 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.models.embeddings.bundled_models import count_tokens
 from citeloom.models.embeddings.remote import BATCH, BATCHES_AT_ONCE
 from citeloom.settings.config import Settings
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
-from citeloom.stores.local.folder_home import FolderHome
 
 PAPERS, WORDS, SECTIONS = 200, 5_000, 8
 TARGET = 1.3

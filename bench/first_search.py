@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.bare import BareClient
 from bench.evidence import AT_ONCE, search, settings_for
 from citeloom.graph.session import open_session
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 
 
 def main() -> None:

@@ -25,9 +25,9 @@ import numpy as np
 from bench.papers import material
 from citeloom.documents import Category, Chunk, Paper, chunk_id
 from citeloom.models.embeddings.protocol import Vector, Vectors
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.paper_change import Change, PaperRecord
+from citeloom.stores.paper_catalog import Change, PaperRecord
 from citeloom.tools.paper_search import search_papers
 from citeloom.tools.retrieval import Retrieval, retrieve
 from citeloom.tools.scope import Scope

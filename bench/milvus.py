@@ -22,18 +22,19 @@ from pgvector.psycopg import register_vector
 from citeloom.documents import Category, Chunk, Paper, Section, chunk_id, text_hash
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.settings.addresses import parse_home, parse_vectors
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
-from citeloom.stores.milvus.milvus_catalog import MilvusCatalog, add_counts
-from citeloom.stores.milvus.milvus_rows import MilvusRows, index_chunk, index_texts
-from citeloom.stores.milvus.word_weights import (
+from citeloom.stores.milvus.milvus_catalog import (
+    MilvusCatalog,
     WordCounts,
+    add_counts,
     chunk_vector,
     field_texts,
     query_vector,
     write_papers,
 )
-from citeloom.stores.paper_change import Change, PaperRecord, section_rows
+from citeloom.stores.milvus.milvus_rows import MilvusRows, index_chunk, index_texts
+from citeloom.stores.paper_catalog import Change, PaperRecord, section_rows
 from citeloom.stores.postgres import postgres_catalog
 from citeloom.stores.store_protocols import read_change
 from citeloom.stores.text_analysis import analyze
@@ -232,7 +233,7 @@ def main(database: str, vectors: str, papers: int = 400, rounds: int = 7) -> Non
     print(f"{papers} papers, {papers * CHUNKS} chunks; written in {time.perf_counter() - began:.0f} s\n")
     write(library, changes[:60])
     stores: Any = library.stores
-    rows = stores._rows()
+    rows = stores.rows()
     client, collection = rows._connection.client(), rows._collection("chunks")
     catalog = library.catalog
     assert isinstance(catalog, MilvusCatalog)

@@ -20,8 +20,8 @@ from citeloom.roles.extractive.statement_needs import split_question
 from citeloom.roles.protocols import EvidenceReader, Need, Purpose
 from citeloom.roles.run_roles import extractive_roles
 from citeloom.settings.config import Settings
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.window_search import WindowLimits, propose_windows
 
 ASKED = 60  # questions per row

@@ -19,8 +19,8 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ingest_events import Planned
 from citeloom.ingestion.ray_jobs import RayRequest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 
 WORDS = 700
 WORKERS = 2

@@ -25,9 +25,9 @@ from bench.papers import ROOT
 from citeloom.documents import Category, Chunk, Paper, chunk_id
 from citeloom.models.embeddings.bundled_models import LocalEmbedding, Reranker
 from citeloom.models.embeddings.protocol import Vector
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.paper_change import Change, PaperRecord
+from citeloom.stores.paper_catalog import Change, PaperRecord
 from citeloom.tools import retrieval
 from citeloom.tools.retrieval import Retrieval, retrieve
 from tests.support.vector_cache import CachedEmbedding

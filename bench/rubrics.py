@@ -21,8 +21,8 @@ from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
-from citeloom.stores.local.folder_home import FolderHome
 
 OTHER_FIELDS = (
     "What is the best temperature for baking sourdough bread?",

@@ -28,10 +28,9 @@ from citeloom.models.embeddings.protocol import Vector
 from citeloom.models.journal.journal import _FIND
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.backends import backend_of
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
-from citeloom.stores.paper_change import Change, PaperRecord, removal, section_rows
+from citeloom.stores.paper_catalog import Change, PaperRecord, removal, section_rows
 from citeloom.stores.postgres import bm25, postgres_catalog, postgres_vectors
 from citeloom.stores.postgres.database import increment_revision
 from citeloom.stores.text_analysis import analyze
@@ -277,7 +276,7 @@ async def _journal(made: _Made, rounds: int) -> Row:
     """Calls, one after the other, each looked up, claimed, answered at once and committed."""
     lock = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ':journal', 0))"
     count = iter(range(10**9))
-    with backend_of(made.library.home).open_journal() as journal, psycopg.connect(made.url, autocommit=True) as locks:
+    with made.library.home.open_journal() as journal, psycopg.connect(made.url, autocommit=True) as locks:
 
         async def answer() -> CallResult:
             return CallResult('"x"', 10, 5)

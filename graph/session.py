@@ -20,7 +20,6 @@ from ..errors import InputError
 from ..models.journal.journal import Journal
 from ..models.journal.records import RunScope, Usage, total_cost
 from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, CitationStyle, RoleName, Settings
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.local.read_only_copy import discard_copy
@@ -236,13 +235,13 @@ class Session:
         prices, person = self.settings.prices, acting.get()
         budget = Budget(BudgetLimits.of(self.settings), prices, self.journal, run_id)
         if person:
-            backend = backend_of(self.home)
-            backend.runs().note_owner(run_id)
+            home = self.home
+            home.runs().note_owner(run_id)
 
             def of_person() -> Budget | None:
-                account = backend.accounts().find(person)
+                account = home.accounts().find(person)
                 limits = BudgetLimits(cost=None if account is None else account.budget)
-                return Budget(limits, prices, self.journal, *backend.runs().owned(person)) if limits else None
+                return Budget(limits, prices, self.journal, *home.runs().owned(person)) if limits else None
 
             budget.within = of_person
         return self._budgets.setdefault(run_id, budget)
@@ -276,7 +275,7 @@ class Session:
 
 def with_memory(settings: Settings, home: Home) -> Settings:
     """The settings with the lines of the user's memory in this home, if it has any and they are used; blocks."""
-    if not settings.use_memory or not home.exists() or not backend_of(home).has_memory():
+    if not settings.use_memory or not home.exists() or not home.has_memory():
         return settings
     lines = [note.text for note in memory_of(settings, home).notes()]
     known = list(dict.fromkeys([*settings.preferences, *lines]))
@@ -348,7 +347,7 @@ def open_session(
     if not create:
         home.require_library()
     home.prepare()
-    journal = backend_of(home).open_journal()
+    journal = home.open_journal()
     try:
         model = embedding_model(settings, journal, embeddings)
         library = Library.open(home, model, create=create, on_notice=on_notice)

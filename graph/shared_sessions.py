@@ -31,7 +31,7 @@ from ..invalid_values import describe_invalid, field_path
 from ..models.journal.budget import BudgetReachedError
 from ..settings.config import Settings, load_settings
 from ..settings.key_trust import CONTEXT
-from ..stores.home import configured_home
+from ..stores.folder_home import configured_home
 from .input_check import GraphInputError, require_known
 from .nodes.ask import ask_budget, asks_of
 from .prompt_fitting import fitted

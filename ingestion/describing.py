@@ -10,7 +10,7 @@ from typing import Final
 from ..documents.figures import PaperFigure
 from ..errors import CiteloomError
 from ..models.concurrency import gather_all
-from ..stores.described_figures import encode_vector
+from ..models.embeddings.protocol import encode_vector
 from ..stores.library import Library
 from .indexing import run_to_end
 from .ingest_events import Described
@@ -50,7 +50,7 @@ def describable(figure: PaperFigure) -> bool:
 
 def figure_counts(library: Library) -> tuple[int, int]:
     """How many figures of a library can be described, and how many already are; blocks."""
-    figures = [figure for _, listed in library.catalog.figures.by_paper() for figure in listed if describable(figure)]
+    figures = [figure for _, listed in library.catalog.figures_by_paper() for figure in listed if describable(figure)]
     return len(figures), sum(bool(figure.description) for figure in figures)
 
 
@@ -85,7 +85,7 @@ async def describe_figures(
         (vector,) = await library.embedding.embed_documents([said])
         by = replace(figures[0], description=said, described_by=model, vector=encode_vector(vector))
         new = [replace(figure.with_description(by), described_chunk=figure.described_chunk) for figure in figures]
-        await run_to_end(library.catalog.figures.describe, key, new)
+        await run_to_end(library.catalog.describe, key, new)
         return ""
 
     async def work() -> None:

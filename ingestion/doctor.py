@@ -20,9 +20,8 @@ from ..documents.pdf.ocr import Ocr
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread, raise_if_stopped
 from ..plurals import counted, megabytes, some
-from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..stores.search_records import FullTextError, VectorKind, VectorStoreError
+from ..stores.store_protocols import FullTextError, VectorKind, VectorStoreError
 from .describing import figure_counts
 from .indexing import OnEvent
 from .ingest import OrphanedFiles, ingest_sources
@@ -58,7 +57,7 @@ def examine(library: Library) -> list[DoctorFinding]:
         _fine("library", f"{held}, version {library.version()}"),
         *((_fine if good else _problem)(topic, message) for good, topic, message in library.stores.state()),
     ]
-    if (holder := backend_of(library.home).writer_lock().holder()) is not None:
+    if (holder := library.home.writer_lock().holder()) is not None:
         findings.append(_notice("lock", f"process {holder} is writing the library", "Wait for it to end."))
     if unfinished := library.catalog.unfinished():
         message = f"not fully indexed: {some(unfinished)}"
@@ -119,7 +118,7 @@ def figures_finding(library: Library) -> DoctorFinding:
     if unread := [key for key, record in library.records().items() if not record.figures_version]:
         message = f"figures and tables were never read for: {some(unread)}"
         return _notice("figures", message, "Ingest their files again; what is unchanged is not embedded again.")
-    kinds = [figure.kind for _, figures in library.catalog.figures.by_paper() for figure in figures]
+    kinds = [figure.kind for _, figures in library.catalog.figures_by_paper() for figure in figures]
     held = f"{counted(kinds.count('figure'), 'figure')} and {counted(kinds.count('table'), 'table')}"
     images, described = figure_counts(library)
     if not images:
@@ -166,11 +165,11 @@ def differences(library: Library) -> Differences:
     faults = (
         ("counts", "chunks listed in the catalog differ from their count, or sections are missing, for", miscounted),
         ("vectors", "chunks, summaries or notes have no vector for", missing),
-        ("figures", "images are missing or damaged for", library.catalog.figures.incomplete()),
+        ("figures", "images are missing or damaged for", library.catalog.incomplete_figures()),
     )
     names = orphans["content"] | orphans["summaries"] | {f"note {name}" for name in orphans["notes"]}
     names |= {f"catalog {key}" for key in library.catalog.strays()}
-    names |= {f"image {name}" for name in library.catalog.figures.stray_images()}
+    names |= {f"image {name}" for name in library.catalog.stray_images()}
     return Differences(faults, orphans, frozenset(names))
 
 
@@ -187,7 +186,7 @@ async def repair(library: Library) -> list[DoctorFinding]:
     Moves an unreadable vector store aside, applies staged changes, rebuilds a differing full-text index, and deletes
     records without a paper and files of the home that nothing refers to.
     """
-    async with backend_of(library.home).writer_lock().held():
+    async with library.home.writer_lock().held():
         return await asyncio.to_thread(_repair_stores, library)
 
 

@@ -20,17 +20,17 @@ from langchain_core.runnables import RunnableConfig
 from ..errors import InputError
 from ..models.journal.journal_database import JOURNAL_TABLES
 from ..plurals import counted, some
-from ..stores.backends import Backend, backend_of
+from ..stores.home import Home
 from ..stores.home_tables import CHECKPOINT_WRITES, RUN_TABLES
 from ..stores.library import Library
 from ..stores.metadata_store import METADATA_TABLES
-from ..stores.paper_change import Change
+from ..stores.paper_catalog import Change
 from ..stores.store_protocols import read_change
 from ..table_columns import TypedTable, strip_nul
 from .indexing import batches, run_to_end
 
 if TYPE_CHECKING:
-    from ..stores.backends import Checkpoints
+    from ..stores.home import Checkpoints
 
 HOME_TABLES: Final = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, CHECKPOINT_WRITES)
 _CHUNKS_PER_BATCH: Final = 2_000
@@ -55,7 +55,7 @@ async def copy_library(
     source: Library, target: Library, on_paper: Callable[[str], None] = lambda _: None
 ) -> CopyReport:
     """Copy all papers and check the copy; raises `CopyError` if the target holds other papers, or the copy differs."""
-    async with backend_of(target.home).writer_lock().held():
+    async with target.home.writer_lock().held():
         return await run_to_end(_copy, source, target, on_paper)
 
 
@@ -137,7 +137,7 @@ async def copy_home(
     require_no_foreign_papers(source, target)
     await asyncio.to_thread(copied.require_room)
     papers = await copy_library(source, target, lambda key: on_progress(f"copied {key}"))
-    async with backend_of(source.home).open_checkpoints() as mine, backend_of(target.home).open_checkpoints() as theirs:
+    async with source.home.open_checkpoints() as mine, target.home.open_checkpoints() as theirs:
         checkpoints = await copied.checkpoints(mine, theirs)
         rows = {table.name: await asyncio.to_thread(copied.table, table) for table in HOME_TABLES}
         if await _checkpoint_fingerprints(mine) != checkpoints:
@@ -151,8 +151,8 @@ class _HomeCopy:
 
     def __init__(self, source: Library, target: Library, on_progress: Callable[[str], None]) -> None:
         self._names = source.home.name, target.home.name
-        self._source: Backend = backend_of(source.home)
-        self._target: Backend = backend_of(target.home)
+        self._source = source.home
+        self._target = target.home
         self._on_progress = on_progress
 
     def require_room(self) -> None:
@@ -168,9 +168,8 @@ class _HomeCopy:
     def table(self, table: TypedTable) -> int:
         """Copy the rows of a table and compare them; returns how many there are."""
         there = self._fingerprints(self._target, table)
-        records = self._target.records()
         copied = 0
-        with closing(self._source.records().rows(table)) as rows:  # closed in this thread, even if interrupted
+        with closing(self._source.rows(table)) as rows:  # closed in this thread, even if interrupted
             fingerprints = _with_fingerprints(table, rows)
             missing = (row for row, key, fingerprint in fingerprints if there.get(key) != fingerprint)
 
@@ -178,7 +177,7 @@ class _HomeCopy:
                 return max(_LEAST_ROW, sum(len(value) for value in row if isinstance(value, (str, bytes))))
 
             for batch in batches(missing, size, _BYTES_PER_COMMIT):
-                records.put(table, batch)
+                self._target.put(table, batch)
                 copied += len(batch)
         if copied:
             self._on_progress(f"copied {table.name}: {copied}")
@@ -225,14 +224,14 @@ class _HomeCopy:
                 help="Copy into an empty home, or only the papers (--papers-only).",
             )
 
-    def _fingerprints(self, backend: Backend, table: TypedTable) -> Fingerprints:
-        return {key: fingerprint for _, key, fingerprint in _with_fingerprints(table, backend.records().rows(table))}
+    def _fingerprints(self, home: Home, table: TypedTable) -> Fingerprints:
+        return {key: fingerprint for _, key, fingerprint in _with_fingerprints(table, home.rows(table))}
 
 
 def _with_fingerprints(
     table: TypedTable, rows: Iterable[tuple[Any, ...]]
 ) -> Iterator[tuple[tuple[Any, ...], Any, bytes]]:
-    """Each row with its key and a hash of all of it, the same on every backend."""
+    """Each row with its key and a hash of all of it, the same on every home."""
     for row in rows:
         comparable = tuple(strip_nul(value) if isinstance(value, str) else value for value in row)
         key = tuple(comparable[table.stored.index(column)] for column in table.key)

@@ -18,7 +18,7 @@ from ..documents.sandbox import in_thread
 from ..documents.types import Paper
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
-from ..stores.paper_change import Change
+from ..stores.paper_catalog import Change
 from .ingest_events import Embedded, IngestEvent, Staged, Stored
 from .plan import PaperPlan, complete_change
 from .reading import IngestExecutor
@@ -97,7 +97,7 @@ class Indexing:
         """The plan with the images of its figures, read again from its file; descriptions of equal images are kept."""
         async with self._readers:
             read = await in_thread(read_figures, plan.file, plan.text, plan.found)
-        before = await asyncio.to_thread(self._library.catalog.figures.of, plan.record.paper.key)
+        before = await asyncio.to_thread(self._library.catalog.figures, plan.record.paper.key)
         return plan.with_figures(read, before)
 
     async def _embed(self, group: Sequence[PaperPlan]) -> list[Change]:

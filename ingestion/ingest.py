@@ -18,9 +18,8 @@ from ..documents.notes import NOTE_ENDING
 from ..documents.pdf.ocr import Ocr
 from ..documents.sandbox import in_thread
 from ..documents.types import Paper
-from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..stores.paper_change import removal
+from ..stores.paper_catalog import removal
 from ..stores.uploads import Uploads
 from .indexing import Indexing, OnEvent, Summarize, run_to_end, write
 from .ingest_events import IngestReport, Planned, Waiting
@@ -98,7 +97,7 @@ async def ingest_sources(
     emit = on_event or (lambda _: None)
     executor = executor or local_executor(library.embedding)
     began = time.perf_counter()
-    async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
+    async with library.home.writer_lock().held(lambda pid: emit(Waiting(pid))):
         library.require_same_embedding()
         await run_to_end(library.finish_staged)
         sources = await asyncio.to_thread(match_renamed_files, sources, library.records())
@@ -136,7 +135,7 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
     Raises `UnknownPaperError` before any change.
     """
     emit = on_event or (lambda _: None)
-    async with backend_of(library.home).writer_lock().held(lambda pid: emit(Waiting(pid))):
+    async with library.home.writer_lock().held(lambda pid: emit(Waiting(pid))):
         await run_to_end(library.finish_staged)
         papers = [library.paper(key) for key in keys]
         for paper in papers:
@@ -144,8 +143,8 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
         await write(library, [removal(key) for key in keys], emit)
 
     def remove_files() -> None:  # and the jobs of uploads that are empty then
-        backend = backend_of(library.home)
-        uploads = backend.uploads()
+        home = library.home
+        uploads = home.uploads()
         places = [uploads.place_of(paper.source) for paper in papers if paper.source]
         for own in (Path(paper.source) for paper in papers):
             if own.parent == library.home.added.resolve():
@@ -153,7 +152,7 @@ async def remove_all(library: Library, keys: Sequence[str], *, on_event: OnEvent
         if among := {place[0] for place in places if place is not None} - uploads.unfinished():
             remove_orphans(library, uploads, among)
             for upload in among - uploads.files(among).keys():
-                backend.forget_job(upload)
+                home.forget_job(upload)
 
     await asyncio.to_thread(remove_files)
     return papers
@@ -174,10 +173,10 @@ class OrphanedFiles:
     @classmethod
     def of(cls, library: Library) -> OrphanedFiles:
         """Find the orphaned files of a library that no job is about to use; blocks."""
-        backend = backend_of(library.home)
-        uploads, plots = backend.uploads(), backend.plots()
+        home = library.home
+        uploads, plots = home.uploads(), home.plots()
         idle = set(plots.idle())
-        unused = plots.files(idle - backend.runs().plot_sets()) if idle else {}
+        unused = plots.files(idle - home.runs().plot_sets()) if idle else {}
         home, before = library.home, time.time() - _HOUR
         sources = [Path(paper.source) for paper in library.papers() if paper.source]
         places = [place for source in sources if (place := uploads.place_of(str(source)))]
@@ -197,10 +196,10 @@ class OrphanedFiles:
 
     def remove(self, library: Library) -> None:
         """Delete these files; blocks."""
-        backend = backend_of(library.home)
-        remove_orphans(library, backend.uploads(), self.papers)
+        home = library.home
+        remove_orphans(library, home.uploads(), self.papers)
         for upload, files in self.plots.items():
-            backend.plots().remove(upload, files)
+            home.plots().remove(upload, files)
         for file in self.files:
             file.unlink(missing_ok=True)
 

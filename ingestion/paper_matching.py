@@ -13,9 +13,8 @@ from ..documents.notes import note_stem
 from ..documents.safe_files import FileRefusedError
 from ..documents.types import Paper
 from ..errors import InputError
-from ..stores.backends import backend_of
 from ..stores.library import Library
-from ..stores.paper_change import PaperRecord
+from ..stores.paper_catalog import PaperRecord
 from .indexing import run_to_end
 from .plan import metadata_hash
 from .reading import printable, read_text
@@ -125,7 +124,7 @@ def matching_entries(library: Library, bibliography: Bibliography) -> dict[str, 
 
 async def update_metadata(library: Library, entries: Mapping[str, Paper]) -> list[str]:
     """Update papers, by key, with the metadata of entries; returns those changed. Raises `UnknownPaperError`."""
-    async with backend_of(library.home).writer_lock().held(lambda pid: None):
+    async with library.home.writer_lock().held(lambda pid: None):
         for key in entries:
             library.paper(key)
         records = library.records()

@@ -21,8 +21,8 @@ from ..documents.paper_names import item_path
 from ..documents.types import Section
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
-from ..stores.paper_change import Change, PaperRecord
-from ..stores.search_records import VectorKind
+from ..stores.paper_catalog import Change, PaperRecord
+from ..stores.store_protocols import VectorKind
 from .ingest_events import IngestReport
 from .reading import SplitPapers
 from .sources import SourcePaper, Sources

@@ -20,7 +20,7 @@ from ..settings.key_trust import endpoint_name
 from .concurrency import gather_all
 from .http.failures import classify_failure
 from .journal.journal import Journal
-from .journal.spending_table import load_context_sizes, save_context_sizes
+from .journal.journal_database import load_context_sizes, save_context_sizes
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -13,9 +13,8 @@ from ..graph.conversation_graph import TurnKind
 from ..graph.run_events import OnEvent
 from ..graph.session import Session
 from ..models.journal.records import spent_since
-from ..stores.backends import backend_of
-from ..stores.conversation_register import ConversationEntry, ConversationRegister
 from ..stores.home import Home
+from ..stores.run_register import ConversationEntry, ConversationRegister
 from ..stores.tables import acting
 from ..tools.scope import plain_question
 from .execution import can_resume, compile_graph, ignore, locked_for_deletion
@@ -66,10 +65,10 @@ async def take_turn(
         on_notice(f"Note: {FOREIGN_SCRIPT}")
     style_file(session.settings.csl)  # before anything is paid for
     await session.require_papers()
-    backend = backend_of(session.home)
-    register = await asyncio.to_thread(backend.conversations)
+    home = session.home
+    register = await asyncio.to_thread(home.conversations)
     await asyncio.to_thread(register.begin, thread_id)
-    async with backend.run_lock(thread_id, on_wait=on_notice), backend.open_checkpoints() as saver:
+    async with home.run_lock(thread_id, on_wait=on_notice), home.open_checkpoints() as saver:
         graph = compile_graph("conversation", saver)
         config: Any = {"configurable": {"thread_id": thread_id}}
         state = await graph.aget_state(config)
@@ -101,7 +100,7 @@ async def take_turn(
 
 async def paused_turn(thread_id: str, home: Home) -> TurnRequest | None:
     """The conversation's unfinished turn, if any."""
-    async with backend_of(home).open_checkpoints() as saver:
+    async with home.open_checkpoints() as saver:
         graph = compile_graph("conversation", saver)
         return _pending(await graph.aget_state({"configurable": {"thread_id": thread_id}}))
 
@@ -132,10 +131,9 @@ async def _keep(
 
 async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
     """Delete all of a conversation but journaled answers; raises `UnknownConversationError` and `RunUnderWayError`."""
-    backend = backend_of(home)
-    register = await asyncio.to_thread(backend.conversations)
+    register = await asyncio.to_thread(home.conversations)
     entry = await asyncio.to_thread(register.get, thread_id)
-    async with locked_for_deletion(backend, entry.thread_id, "Conversation") as (saver, journal):
+    async with locked_for_deletion(home, entry.thread_id, "Conversation") as (saver, journal):
         await saver.adelete_thread(entry.thread_id)
         await journal.forget(entry.thread_id, spending=not acting.get())  # which counts for a person's budget
         await asyncio.to_thread(register.delete, entry.thread_id)
@@ -150,12 +148,11 @@ async def delete_expired(home: Home, days: int, but: str = "") -> list[Conversat
 
 async def expired_conversations(home: Home, days: int) -> list[ConversationEntry]:
     """Conversations idle for more than `days`, except those in progress."""
-    backend = backend_of(home)
-    register = await asyncio.to_thread(backend.conversations)
+    register = await asyncio.to_thread(home.conversations)
     old = time.time() - days * _DAY
     entries = await asyncio.to_thread(register.all)
     return [
         entry
         for entry in entries
-        if entry.updated_at < old and not await asyncio.to_thread(backend.run_under_way, entry.thread_id)
+        if entry.updated_at < old and not await asyncio.to_thread(home.run_under_way, entry.thread_id)
     ]

@@ -12,7 +12,6 @@ from typing import Final
 from ..citations.checks.preferences import spelling_of
 from ..citations.markers import MARKER
 from ..errors import InputError
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..text.words import STOP_WORDS, stem
 from .edited_text import editable_text
@@ -34,12 +33,11 @@ class EditProposal:
 
 def propose_from_edits(home: Home) -> list[EditProposal]:
     """The lines that the edits in finished runs suggest, the most frequent first; blocks."""
-    backend = backend_of(home)
-    register, edited = backend.runs(), backend.edited_sentences()
+    register = home.runs()
     seen: dict[str, list[tuple[str, str]]] = {}
-    for thread_id in edited.runs():
+    for thread_id in register.edited():
         try:
-            text = editable_text(register.get(thread_id), edited.of(thread_id))
+            text = editable_text(register.get(thread_id), register.edits(thread_id))
         except InputError:
             continue  # deleted meanwhile
         for section in text.sections:

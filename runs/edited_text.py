@@ -33,7 +33,7 @@ from ..graph.session import Session
 from ..plurals import counted
 from ..roles.protocols import DecidingSpan, Draft, SectionBrief, Source, Verdict
 from ..section_kinds import SectionKind
-from ..stores.backends import written_files
+from ..stores.home import written_files
 from ..stores.library import Library
 from ..stores.run_register import EditedSentence, RunRecord
 from .output_files import ResultFiles, free_file_name, with_sources

@@ -26,16 +26,15 @@ from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
-from ..stores.backends import Backend, backend_of
 from ..stores.home import Home
-from ..stores.run_register import PLOT_SET, NewRun, RunRecord, RunRegister
+from ..stores.run_register import PLOT_SET, RunRecord, RunRegister
 from ..stores.tables import acting
 from .publication_notices import with_notices
 from .result_record import StoredRecord, complete_record, stored
 from .run_requests import OnNotice, RunRequest
 
 if TYPE_CHECKING:
-    from ..stores.backends import Checkpoints
+    from ..stores.home import Checkpoints
 
 _GRAPHS: Final[Mapping[str, Callable[[], Any]]] = {
     "paper": paper_graph,
@@ -87,16 +86,16 @@ async def run_request(
     await request.require_valid(session, on_notice)
     style_file(session.settings.csl)  # before anything is paid for
     await session.require_papers()
-    backend = backend_of(session.home)
-    register = await asyncio.to_thread(backend.runs)
+    home = session.home
+    register = await asyncio.to_thread(home.runs)
     run = await asyncio.to_thread(begin_run, request, session, register, on_notice)
 
     def refuse(_: str) -> None:
         raise AnsweredError(f"Run {run.thread_id} was answered already.")
 
-    async with backend.run_lock(run.thread_id, on_wait=on_notice if answer is None else refuse):
+    async with home.run_lock(run.thread_id, on_wait=on_notice if answer is None else refuse):
         run = await asyncio.to_thread(register.get, run.thread_id)
-        async with backend.open_checkpoints() as saver:
+        async with home.open_checkpoints() as saver:
             if run.status == "finished" and run.result is not None:
                 if answer is not None:
                     raise AnsweredError(f"Run {run.thread_id} asks nothing: it is finished.")
@@ -124,17 +123,15 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
     records = session.library.records()
     hashes = {key: record.paper.content_hash for key, record in records.items()}
     begun = register.begin(
-        NewRun(
-            thread_id=_new_id(fingerprint) if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
-            fingerprint=fingerprint,
-            section=request.kind,
-            title=request.title,
-            request={"question": question, "key_marks": session.key_marks(), **request.to_record(session)},
-            library_version=version,
-            fresh=request.fresh,
-        )
+        _new_id(fingerprint) if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
+        fingerprint,
+        request.kind,
+        request.title,
+        {"question": question, "key_marks": session.key_marks(), **request.to_record(session)},
+        version,
+        fresh=request.fresh,
     )
-    backend_of(session.home).text_updates().note_library(version, hashes)
+    register.note_library(version, hashes)
     return begun
 
 
@@ -274,37 +271,33 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
 
     Raises `UnknownRunError`, and `RunUnderWayError` while a process runs it.
     """
-    backend = backend_of(home)
-    register = await asyncio.to_thread(backend.runs)
+    register = await asyncio.to_thread(home.runs)
     run = await asyncio.to_thread(register.get, thread_id)
-    async with locked_for_deletion(backend, run.thread_id, "Run") as (saver, journal):
-        await asyncio.to_thread(backend.edited_sentences().forget, run.thread_id)
+    async with locked_for_deletion(home, run.thread_id, "Run") as (saver, journal):
         await _forget(run, journal, register, saver)
-    await asyncio.to_thread(_delete_plots, run, backend)
+    await asyncio.to_thread(_delete_plots, run, home)
     return run
 
 
 @asynccontextmanager
-async def locked_for_deletion(
-    backend: Backend, thread_id: str, what: str
-) -> AsyncIterator[tuple[Checkpoints, Journal]]:
+async def locked_for_deletion(home: Home, thread_id: str, what: str) -> AsyncIterator[tuple[Checkpoints, Journal]]:
     """Lock a run or conversation and forget its job; raises `RunUnderWayError` while a process runs it."""
 
     def refuse(_: str) -> None:
         raise RunUnderWayError(f"{what} {thread_id} is in progress in another process.")
 
-    async with backend.run_lock(thread_id, on_wait=refuse), backend.open_checkpoints() as saver:
-        with await asyncio.to_thread(backend.open_journal) as journal:
-            await asyncio.to_thread(backend.forget_job, thread_id)
+    async with home.run_lock(thread_id, on_wait=refuse), home.open_checkpoints() as saver:
+        with await asyncio.to_thread(home.open_journal) as journal:
+            await asyncio.to_thread(home.forget_job, thread_id)
             yield saver, journal
 
 
-def _delete_plots(run: RunRecord, backend: Backend) -> None:
+def _delete_plots(run: RunRecord, home: Home) -> None:
     shown = (run.request.get("experiment") or {}).get("plots") or ()
     files = [str(plot[PLOT_FILE]) for plot in shown if isinstance(plot, Mapping) and plot.get(PLOT_FILE)]
     names = {name for file in files if PLOT_SET.fullmatch(name := Path(file).parent.name)}
-    plots = backend.plots()
-    for unused in names - backend.runs().plot_sets() if names else ():
+    plots = home.plots()
+    for unused in names - home.runs().plot_sets() if names else ():
         plots.remove(unused, plots.names(unused))
 
 
@@ -317,8 +310,7 @@ async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver
 
 async def run_state(home: Home, thread_id: str) -> Any:
     """A run's latest checkpoint: its `values`, and in `interrupts` the question that it waits with."""
-    backend = backend_of(home)
-    run = await asyncio.to_thread((await asyncio.to_thread(backend.runs)).get, thread_id)
-    async with backend.open_checkpoints() as saver:
+    run = await asyncio.to_thread((await asyncio.to_thread(home.runs)).get, thread_id)
+    async with home.open_checkpoints() as saver:
         config: Any = {"configurable": {"thread_id": run.thread_id}}
         return await compile_graph(run.section, saver).aget_state(config)

@@ -31,7 +31,7 @@ from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
-from ..stores.backends import backend_of, written_files
+from ..stores.home import written_files
 from ..stores.run_register import EditedSentence, WrittenFiles
 from ..text.sentences import replace_spans
 from ..text.words import close_gaps
@@ -102,12 +102,12 @@ async def with_edited_sections(
 ) -> tuple[StoredRecord, dict[str, Path]]:
     """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
     files = await in_thread(_edited_files, record, folder, written_files(session.home))
-    backend = backend_of(session.home)
-    edits = await in_thread(backend.edited_sentences().of, record["thread_id"])
+    home = session.home
+    edits = await in_thread(home.runs().edits, record["thread_id"])
     imported = sum(edit.position < 0 for edit in edits)
     if not files and not imported:
         return record, files
-    run = await in_thread(backend.runs().get, record["thread_id"])
+    run = await in_thread(home.runs().get, record["thread_id"])
     text = editable_text(replace(run, result=dict(record)), edits if imported else ())
     sections: list[EditableSection] = []
     for section in text.sections:

@@ -46,8 +46,7 @@ from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..plurals import counted
-from ..stores.backends import backend_of, written_files
-from ..stores.home import Home
+from ..stores.home import Home, written_files
 from ..stores.library import Library, UnknownPaperError
 from ..stores.run_register import WrittenFiles
 from ..tools.paper_search import find_cited_figures
@@ -87,7 +86,7 @@ class ResultFiles:
         """Create from a record; blocks to read its figures' images, which `home` provides if it is a database."""
         name = stem_of(record)
         named = _with_figures_called(record, name, stem or name)
-        find = Path if home is None else backend_of(home).plots().file
+        find = Path if home is None else home.plots().file
         return cls(named, stem or name, read_images(named["figures"], find), shown or ReportImages(), document)
 
     @property

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ..documents import Paper
 from ..documents.publication_status import PublicationStatus
 from ..graph.session import Session
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from .result_record import StoredRecord, stored
@@ -103,14 +102,14 @@ def retraction_problems(home: Home, library: Library, *, allowed: bool) -> list[
 def _finished(home: Home) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Each request's latest finished text, its name, and how to replace it."""
     seen: set[str] = set()
-    for run in backend_of(home).runs().all():
+    for run in home.runs().all():
         question = str(run.request.get("question") or run.fingerprint)
         if run.status == "finished" and run.result is not None and question not in seen:
             seen.add(question)
             what = "answer" if run.section == "research" else run.section
             name = f"the {what} of run {run.thread_id} ({run.title[:_SHOWN]})"
             yield name, "Write it again with --fresh, or delete the run.", run.result
-    conversations = backend_of(home).conversations()
+    conversations = home.conversations()
     for entry in conversations.all():
         for turn in conversations.turns(entry.thread_id):
             name = f"answer {turn.number} of conversation {entry.thread_id}"

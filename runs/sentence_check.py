@@ -34,7 +34,6 @@ from ..graph.session import Session
 from ..models.journal.records import spent_since
 from ..roles.extractive.passage_details import blank_details
 from ..roles.protocols import Draft, FailingSentence, SectionBrief, Source
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import EditedSentence
 from .edited_text import (
@@ -221,9 +220,8 @@ def unchecked(position: int) -> CheckedSentence:
 
 def load_editable(home: Home, run_id: str) -> EditableText:
     """Load a finished run's text with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
-    backend = backend_of(home)
-    run = backend.runs().get(run_id)
-    return editable_text(run, backend.edited_sentences().of(run.thread_id))
+    run = home.runs().get(run_id)
+    return editable_text(run, home.runs().edits(run.thread_id))
 
 
 def sentence_records(text: EditableText) -> list[TextSentence]:
@@ -408,22 +406,21 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
         raise SentenceChangedError(
             position, inert(earlier.text if earlier else section.shown()[position - section.first])
         )
-    register = backend_of(home).edited_sentences()
+    register = home.runs()
     if check.marked and check.marked["marked"] == section.before_edits(position):
-        register.withdraw(text.run.thread_id, position)
+        register.withdraw_edit(text.run.thread_id, position)
         return
     judged = {**check.record, "verdicts": check.verdicts} if check.record["verdict"] else {}
     checked: dict[str, Any] = {**judged, **check.marked}
     if earlier and earlier.checked.get("evidence"):  # what an update added may be cited further
         checked["evidence"] = earlier.checked["evidence"]
-    register.keep(text.run.thread_id, EditedSentence(position, _plain(check.words), checked))
+    register.edit(text.run.thread_id, EditedSentence(position, _plain(check.words), checked))
 
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:
     """Restore the original sentence; blocks. Raises `NotEditedError` if it was not edited."""
-    backend = backend_of(home)
-    run = backend.runs().get(run_id)
-    if not backend.edited_sentences().withdraw(run.thread_id, position):
+    run = home.runs().get(run_id)
+    if not home.runs().withdraw_edit(run.thread_id, position):
         raise NotEditedError(f"The sentence at {position} was not edited.")
 
 

@@ -74,9 +74,9 @@ class IngestJobs:
             names = [file.name for file in SAMPLE_FILES]
             return await self.start(JobOrder(upload_id, "ingest", {"files": names, "refused": [], "replace": False}))
 
-    async def find(self, order: Mapping[str, Any]) -> Job | None:
+    async def find(self, order: JobOrder) -> Job | None:
         """The job of an earlier upload; None once stopped, or after a server restart."""
-        job = await self.jobs.find(order["id"])
+        job = await self.jobs.find(order.id)
         return None if job is None or job.state == "paused" else job
 
     async def stop(self, upload_id: str) -> bool:

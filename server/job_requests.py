@@ -21,6 +21,7 @@ from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
 from ..api.people import acting
+from ..api.serving import JobOrder
 from .job import Job, claimed_key
 from .problems import ProblemResponse, ServerError
 from .server_state import ServerState, StateOf, StreamCount
@@ -38,7 +39,7 @@ IdempotencyKey = Annotated[
         description="Any unique text: the same request with the same key joins its work instead of beginning it again.",
     ),
 ]
-Find = Callable[[Mapping[str, Any]], Awaitable[Job | None]]
+Find = Callable[[JobOrder], Awaitable[Job | None]]
 Start = Callable[[], Awaitable[Job]]
 Place = Literal["runs", "conversations", "tables", "ingests"]
 
@@ -97,8 +98,7 @@ class JobRequest:
             raise
         finally:
             claimed_key.reset(claimed)
-        order = {"id": job.order.id, "kind": job.order.kind, "request": job.order.request}
-        await asyncio.shield(asyncio.to_thread(register.commit, name, order))
+        await asyncio.shield(asyncio.to_thread(register.commit, name, job.order))
         return job
 
 

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..api.homes import Home, configured_home
-from ..api.remembering import HomeStore, backend_of
+from ..api.remembering import HomeStore
 from ..errors import CiteloomError
 from ..settings.config import Settings, load_settings
 from .access import MCP
@@ -54,7 +54,7 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
 
 def store() -> HomeStore:
     """The store of the configured home, which holds the author's memory; it is opened with the first operation."""
-    return HomeStore(lambda: backend_of(_existing_home(load_settings())))
+    return HomeStore(lambda: _existing_home(load_settings()))
 
 
 def _existing_home(settings: Settings) -> Home:

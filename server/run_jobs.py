@@ -160,22 +160,22 @@ class RunJobs:
         name = (id_of_agreement if agree else id_of_table)(question, papers)
         return await self.resume_order(JobOrder(name, "table", {**request, "limits": asked.changes()}))
 
-    async def find(self, order: Mapping[str, Any]) -> Job | None:
+    async def find(self, order: JobOrder) -> Job | None:
         """The job of an earlier request or its stored outcome, resumed if paused; None if it is to be asked again."""
-        job = await self.jobs.find(order["id"])
-        if job is not None and job.order.request == order["request"] and job.state != "paused":
+        job = await self.jobs.find(order.id)
+        if job is not None and job.order.request == order.request and job.state != "paused":
             return job
-        if order["kind"] == "table":
-            return await self.resume_order(JobOrder(**order))
-        if order["kind"] == "turn":
-            given = order["request"]
+        if order.kind == "table":
+            return await self.resume_order(order)
+        if order.kind == "turn":
+            given = order.request
             home, number = self.session.home, given["number"]
-            turn = await asyncio.to_thread(stored_conversations.find_turn, home, order["id"], number)
+            turn = await asyncio.to_thread(stored_conversations.find_turn, home, order.id, number)
             if turn is None or turn.asked != given["asked"]:
                 return None
-            return _ended_job(order["id"], "turn", stored_conversations.turn_record(turn))
+            return _ended_job(order.id, "turn", stored_conversations.turn_record(turn))
         try:
-            return await self.resume_run(order["id"], SteeredOptions(**order["request"]["limits"]))
+            return await self.resume_run(order.id, SteeredOptions(**order.request["limits"]))
         except UnknownRunError:
             return None
 

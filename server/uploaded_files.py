@@ -170,7 +170,8 @@ def tidy_plots(home: Home) -> None:
     """Delete sets that no run uses and that were unused for a day; blocks."""
     plots = writing.plot_files(home)
     idle, before = set(plots.idle()), time.time() - writing.PLOTS_KEPT
-    folders = list(home.plots.iterdir()) if home.plots.is_dir() else []  # also copies of deleted sets, broken uploads
+    # Also copies of deleted sets, and broken uploads.
+    folders = list(home.plots_folder.iterdir()) if home.plots_folder.is_dir() else []
     copies = [folder for folder in folders if folder.stat().st_mtime < before]
     named = writing.named_plot_sets(home) if idle or copies else set()
     for upload_id in idle - named:
@@ -186,9 +187,9 @@ def _store_images(images: Mapping[str, bytes], home: Home) -> str:
     for name, data in sorted(images.items()):
         content.update(f"{name}\0{hashlib.sha256(data).hexdigest()}\n".encode())
     upload_id = f"plots-{content.hexdigest()[:24]}"
-    folder = home.plots / upload_id
+    folder = home.plots_folder / upload_id
     if not folder.is_dir():
-        begun = home.plots / f".{secrets.token_hex(8)}"
+        begun = home.plots_folder / f".{secrets.token_hex(8)}"
         try:
             for name, data in images.items():
                 store_file(io.BytesIO(data), begun, name)

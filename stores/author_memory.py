@@ -15,7 +15,6 @@ from typing import Any, Final
 from langgraph.store.base import BaseStore, Item, Op
 
 from ..errors import InputError
-from .backends import Backend, backend_of
 from .home import Home
 
 ROOT: Final = "memory"  # of all namespaces
@@ -39,13 +38,13 @@ class MemoryNote:
 
 
 class HomeStore(BaseStore):
-    """The store of a home, in SQLite or PostgreSQL, opened for each batch of operations; `backend` may block."""
+    """The store of a home, in SQLite or PostgreSQL, opened for each batch of operations; `home` may block."""
 
-    def __init__(self, backend: Callable[[], Backend]) -> None:
-        self._backend = backend
+    def __init__(self, home: Callable[[], Home]) -> None:
+        self._home = home
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
-        with self._backend().open_memory() as store:
+        with self._home().open_memory() as store:
             return list(store.batch(ops))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Any]:
@@ -56,8 +55,8 @@ class AuthorMemory:
     """The memory that a user of a home has; blocking, and without a file until the first line."""
 
     def __init__(self, home: Home, user: str) -> None:
-        self._backend = backend_of(home)
-        self._store = HomeStore(lambda: self._backend)
+        self._home = home
+        self._store = HomeStore(lambda: home)
         label = user.replace(".", "_").strip() or "user"
         self._own, self._shared = (ROOT, "users", label), (ROOT, "everyone")
         self._declined = (ROOT, "declined", label)
@@ -106,6 +105,6 @@ class AuthorMemory:
         self._store.put(self._declined, proposal, {}, index=False)
 
     def _items(self, namespace: tuple[str, ...]) -> list[Item]:
-        if not self._backend.has_memory():
+        if not self._home.has_memory():
             return []
         return [item for item in self._store.search(namespace, limit=_MOST) if item.namespace == namespace]

@@ -7,7 +7,6 @@ and compared exactly, whatever the backend.
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 from collections import Counter, defaultdict
@@ -20,10 +19,9 @@ import numpy as np
 from ..documents import Chunk, chunk_id, split_chunk_id
 from ..documents.figures import PaperFigure
 from ..documents.types import Span
-from ..models.embeddings.protocol import Vector, Vectors
+from ..models.embeddings.protocol import Vector, Vectors, decode_vector
 from .paper_catalog import CurrentRecords, PaperCatalog, ReadOnce
-from .search_records import Scored, TextScope, sort_scores
-from .store_protocols import WordIndex
+from .store_protocols import Scored, TextScope, WordIndex, sort_scores
 from .text_analysis import K1, B, analyze
 
 _NO_VECTORS: Final[Vectors] = np.zeros((0, 0), np.float32)
@@ -137,7 +135,7 @@ class DescribedFigures:
     def _read(self, counts: Mapping[str, int]) -> _Descriptions:
         figures: dict[str, tuple[PaperFigure, ...]] = {}
         tables: dict[str, list[Span]] = defaultdict(list)
-        for key, of_paper in self._catalog.figures.by_paper():
+        for key, of_paper in self._catalog.figures_by_paper():
             tables[key] += [figure.table_chunks for figure in of_paper if figure.table_chunks]
             for figure in of_paper:
                 index = figure.described_chunk
@@ -169,15 +167,3 @@ def _highest(scored: Iterable[tuple[str, float]]) -> dict[str, float]:
     for name, score in scored:
         best[name] = max(score, best.get(name, score))
     return best
-
-
-def encode_vector(vector: Vector) -> str:
-    return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
-
-
-def decode_vector(written: str) -> Vector:
-    """Decode a vector from text; empty if the text is not a vector."""
-    try:
-        return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
-    except ValueError:
-        return np.zeros(0, np.float32)

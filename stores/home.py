@@ -1,19 +1,59 @@
-"""Where a home is: in a folder (`local/folder_home.py`) or in a PostgreSQL database; finds the home of a command."""
+"""Where a home is and what is in it: a folder (`folder_home.py`) or a database (`database_home.py`)."""
 
 from __future__ import annotations
 
-import os
+import contextlib
+import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-from ..errors import ConfigurationError, InputError
-from ..settings.addresses import DatabaseUrl, HomeAddress, VectorsUrl, absolute_path
-from ..settings.key_trust import FLAG, is_own
+from ..errors import InputError
+from ..settings.addresses import HomeAddress
 
-if TYPE_CHECKING:
-    from ..settings.config import Settings
+if TYPE_CHECKING:  # each command loads only what it needs
+    from langgraph.store.base import BaseStore
+
+    from ..models.journal.journal import Journal
+    from ..models.journal.journal_database import JournalDatabase
+    from ..models.journal.single_flight import CallLocks
+    from ..table_columns import TypedTable
+    from .accounts import Accounts
+    from .evidence_table_register import EvidenceTableRegister
+    from .local.checkpoints import PlainSaver
+    from .paper_catalog import PaperCatalog
+    from .postgres.postgres_checkpoints import PlainPostgresSaver
+    from .run_register import ConversationRegister, RunRegister, WrittenFiles
+    from .store_protocols import LibraryStores
+    from .tables import TableConnection, Tables
+    from .uploads import Uploads
+
+    Checkpoints = PlainSaver | PlainPostgresSaver
+
+
+class UnsafeHomeError(InputError):
+    """A home was not opened, because it belongs to another user or could redirect writes elsewhere."""
+
+    default_help = "Remove it, or choose another home with --home or CITELOOM_HOME."
+
+
+class HomeLock(Protocol):
+    """A lock across processes, released when the holding process ends."""
+
+    def is_held(self) -> bool:
+        """Whether a process currently holds the lock."""
+
+    def holder(self) -> int | None:
+        """The id of the process that holds the lock; None if it is free."""
+
+    def try_held(self) -> AbstractContextManager[bool]:
+        """Yield True with the lock held, or False at once if another holder has it."""
+
+    def held(self, on_wait: Callable[[int | None], object] | None = None) -> AbstractAsyncContextManager[None]:
+        """Hold the lock for the block; `on_wait(pid)` is called once if another process has it."""
 
 
 class PathBelow:
@@ -37,8 +77,11 @@ class Home(ABC):
     root: Path
     copy_of: Path | None = field(default=None, kw_only=True)
 
+    has_several_servers: ClassVar[bool] = False
+    """Whether servers on several computers may share its jobs."""
+
     papers = PathBelow("papers")  # those that were added through the server
-    plots = PathBelow("plots")  # images that were uploaded to the server
+    plots_folder = PathBelow("plots")  # images that were uploaded to the server
     converted = PathBelow("converted")  # the cached text of PDF and other converted files
     locks = PathBelow("locks")
     added = PathBelow("added", own=True)  # papers that were added by identifier, and their `.bib`
@@ -82,93 +125,193 @@ class Home(ABC):
     def prepare(self) -> Self:
         """Create what is missing; raises `InputError` if that is not possible."""
 
+    @abstractmethod
+    def open_library(self) -> LibraryStores:
+        """Open the stores of the library, creating what is missing."""
 
-@dataclass(frozen=True)
-class DatabaseHome(Home):
-    """The database at `url`, searched in the Milvus at `vectors` if there is one.
+    @abstractmethod
+    def open_catalog(self) -> PaperCatalog:
+        """Open only the catalog, ten times as fast as `open_library`."""
 
-    `root` holds the text of converted files and the input history. Files of papers are not in the database.
+    def open_journal(self) -> Journal:
+        """Open the journal, creating it if it is missing; raises `JournalError`."""
+        from ..models.journal.journal import Journal
+
+        return Journal(self.journal_database())
+
+    @abstractmethod
+    def journal_database(self) -> JournalDatabase:
+        """The database of the journal, for its statistics and for pruning."""
+
+    @abstractmethod
+    def run_tables(self) -> Tables:
+        """The tables of runs, conversations and written files."""
+
+    @abstractmethod
+    def server_tables(self) -> Tables:
+        """The tables of servers, their jobs and sessions."""
+
+    @abstractmethod
+    def account_tables(self) -> Tables:
+        """The tables of a group's accounts."""
+
+    def accounts(self) -> Accounts:
+        from .accounts import Accounts
+
+        return Accounts(self.account_tables())
+
+    def runs(self) -> RunRegister:
+        from .run_register import RunRegister
+
+        return RunRegister(self.run_tables())
+
+    @abstractmethod
+    def plots(self) -> Uploads:
+        """The sets of plot images uploaded to a server; a set that was not used for a day is idle."""
+
+    def conversations(self) -> ConversationRegister:
+        from .run_register import ConversationRegister
+
+        return ConversationRegister(self.run_tables())
+
+    def evidence_tables(self) -> EvidenceTableRegister:
+        from .evidence_table_register import EvidenceTableRegister
+
+        return EvidenceTableRegister(self.run_tables())
+
+    def written_files(self) -> WrittenFiles:
+        from .run_register import WrittenFiles
+
+        return WrittenFiles(self.run_tables())
+
+    @abstractmethod
+    def has_memory(self) -> bool:
+        """Whether the author's memory was ever written."""
+
+    @abstractmethod
+    def open_memory(self) -> AbstractContextManager[BaseStore]:
+        """Open the store of the author's memory, creating it; blocking. Raises `DamagedFileError`."""
+
+    @abstractmethod
+    def open_checkpoints(self) -> AbstractAsyncContextManager[Checkpoints]:
+        """Open the checkpoints; raises `DamagedFileError`, now or on a later read, if they are unreadable."""
+
+    @abstractmethod
+    def uploads(self) -> Uploads:
+        """The papers that were uploaded to a server."""
+
+    def forget_job(self, job_id: str) -> None:
+        """Delete the job, events and idempotency keys that servers stored for a run, conversation or upload."""
+        from .server_jobs import ServerJobs
+
+        ServerJobs(self.server_tables()).forget(job_id, shared=self.has_several_servers)
+
+    @abstractmethod
+    def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
+        """All rows of a table, runs in the order in which they began."""
+
+    @abstractmethod
+    def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows, or replace those with the same keys, in one transaction."""
+
+    @abstractmethod
+    def writer_lock(self) -> HomeLock:
+        """The lock of the library's writer."""
+
+    @abstractmethod
+    def lock_of_run(self, thread_id: str) -> HomeLock:
+        """The lock of a run: two identical commands must not pay for the same calls in parallel."""
+
+    def run_lock(
+        self, thread_id: str, on_wait: Callable[[str], object] | None = None
+    ) -> AbstractAsyncContextManager[None]:
+        """Lock a run for the block; `on_wait` is called once with a message if another process holds it."""
+        message = f"Run {thread_id} is in progress in another process; waiting for it."
+        return self.lock_of_run(thread_id).held(on_wait and (lambda _: on_wait(message)))
+
+    def run_under_way(self, thread_id: str) -> bool:
+        """Whether a process currently holds the lock of a run."""
+        return self.lock_of_run(thread_id).is_held()
+
+    @abstractmethod
+    def created_at(self) -> float:
+        """When the library was created, in seconds since 1970."""
+
+    @abstractmethod
+    def join_servers(self, address: str = "") -> ServerRegistry:
+        """Register as a server; raises `ConfigurationError` with the first one's address if only one is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Callbacks for notifications from other servers; may be called in any thread."""
+
+    changed: Callable[[str], None]  # a job of another server has new events
+    stop: Callable[[Sequence[str]], None]  # another server was asked to stop these jobs of this server
+    orphans: Callable[[], None]  # some jobs have lost their server
+    lost: Callable[[], None]  # this server was evicted, and its jobs were reassigned
+
+
+class ServerRegistry(ABC):
+    """A server's membership in the group of servers of a library, and the registers that they share.
+
+    `home` is the home through which this server works; the database rejects an evicted server. `locks` are shared with
+    other servers, None if there can be none.
     """
 
-    url: DatabaseUrl
-    vectors: VectorsUrl | None = None
+    locks: CallLocks | None = None
+    uploads: Uploads
 
-    @classmethod
-    def at(cls, url: DatabaseUrl, vectors: VectorsUrl | None = None) -> DatabaseHome:
-        """The home in the database, with its folder among the user's caches."""
-        return cls(_user_folder("XDG_CACHE_HOME", "~/.cache") / "citeloom" / url.mark, url, vectors)
+    def __init__(
+        self,
+        home: Home,
+        tables: Tables,
+        server: str,
+        notify: Callable[[TableConnection, str], None] | None = None,
+    ) -> None:
+        from .server_jobs import RecentEndings, RequestKeys, ServerJobs, SignInSessions
 
-    @property
-    def name(self) -> DatabaseUrl:
-        return self.url
+        self.home = home
+        self.jobs = ServerJobs(tables, server, notify)
+        self.keys = RequestKeys(tables, server)
+        self.sessions = SignInSessions(tables)
+        self.endings = RecentEndings(tables)
 
-    @property
-    def data(self) -> Path:
-        return _user_folder("XDG_DATA_HOME", "~/.local/share") / "citeloom" / self.url.mark
+    @abstractmethod
+    def watch(self, listener: Listener) -> None:
+        """Start notifying the listener about other servers."""
 
-    def exists(self) -> bool:
-        from .postgres.database import Database, has_table
-
-        database = Database(self.url)
-        with database.reachable(), database.transaction() as connection:
-            return has_table(connection, "schema_versions")
-
-    def require_place(self) -> None:
-        """Do nothing: `prepare` checks the database."""
-
-    def prepare(self) -> DatabaseHome:
-        from .local.folder_home import make_folders
-        from .postgres.migrations import prepare
-
-        make_folders(self)
-        prepare(self.url)
-        return self
+    @abstractmethod
+    def leave(self) -> None:
+        """Deregister; another server, now or later, takes over the unfinished jobs."""
 
 
-def _user_folder(variable: str, default: str) -> Path:
-    """The user's folder of this kind, by the XDG base directory specification."""
-    named = Path(os.environ.get(variable, ""))
-    return named if named.is_absolute() else Path(default).expanduser()
+def make_folders(home: Home) -> None:
+    """Create a home's folders and check that they are writable, else remove them and raise `InputError`."""
+    made: list[Path] = []
+    try:
+        for folder in (home.root, home.locks):
+            for missing in reversed([each for each in (folder, *folder.parents) if not each.is_dir()]):
+                try:
+                    missing.mkdir()
+                    made.append(missing)
+                except FileExistsError:
+                    if not missing.is_dir():  # else another process has just created it
+                        raise NotADirectoryError(20, f"{missing} is a file", str(missing)) from None
+        with tempfile.NamedTemporaryFile(dir=home.root, prefix=".write-test-"):
+            pass
+    except OSError as error:
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        reason = error.strerror or type(error).__name__
+        raise InputError(
+            f"{home.root}: cannot be written ({reason}).", help="Choose a writable folder with --home or CITELOOM_HOME."
+        ) from error
 
 
-def configured_home(settings: Settings, explicit: HomeAddress | None = None, *, to_copy: bool = False) -> Home:
-    """The `explicit` home or the one in the settings, with the configured Milvus; raises like `find_home`.
+def written_files(home: Home | None) -> WrittenFiles:
+    """The hashes of the files that a home has written; an empty register without a home."""
+    from .run_register import WrittenFiles
 
-    A folder `to_copy` may be combined with CITELOOM_VECTORS, which then is the Milvus of the copy.
-    """
-    from .local.folder_home import UnsafeHomeError
-
-    origin = settings.origin("home") if explicit is None else FLAG
-    address = settings.home if explicit is None else explicit
-    in_database = isinstance(address, DatabaseUrl)
-    if settings.vectors is not None and (in_database or to_copy) and not is_own(settings.origin("vectors")):
-        message = f"{settings.vectors}: a file in the folder names this as the place of vectors; it was not opened."
-        raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_VECTORS in the environment.")
-    vectors = settings.vectors if in_database or not to_copy else None
-    return find_home(address, by_user=is_own(origin), vectors=vectors)
-
-
-def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vectors: VectorsUrl | None = None) -> Home:
-    """The given home, else the nearest `.citeloom` in this folder or its parents, else a new one here.
-
-    A home found here or named by a file in the folder (not `by_user`) must belong to the user. `vectors` is the Milvus
-    that searches a library in PostgreSQL. Raises `UnsafeHomeError` for any other home, for one that contains links, and
-    for a database named by a file; `ConfigurationError` for `vectors` of a folder.
-    """
-    from .local.folder_home import FolderHome, UnsafeHomeError, nearest_folder, require_own, require_plain_files
-
-    if isinstance(explicit, DatabaseUrl):
-        if not by_user:
-            message = f"{explicit}: a file in the folder names this database as the home; it was not opened."
-            raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_HOME in the environment.")
-        return DatabaseHome.at(explicit, vectors)
-    root = absolute_path(explicit.expanduser()) if explicit is not None else nearest_folder()
-    if vectors is not None:
-        raise ConfigurationError(
-            f"CITELOOM_VECTORS ({vectors}) works with a library in PostgreSQL only, but the home is a folder ({root}).",
-            help="Name a database as the home (postgresql://...), or unset CITELOOM_VECTORS.",
-        )
-    if explicit is None or not by_user:
-        require_own(root)
-    require_plain_files(root)
-    return FolderHome(root)
+    return WrittenFiles() if home is None else home.written_files()

@@ -17,12 +17,11 @@ from ..documents.figures import PaperFigure
 from ..errors import InputError
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 from ..plurals import counted
-from .backends import backend_of
 from .home import Home
-from .paper_catalog import CurrentRecords
-from .paper_change import Change, PaperRecord
-from .search_records import (
+from .paper_catalog import Change, CurrentRecords, PaperRecord
+from .store_protocols import (
     FullTextError,
+    LibraryStores,
     NearPaper,
     ScopedSearch,
     Scored,
@@ -32,7 +31,6 @@ from .search_records import (
     split_ids,
     text_scope,
 )
-from .store_protocols import LibraryStores
 from .text_analysis import FULLTEXT_VERSION
 
 if TYPE_CHECKING:
@@ -91,7 +89,7 @@ class Library:
         if not create:
             home.require_library()
         home.prepare()
-        library = cls(home, embedding, backend_of(home).open_library())
+        library = cls(home, embedding, home.open_library())
         try:
             library.require_same_embedding()
             library.repair(on_notice)
@@ -117,7 +115,7 @@ class Library:
         """Apply staged changes and build a missing full-text index, unless a writer is active; returns the keys."""
         if not self.catalog.unfinished() and (self._has_fulltext() or not self.records()):
             return []
-        with backend_of(self.home).writer_lock().try_held() as held:
+        with self.home.writer_lock().try_held() as held:
             if held and on_notice is not None and not self._has_fulltext():
                 on_notice(f"Building the full-text index of {counted(self.chunk_count(), 'chunk')}; this is done once.")
             try:
@@ -188,11 +186,11 @@ class Library:
     def figures(self, key: str) -> tuple[PaperFigure, ...]:
         """The figures and tables of a paper, none if they were never read; raises `UnknownPaperError`."""
         self._record(key)
-        return self.catalog.figures.of(key)
+        return self.catalog.figures(key)
 
     def figure_image(self, figure: PaperFigure) -> bytes | None:
         """The image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
-        return self.catalog.figures.image(figure.image_hash) if figure.image_hash else None
+        return self.catalog.image(figure.image_hash) if figure.image_hash else None
 
     def sections(self, key: str) -> list[Section]:
         """All sections of a paper, searchable or not; raises `UnknownPaperError`."""

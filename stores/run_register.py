@@ -1,14 +1,19 @@
-"""The register of runs: the request, status and result of each, and the sentences that the user edited in them."""
+"""The registers of runs and of conversations.
+
+Of a run the request, status and result are kept, and the sentences that the user edited in it; of a conversation each
+answer, once per turn, so that checkpoints stay small and exports do not depend on them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
@@ -77,19 +82,6 @@ class UnknownRunError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class NewRun:
-    """A run that begins; `request` holds everything needed to repeat it."""
-
-    thread_id: str
-    fingerprint: str
-    section: str
-    title: str
-    request: dict[str, Any]
-    library_version: str
-    fresh: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class RunHead:
     """A run as shown in lists."""
 
@@ -142,23 +134,33 @@ class EditedSentence:
 
 EDITS: Final = TypedTable("edits", ("thread_id", "position"), {"thread_id": TEXT} | columns_of(EditedSentence))
 
+# What was found when a text or table was last compared with the library, and the papers of the versions of the library.
+UPDATES: Final = TypedTable("updates", ("name",), {"name": TEXT, "stamp": TEXT, "record": OBJECT})
+
 
 class RunRegister(Register):
-    """The runs of a home; blocking and thread-safe."""
+    """The runs of a home, and what users and comparisons say of their texts; blocking and thread-safe."""
 
-    def begin(self, run: NewRun) -> RunRecord:
+    def begin(
+        self,
+        thread_id: str,
+        fingerprint: str,
+        section: str,
+        title: str,
+        request: Mapping[str, Any],  # everything needed to repeat the run
+        library_version: str,
+        *,
+        fresh: bool = False,
+    ) -> RunRecord:
         """Register a run, or return the existing one with this id."""
         now = time.time()
-        request = dump_json(run.request)
-        row = (
-            *(run.thread_id, run.section, run.title, "running", "", run.library_version, int(run.fresh), now, now),
-            *(run.fingerprint, request, None, _lookup_key(run.request.get("question"))),
-            " ".join(sorted(set(PLOT_SET.findall(request)))),
-        )
+        written, question = dump_json(request), _lookup_key(request.get("question"))
+        plots = " ".join(sorted(set(PLOT_SET.findall(written))))
+        head = (thread_id, section, title, "running", "", library_version, int(fresh), now, now)
         with self._tables.transaction() as connection:
-            connection.execute(RUNS.insert("ignore"), row)
-            note_owner(connection, run.thread_id)
-        return self.get(run.thread_id)
+            connection.execute(RUNS.insert("ignore"), (*head, fingerprint, written, None, question, plots))
+            note_owner(connection, thread_id)
+        return self.get(thread_id)
 
     def mark(
         self, thread_id: str, status: RunStatus, *, detail: str = "", result: dict[str, Any] | None = None
@@ -222,6 +224,45 @@ class RunRegister(Register):
         rows = self._read(RUNS, "SELECT plot_sets FROM runs WHERE plot_sets <> ''")
         return {name for row in rows for name in PLOT_SET.findall(row["plot_sets"])}
 
+    def edits(self, thread_id: str) -> list[EditedSentence]:
+        """The sentences that a user rewrote in a finished run, in order; its stored text never changes."""
+        return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
+
+    def edited(self) -> list[str]:
+        """The ids of the runs with edits."""
+        source, person = visible_rows(EDITS)
+        rows = self._read(EDITS, f"SELECT DISTINCT thread_id FROM {source} ORDER BY thread_id", *person)
+        return [row["thread_id"] for row in rows]
+
+    def edit(self, thread_id: str, edit: EditedSentence) -> None:
+        """Store an edited sentence in place of an earlier one at its position."""
+        checked = dump_json(edit.checked)
+        self._write(EDITS.insert("update"), thread_id, edit.position, edit.text, checked, time.time())
+
+    def withdraw_edit(self, thread_id: str, position: int) -> bool:
+        """Restore the run's original sentence; false if it was not edited."""
+        return self._write("DELETE FROM edits WHERE thread_id = ? AND position = ?", thread_id, position) > 0
+
+    def comparisons(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The last comparison of each run or table with the library: a stamp of what was compared, and the record."""
+        source, person = visible_rows(RUNS)
+        seen = f"name IN (SELECT thread_id FROM {source}) OR name NOT IN (SELECT thread_id FROM runs)"
+        condition = f"substr(name, 1, 8) <> 'library-' AND ({seen}) ORDER BY name"
+        rows = self._read(UPDATES, f"SELECT * FROM updates WHERE {condition}", *person)
+        return {row["name"]: (row["stamp"], row["record"]) for row in rows}
+
+    def keep_comparison(self, name: str, stamp: str, record: Mapping[str, Any]) -> None:
+        self._write(UPDATES.insert("update"), name, stamp, dump_json(record))
+
+    def note_library(self, version: str, papers: Mapping[str, str]) -> None:
+        """Store the hashes of the papers of a version, by key."""
+        self._write(UPDATES.insert("ignore"), f"library-{version}", version, dump_json(papers))
+
+    def library(self, version: str) -> dict[str, str] | None:
+        """The hashes of the papers of a version; None if they were not noted."""
+        rows = self._read(UPDATES, "SELECT * FROM updates WHERE name = ?", f"library-{version}")
+        return rows[0]["record"] if rows else None
+
     def note_owner(self, thread_id: str) -> None:
         """Store for whom something is paid first, which then counts for their budget."""
         with self._tables.transaction() as connection:
@@ -233,9 +274,9 @@ class RunRegister(Register):
         return [row["thread_id"] for row in rows]
 
     def delete(self, thread_id: str) -> None:
-        """Delete a run; its checkpoints are left to the caller."""
+        """Delete a run with its edits; its checkpoints are left to the caller."""
         with self._tables.transaction() as connection:
-            for table in ("cited_papers", "runs"):
+            for table in ("cited_papers", "edits", "runs"):
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
             forget_comparison(connection, thread_id)
 
@@ -251,39 +292,6 @@ def register_citations(connection: TableConnection, thread_id: str, number: int,
     connection.executemany(CITED_PAPERS.insert(), [(thread_id, number, key) for key in keys])
 
 
-class EditedSentences(Register):
-    """The sentences that a user rewrote in finished runs, whose stored texts never change; blocking and thread-safe."""
-
-    def of(self, thread_id: str) -> list[EditedSentence]:
-        """The edited sentences of a run, in the order of the text."""
-        return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
-
-    def runs(self) -> list[str]:
-        """The ids of the runs with edits."""
-        if not self._tables.exist():
-            return []
-        source, person = visible_rows(EDITS)
-        with self._tables.transaction() as connection:
-            found = connection.execute(f"SELECT DISTINCT thread_id FROM {source} ORDER BY thread_id", person)
-            return [row[0] for row in found]
-
-    def keep(self, thread_id: str, edit: EditedSentence) -> None:
-        """Store an edited sentence in place of an earlier one at its position."""
-        checked = dump_json(edit.checked)
-        self._write(EDITS.insert("update"), thread_id, edit.position, edit.text, checked, time.time())
-
-    def withdraw(self, thread_id: str, position: int) -> bool:
-        """Restore the run's original sentence; false if it was not edited."""
-        return self._write("DELETE FROM edits WHERE thread_id = ? AND position = ?", thread_id, position) > 0
-
-    def forget(self, thread_id: str) -> None:
-        self._write("DELETE FROM edits WHERE thread_id = ?", thread_id)
-
-
-# What was found when a text or table was last compared with the library, and the papers of the versions of the library.
-UPDATES: Final = TypedTable("updates", ("name",), {"name": TEXT, "stamp": TEXT, "record": OBJECT})
-
-
 def forget_comparison(connection: TableConnection, name: str) -> None:
     """Delete what was found about a run or table, and the papers of versions that no run or comparison refers to."""
     connection.execute("DELETE FROM updates WHERE name = ?", (name,))
@@ -293,30 +301,6 @@ def forget_comparison(connection: TableConnection, name: str) -> None:
         " AND stamp NOT IN (SELECT library_version FROM runs)"
         f" AND NOT EXISTS (SELECT 1 FROM updates AS other WHERE {compared})"
     )
-
-
-class TextUpdates(Register):
-    """Comparisons of texts with the library by the id of run or table, each with a stamp of what was compared."""
-
-    def all(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """The stamp and the record of everything compared."""
-        source, person = visible_rows(RUNS)
-        seen = f"name IN (SELECT thread_id FROM {source}) OR name NOT IN (SELECT thread_id FROM runs)"
-        condition = f"substr(name, 1, 8) <> 'library-' AND ({seen}) ORDER BY name"
-        rows = self._read(UPDATES, f"SELECT * FROM updates WHERE {condition}", *person)
-        return {row["name"]: (row["stamp"], row["record"]) for row in rows}
-
-    def keep(self, name: str, stamp: str, record: Mapping[str, Any]) -> None:
-        self._write(UPDATES.insert("update"), name, stamp, dump_json(record))
-
-    def note_library(self, version: str, papers: Mapping[str, str]) -> None:
-        """Store the hashes of the papers of a version, by key."""
-        self._write(UPDATES.insert("ignore"), f"library-{version}", version, dump_json(papers))
-
-    def library(self, version: str) -> dict[str, str] | None:
-        """The hashes of the papers of a version; None if they were not noted."""
-        rows = self._read(UPDATES, "SELECT * FROM updates WHERE name = ?", f"library-{version}")
-        return rows[0]["record"] if rows else None
 
 
 WRITTEN: Final = TypedTable("written", ("hash",), {"hash": TEXT, "noted_at": MOMENT})
@@ -342,3 +326,110 @@ class WrittenFiles:
             return False
         with self._tables.transaction() as connection:
             return connection.execute("SELECT 1 FROM written WHERE hash = ?", (found,)).fetchone() is not None
+
+
+_OF_THREAD: Final = "FROM turns WHERE turns.thread_id = conversations.thread_id"
+
+
+class UnknownConversationError(InputError):
+    """No conversation has the requested id."""
+
+    default_help = "See '{citeloom} conversations list' for the ids."
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationEntry:
+    """A conversation in the list; `title` is its first question, empty before the first answer."""
+
+    thread_id: Annotated[str, NAME]
+    title: Annotated[str, replace(TEXT, source="turns.asked")]
+    turns: Annotated[int, replace(integer(), source="turns.number")]
+    begun_at: Annotated[float, MOMENT]
+    updated_at: Annotated[float, MOMENT]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTurn:
+    """A finished turn; `record` is the answer's full JSON record, in the form of a run's result.
+
+    `answered` is true if it cites anything, even only possibly relevant passages.
+    """
+
+    number: Annotated[int, integer()]
+    asked: Annotated[str, TEXT]
+    question: Annotated[str, TEXT]
+    answered: Annotated[bool, FLAG]
+    answered_at: Annotated[float, MOMENT]
+    record: Annotated[dict[str, Any], RESULT]
+
+
+CONVERSATIONS: Final = TypedTable("conversations", ("thread_id",), columns_of(ConversationEntry))
+TURNS: Final = TypedTable("turns", ("thread_id", "number"), {"thread_id": NAME} | columns_of(KeptTurn))
+
+
+@dataclass(frozen=True, slots=True)
+class CitingTurn:
+    """A turn whose answer cites a given paper."""
+
+    thread_id: str
+    number: int
+    asked: str
+    answered_at: float
+
+
+def new_thread_id() -> str:
+    return f"chat-{secrets.token_hex(6)}"
+
+
+class ConversationRegister(Register):
+    """The conversations of a home; blocking and thread-safe."""
+
+    _computed: ClassVar = {
+        "turns": f"(SELECT count(*) {_OF_THREAD})",
+        "title": f"coalesce((SELECT asked {_OF_THREAD} ORDER BY number LIMIT 1), '')",
+    }
+
+    def begin(self, thread_id: str) -> None:
+        """Register a conversation; does nothing if it exists."""
+        now = time.time()
+        with self._tables.transaction() as connection:
+            connection.execute(CONVERSATIONS.insert("ignore"), (thread_id, now, now))
+            note_owner(connection, thread_id)
+
+    def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
+        """Store a finished turn; idempotent."""
+        now = time.time()
+        row = (thread_id, number, asked, question, int(bool(record["citations"])), now, dump_json(record))
+        with self._tables.transaction() as connection:
+            connection.execute(TURNS.insert("update"), row)
+            register_citations(connection, thread_id, number, record)
+            connection.execute("UPDATE conversations SET updated_at = ? WHERE thread_id = ?", (now, thread_id))
+
+    def get(self, thread_id: str) -> ConversationEntry:
+        """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
+        return self._find(ConversationEntry, CONVERSATIONS, thread_id, "conversation", UnknownConversationError)
+
+    def all(self) -> list[ConversationEntry]:
+        """All conversations, most recent first."""
+        return self._select(ConversationEntry, CONVERSATIONS, "ORDER BY updated_at DESC")
+
+    def turns(self, thread_id: str) -> list[KeptTurn]:
+        """The finished turns of a conversation, in order."""
+        return self._select(KeptTurn, TURNS, "WHERE thread_id = ? ORDER BY number", thread_id)
+
+    def last_turn(self, thread_id: str, *, answered: bool = False) -> KeptTurn | None:
+        """The latest finished turn, or the latest that was `answered`."""
+        only = " AND answered = 1" if answered else ""
+        condition = f"WHERE thread_id = ?{only} ORDER BY number DESC LIMIT 1"
+        return next(iter(self._select(KeptTurn, TURNS, condition, thread_id)), None)
+
+    def citing(self, key: str) -> list[CitingTurn]:
+        """The turns whose answers cite a paper, most recent first."""
+        condition = "JOIN cited_papers USING (thread_id, number) WHERE key = ? ORDER BY answered_at DESC"
+        return self._select(CitingTurn, TURNS, condition, key)
+
+    def delete(self, thread_id: str) -> None:
+        """Delete a conversation; its checkpoints are left to the caller."""
+        with self._tables.transaction() as connection:
+            for table in ("cited_papers", "turns", "conversations"):
+                connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))

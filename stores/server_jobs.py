@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, get_args
 
-from typing_extensions import TypedDict
-
 from ..table_columns import FLAG, MOMENT, NUMBER, OBJECT, TEXT, TypedTable, choice, dump_json, integer, optional, shaped
 from .tables import Register, TableConnection, Tables
 
@@ -73,13 +71,7 @@ class KeyUse:
     """The request for which an idempotency key was first used, and the order of its job once started."""
 
     request: str
-    order: dict[str, Any] | None
-
-
-class _Order(TypedDict):
-    id: str
-    kind: JobKind
-    request: dict[str, Any]
+    order: JobOrder | None
 
 
 SERVERS: Final = TypedTable("servers", ("id",), {"id": TEXT})
@@ -102,7 +94,7 @@ EVENTS: Final = TypedTable(
 KEYS: Final = TypedTable(
     "request_keys",
     ("key",),
-    {"key": TEXT, "request": TEXT, "server": TEXT, "job": optional(shaped("an order", _Order, as_record=False))}
+    {"key": TEXT, "request": TEXT, "server": TEXT, "job": optional(shaped("an order", JobOrder))}
     | {"claimed_at": NUMBER},
 )
 _COMMIT_KEY: Final = "UPDATE request_keys SET job = ? WHERE key = ?"
@@ -113,14 +105,27 @@ _DELETE_STRAY_EVENTS: Final = "DELETE FROM server_events WHERE job NOT IN (SELEC
 _GONE: Final = "NOT EXISTS (SELECT 1 FROM servers WHERE servers.id = server_jobs.server)"
 
 
-class ServerJobs:
-    """The register of jobs; blocking and thread-safe.
+class ServerJobs(Register):
+    """The register of jobs as one `server` uses it; blocking and thread-safe.
 
-    By itself it keeps nothing: jobs then end with their process, are resumed by repeating the request, and are unknown
-    to other servers. `shared` says whether other servers may work on these jobs.
+    `notify` tells the other servers of a job, where there are any: then jobs are `shared`. Without tables nothing is
+    kept: jobs end with their process, and are resumed by repeating the request.
     """
 
     shared = False
+
+    def __init__(
+        self,
+        tables: Tables | None = None,
+        server: str = "",
+        notify: Callable[[TableConnection, str], None] | None = None,
+    ) -> None:
+        if tables is not None:
+            super().__init__(tables)
+        self._kept = tables is not None
+        self._server = server
+        self._notify_others = notify
+        self.shared = notify is not None
 
     def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
         """Register a job for this server, with the epoch of its events; returns None.
@@ -128,52 +133,8 @@ class ServerJobs:
         Also links an idempotency `key` claimed by this server to the job. If another live server is working on the job
         with this id, changes nothing and returns its entry.
         """
-        return None
-
-    def append(self, batches: Sequence[EventBatch]) -> None:
-        """Store events of this server's jobs for other servers; drops events of jobs that it has lost."""
-
-    def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
-        """Register the end of one of this server's jobs and store its remaining events."""
-
-    def entry(self, job_id: str) -> JobEntry | None:
-        """A job that is active on another server or ended there recently."""
-        return None
-
-    def entries(self) -> list[JobEntry]:
-        """All jobs that are active on other servers or ended there recently."""
-        return []
-
-    def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
-        """The events of a job after the first `seen` of this epoch; None once they are deleted."""
-        return None
-
-    def request_stop(self, job_id: str) -> None:
-        """Ask the server that works on a job to stop it."""
-
-    def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
-        """Take over at most this many unfinished jobs of dead servers, and return them.
-
-        Includes this server's own jobs whose end it could not register; those are not in `busy`.
-        """
-        return []
-
-    def release(self, job_id: str) -> None:
-        """Release a claimed job so that any server can start it."""
-
-
-class RegisteredJobs(Register, ServerJobs):
-    """The register of jobs as one `server` uses it; `notify` tells the other servers of a job, where there are any."""
-
-    def __init__(
-        self, tables: Tables, server: str = "", notify: Callable[[TableConnection, str], None] | None = None
-    ) -> None:
-        super().__init__(tables)
-        self._server = server
-        self._notify_others = notify
-        self.shared = notify is not None
-
-    def begin(self, order: JobOrder, epoch: str, key: str = "") -> JobEntry | None:
+        if not self._kept:
+            return None
         now = self._tables.now
         begin = (
             "INSERT INTO server_jobs (id, kind, request, server, epoch, state, started_at, stop_requested, moves)"
@@ -196,6 +157,7 @@ class RegisteredJobs(Register, ServerJobs):
         return found[0] if found else self.begin(order, epoch, key)  # it was deleted in between
 
     def append(self, batches: Sequence[EventBatch]) -> None:
+        """Store events of this server's jobs for other servers; drops events of jobs that it has lost."""
         if not self.shared:
             return
         with self._tables.transaction() as connection:
@@ -204,6 +166,9 @@ class RegisteredJobs(Register, ServerJobs):
             self._notify(connection, [batch.job_id for batch in batches])
 
     def end(self, job_id: str, state: JobState, last: EventBatch) -> None:
+        """Register the end of one of this server's jobs and store its remaining events."""
+        if not self._kept:
+            return
         own = "id = ? AND server = ? AND ended_at IS NULL"
         with self._tables.transaction() as connection:
             if not self.shared:
@@ -216,21 +181,24 @@ class RegisteredJobs(Register, ServerJobs):
             self._notify(connection, [job_id])
 
     def entry(self, job_id: str) -> JobEntry | None:
+        """A job that is active on another server or ended there recently."""
         return next(iter(self._entries("WHERE id = ?", job_id) if self.shared else ()), None)
 
     def entries(self) -> list[JobEntry]:
+        """All jobs that are active on other servers or ended there recently."""
         return self._entries("ORDER BY started_at") if self.shared else []
 
     def _entries(self, condition: str, *values: str) -> list[JobEntry]:
         sizes = "SELECT sum(size) FROM server_events WHERE job = id AND server_events.epoch = server_jobs.epoch"
         size = f"CAST(coalesce(({sizes}), 0) AS bigint) AS events"
         rows = self._read(JOBS, f"SELECT id, kind, request, epoch, state, {size} FROM server_jobs {condition}", *values)
-        orders = [JobOrder(row["id"], row["kind"], row["request"]) for row in rows]
         return [
-            JobEntry(order, row["epoch"], row["state"], row["events"]) for order, row in zip(orders, rows, strict=True)
+            JobEntry(JobOrder(row["id"], row["kind"], row["request"]), row["epoch"], row["state"], row["events"])
+            for row in rows
         ]
 
     def events(self, job_id: str, epoch: str, seen: int) -> EventPage | None:
+        """The events of a job after the first `seen` of this epoch; None once they are deleted."""
         if not self.shared:
             return None
         with self._tables.transaction() as connection:
@@ -244,6 +212,7 @@ class RegisteredJobs(Register, ServerJobs):
         return EventPage(current, jobs[0]["state"], [event for batch in batches for event in batch["events"]])
 
     def request_stop(self, job_id: str) -> None:
+        """Ask the server that works on a job to stop it."""
         if self.shared:
             stop = "UPDATE server_jobs SET stop_requested = 1 WHERE id = ? AND ended_at IS NULL"
             with self._tables.transaction() as connection:
@@ -251,6 +220,10 @@ class RegisteredJobs(Register, ServerJobs):
                 self._notify(connection, [job_id])
 
     def claim_orphaned(self, most: int, busy: Collection[str]) -> list[JobOrder]:
+        """Take over at most this many unfinished jobs of dead servers, and return them.
+
+        Includes this server's own jobs whose end it could not register; those are not in `busy`.
+        """
         let_go = f"server = ? AND id NOT IN ({', '.join('?' * (len(busy) + 1))})"
         claim = (
             "UPDATE server_jobs SET server = ?, moves = moves + CASE WHEN server IN ('', ?) THEN 0 ELSE 1 END"
@@ -267,6 +240,7 @@ class RegisteredJobs(Register, ServerJobs):
         return [JobOrder(row["id"], row["kind"], row["request"]) for row in oldest_first if row["id"] not in deadly]
 
     def release(self, job_id: str) -> None:
+        """Release a claimed job so that any server can start it."""
         released = "id = ? AND server = ? AND ended_at IS NULL"
         self._write(f"UPDATE server_jobs SET server = '' WHERE {released}", job_id, self._server)
 
@@ -345,9 +319,9 @@ class RequestKeys(Register):
             return self.claim(key, request)
         return KeyUse(found[0]["request"], found[0]["job"])
 
-    def commit(self, key: str, order: dict[str, Any]) -> None:
+    def commit(self, key: str, order: JobOrder) -> None:
         """Store the order of the job that was started under a claimed key."""
-        self._write(_COMMIT_KEY, dump_json(order), key)
+        self._write(_COMMIT_KEY, dump_json(asdict(order)), key)
 
     def release(self, key: str) -> None:
         """Forget a claimed key whose request was refused."""

@@ -7,14 +7,18 @@ the few differences between them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, get_type_hints
 
-from ..errors import InputError
-from ..table_columns import Column, TableConnection as TableConnection, TypedTable
+from ..errors import InputError, OtherFormatError
+from ..sqlite import REGISTER_REMEDY, TextConnection, naming_damage, require_plain_schema, write_ahead
+from ..table_columns import SQLITE, Column, TableConnection as TableConnection, TypedTable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -49,6 +53,46 @@ class Tables(Protocol):
 
         Raises `DamagedFileError` if the file is unreadable, `ConnectionLostError` if the server is gone.
         """
+
+
+class FileTables:
+    """Tables in the file at `path`, created with the first entry; opens a connection per transaction.
+
+    `remedy` says what to do when the file is damaged.
+    """
+
+    now: Final = "(julianday('now') - 2440587.5) * 86400.0"
+    skip_locked: Final = ""
+
+    def __init__(self, path: Path, tables: Sequence[TypedTable], remedy: str = REGISTER_REMEDY) -> None:
+        self._path = path
+        self._tables = tables
+        self._remedy = remedy
+        self._opening = threading.Lock()
+        self._made = not tables
+
+    def exist(self) -> bool:
+        return self._path.exists()  # a folder in its place is damage, not absence
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        with (
+            naming_damage(self._path, self._remedy),
+            closing(sqlite3.connect(self._path, timeout=30, factory=TextConnection)) as connection,
+        ):
+            write_ahead(connection)
+            connection.execute("PRAGMA synchronous=FULL")
+            require_plain_schema(connection, self._path, self._remedy)
+            with self._opening:
+                if not self._made:
+                    version = connection.execute("PRAGMA user_version").fetchone()[0]
+                    if version > TABLES_VERSION:
+                        raise OtherFormatError(self._path, version, TABLES_VERSION)
+                    statements = "".join(table.create(SQLITE) for table in self._tables)
+                    connection.executescript(f"{statements}PRAGMA user_version = {TABLES_VERSION};")
+                    self._made = True
+            with connection:
+                yield connection
 
 
 def columns_of(record: type) -> dict[str, Column]:

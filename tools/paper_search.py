@@ -18,7 +18,7 @@ from ..models.embeddings.bundled_models import LocalEmbedding
 from ..models.embeddings.protocol import Vector
 from ..plurals import counted
 from ..stores.library import Library
-from ..stores.search_records import NearPaper
+from ..stores.store_protocols import NearPaper
 from ..stores.text_analysis import analyze
 from ..text.sentences import sentence_spans
 from .scope import Scope
@@ -274,7 +274,7 @@ def find_cited_figures(library: Library, evidence: Iterable[Mapping[str, Any]]) 
     of_paper: dict[str, tuple[PaperFigure, ...]] = {}
     wanted = [record for record in evidence if record["key"] in known]
     for key in {record["key"] for record in wanted}:
-        of_paper[key] = library.catalog.figures.of(key)
+        of_paper[key] = library.catalog.figures(key)
     wanted = [record for record in wanted if of_paper[record["key"]]]
     chunks = {chunk.id: chunk for chunk in library.chunks([record["chunk_id"] for record in wanted])}
     for record in wanted:

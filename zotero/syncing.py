@@ -21,7 +21,6 @@ from ..ingestion.reading import ConvertedFiles
 from ..ingestion.sources import SourcePaper, Sources, read_as
 from ..models.http.limiter import Clock
 from ..settings.config import Settings
-from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from .sync_plan import SyncPlan, SyncPlanning, SyncState, file_changed, read_state, write_state
@@ -54,7 +53,7 @@ async def sync_reading(
     """
     began = time.perf_counter()
     linked = await linked_folder(settings)
-    async with backend_of(library.home).run_lock("sync-zotero", on_wait):
+    async with library.home.run_lock("sync-zotero", on_wait):
         state = await asyncio.to_thread(read_state, library.home)
         given = await asyncio.to_thread(SyncPlanning, library, settings, reading, request, state, linked)
         plan = await in_thread(given.plan)

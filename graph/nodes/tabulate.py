@@ -18,7 +18,6 @@ from ...plurals import counted
 from ...roles.cell_protocols import TableColumn
 from ...roles.protocols import Need
 from ...roles.run_roles import Roles
-from ...stores.backends import backend_of
 from ...stores.evidence_table_register import StoredTable
 from ...tools.scope import Scope
 from ..prompt_fitting import fitted
@@ -46,7 +45,7 @@ async def fill_table(
     `claims` maps the columns to the claims that papers are screened for; if there are any, the judge reads the cells.
     `own` is the user's study.
     """
-    register = await asyncio.to_thread(lambda: backend_of(session.home).evidence_tables())
+    register = await asyncio.to_thread(lambda: session.home.evidence_tables())
     stored = {item.table_id: item for item in await asyncio.to_thread(register.all)}.get(table.table_id)
 
     async def columns() -> tuple[TableColumn, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -48,3 +49,20 @@ def normalise(rows: Vectors) -> Vectors:
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     scaled: Vectors = (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
     return scaled
+
+
+def encode_vector(vector: Vector) -> str:
+    """A vector as text."""
+    import numpy as np
+
+    return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode()
+
+
+def decode_vector(written: str) -> Vector:
+    """Decode a vector from text; empty if the text is not a vector."""
+    import numpy as np
+
+    try:
+        return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
+    except ValueError:
+        return np.zeros(0, np.float32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,7 +23,7 @@ from ..journal.journal import Journal
 from ..journal.records import CallRecord, CallResult, Reservation, RunScope
 from ..paid_call import PaidRequest, get_or_request
 from .bundled_models import count_tokens, count_tokens_each
-from .protocol import Vector, Vectors, normalise
+from .protocol import Vector, Vectors, decode_vector, encode_vector, normalise
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -194,13 +193,12 @@ def embedding_for(
 
 
 def _payload(row: Vector) -> str:
-    return json.dumps({"float32": base64.b64encode(row.astype("<f4").tobytes()).decode("ascii")})
+    return json.dumps({"float32": encode_vector(row)})
 
 
 def _vector(payload: str) -> Vector | None:
     try:
-        raw = base64.b64decode(json.loads(payload)["float32"])
-        vector: Vector = np.frombuffer(raw, dtype="<f4").astype(np.float32)
+        vector = decode_vector(json.loads(payload)["float32"])
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
     return vector if len(vector) and np.isfinite(vector).all() else None

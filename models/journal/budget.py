@@ -23,9 +23,8 @@ from ...plurals import counted
 from ...settings.config import Price, Settings
 from ..concurrency import ThreadSafeEvent
 from ..http.failures import CallFailedError, FailureKind
-from . import spending_table
 from .journal import Journal
-from .journal_database import JournalConnection
+from .journal_database import JournalConnection, load_spending, reserve
 from .records import Reservation, Spending, total_cost
 
 # The share of a count (with margin) up to which a server's own count shows that it uses the same tokenizer.
@@ -121,7 +120,7 @@ class Budget:
                     # A refusal is an answer: it counts as a call but costs nothing. An unreachable server counts as
                     # nothing.
                     back = reservation if kind == "unreachable" else replace(reservation, calls=0)
-                    await self._journal.submit(lambda db: spending_table.reserve(db, back, -1))
+                    await self._journal.submit(lambda db: reserve(db, back, -1))
             finally:
                 self.finish(reservation, None)
             raise
@@ -168,19 +167,19 @@ class Budget:
             await waiting.wait()
 
     async def _try_reserve(self, reservation: Reservation) -> PausedError | None:
-        def reserve(db: JournalConnection) -> PausedError | None:
-            problem = self._problem(spending_table.load_spending(db, self._runs), reservation)
+        def reserve_room(db: JournalConnection) -> PausedError | None:
+            problem = self._problem(load_spending(db, self._runs), reservation)
             if problem is not None:
                 return problem
-            reached = within and within._problem(spending_table.load_spending(db, within._runs), reservation)
+            reached = within and within._problem(load_spending(db, within._runs), reservation)
             if reached:
                 return PersonBudgetError(reached.message.replace("--max-cost", "yours"))
-            spending_table.reserve(db, reservation)
+            reserve(db, reservation)
             return problem
 
         try:
             within = None if self.within is None else await asyncio.to_thread(self.within)
-            return await self._journal.submit(reserve)
+            return await self._journal.submit(reserve_room)
         except BaseException:
             with self._guard:
                 self._checking -= 1

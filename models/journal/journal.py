@@ -2,26 +2,137 @@
 
 After a kill, at most the calls that were in flight are. A resumed run sees the same answers, even those that failed
 validation; later runs never see a rejected one. An unreadable answer counts as absent. See docs/decisions/journal.md.
+
+One thread owns the connection and commits queued work in batches: a sync takes as long for twenty answers as for one.
+If one piece of a batch fails, each piece is retried alone.
 """
 
 from __future__ import annotations
 
+import asyncio
+import queue
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from ...errors import InputError, PausedError
 from ...sqlite import DamagedFileError
 from ...table_columns import WrongValueError
 from ..http.limiter import Clock
-from . import spending_table
-from .group_commit import ClosedError, GroupCommit
-from .journal_database import ANSWERS, BEGINNINGS, DAMAGED_REMEDY, JournalConnection, JournalDatabase, JournalFile
+from .journal_database import (
+    ANSWERS,
+    BEGINNINGS,
+    DAMAGED_REMEDY,
+    JournalConnection,
+    JournalDatabase,
+    JournalFile,
+    add_spending,
+    load_spending,
+    load_spending_by_day,
+    reserve,
+)
 from .records import CachedAnswer, CallKind, CallRecord, CallResult, RunScope, Spending, Usage
 from .single_flight import SingleFlight
 from .streaming import Streams
+
+ResultT = TypeVar("ResultT")
+_Job = tuple[Callable[[JournalConnection], Any], Future[Any]]  # work and the future of its result
+
+
+class ClosedError(Exception):
+    """Work was submitted after `close`."""
+
+
+class GroupCommit:
+    """Runs work on one connection, in order of submission, several pieces per transaction."""
+
+    def __init__(
+        self,
+        connect: Callable[[], JournalConnection],  # in the thread that will use it; its errors are raised here
+        name: str,  # of the thread
+        begin: str = "BEGIN IMMEDIATE",  # opens a transaction
+        passing: tuple[type[Exception], ...] = (),  # such as a lost connection: the same work is retried once
+    ) -> None:
+        self._begin = begin
+        self._passing = passing
+        self._work: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._closing = threading.Lock()
+        self._closed = False
+        opened: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, args=(connect, opened), name=name, daemon=True)
+        self._thread.start()
+        problem = opened.get()
+        if problem is not None:
+            self._thread.join()
+            raise problem
+
+    async def submit(self, work: Callable[[JournalConnection], ResultT]) -> ResultT:
+        """The result of `work`, once it is committed to disk.
+
+        `work` is carried out even if the caller is cancelled, so that no answer is lost. It must not return a cursor,
+        whose release in the caller's thread would reset a statement in use here. Raises `ClosedError`.
+        """
+        result: Future[ResultT] = Future()
+        result.set_running_or_notify_cancel()  # cannot be cancelled any more
+        with self._closing:
+            if self._closed:
+                raise ClosedError
+            self._work.put((work, result))
+        return await asyncio.wrap_future(result)
+
+    def close(self) -> None:
+        """Finish submitted work, then close the connection; may be called twice."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._work.put(None)
+        self._thread.join()
+
+    def _serve(self, connect: Callable[[], JournalConnection], opened: queue.SimpleQueue[Exception | None]) -> None:
+        try:
+            connection = connect()
+        except Exception as error:  # noqa: BLE001 - re-raised by the constructor, in the caller's thread
+            opened.put(error)
+            return
+        opened.put(None)
+        try:
+            while (job := self._work.get()) is not None:
+                batch = [job]
+                while not self._work.empty() and (job := self._work.get()) is not None:
+                    batch.append(job)
+                self._run(connection, batch)
+                if job is None:
+                    break
+        finally:
+            connection.close()
+
+    def _run(self, connection: JournalConnection, batch: Sequence[_Job], *, again: bool = True) -> None:
+        begun = False
+        try:
+            connection.execute(self._begin)
+            begun = True
+            results = [work(connection) for work, _ in batch]
+            connection.commit()
+        except Exception as error:  # noqa: BLE001 - delivered to its caller
+            if begun:
+                connection.rollback()
+            if again and isinstance(error, self._passing):
+                self._run(connection, batch, again=False)
+            elif begun and len(batch) > 1:
+                for job in batch:
+                    self._run(connection, [job])
+            else:
+                for _, result in batch:
+                    result.set_exception(error)
+        else:
+            for (_, result), value in zip(batch, results, strict=True):
+                result.set_result(value)
+
 
 T = TypeVar("T")
 
@@ -154,11 +265,11 @@ class Journal:
 
     async def spending(self, runs: Sequence[str] | None = None) -> list[Spending]:
         """The spending of runs so far, by model; of all runs if none are named."""
-        return await self.submit(lambda db: spending_table.load_spending(db, runs))
+        return await self.submit(lambda db: load_spending(db, runs))
 
     async def spending_by_day(self) -> list[tuple[str, Spending]]:
         """The spending of each day by model, as far as the answers and runs are still stored."""
-        return await self.submit(spending_table.load_spending_by_day)
+        return await self.submit(load_spending_by_day)
 
     def since_opened(self) -> list[Spending]:
         """Calls paid and reused through this journal since it was opened; never blocks."""
@@ -206,7 +317,7 @@ class Journal:
         answer, payload, own = max(found, key=lambda row: row[2])
         if not own:
             self._note_use(db, record.key, int(answer), scope, paid=False)
-        spending_table.add_spending(db, scope.run_id, record, reused=1)
+        add_spending(db, scope.run_id, record, reused=1)
         return str(payload)
 
     def _keep(
@@ -218,9 +329,9 @@ class Journal:
             row = (*made, 0, *tokens.values(), outcome.payload)
             answer = db.execute(f"{_INSERT} RETURNING id", row).fetchone()[0]
             self._note_use(db, record.key, answer, scope, paid=True)
-            spending_table.add_spending(db, scope.run_id, record, paid=1, **tokens)
+            add_spending(db, scope.run_id, record, paid=1, **tokens)
             if outcome.reservation is not None:
-                spending_table.reserve(db, outcome.reservation, -1)
+                reserve(db, outcome.reservation, -1)
 
     def _note_use(self, db: JournalConnection, key: str, answer: int, scope: RunScope, *, paid: bool) -> None:
         row = (scope.run_id, key, answer, int(paid), self._clock.time())
@@ -236,3 +347,91 @@ def _beginning(db: JournalConnection, run: str) -> int:
             db.execute(f"INSERT INTO beginnings (run, after) {newest} RETURNING run, after", (run,))
         )
     return int(found[0][1])
+
+
+_DAY: Final = 86_400.0
+# A temporary table of ids, so that any number of them can be queried several times.
+_CHOOSE: Final = """
+CREATE TEMP TABLE chosen AS SELECT id, length(payload) AS size, CASE WHEN EXISTS (
+    SELECT 1 FROM uses u JOIN kept_runs k ON k.run = u.run WHERE u.answer = answers.id
+) THEN 1 ELSE 0 END AS needed FROM answers
+"""
+
+
+_OF_MODEL: Final = ("kind", "model", "endpoint", "answers", "payload_bytes")
+
+
+def survey(database: JournalDatabase) -> dict[str, Any]:
+    """Statistics of the whole journal, and of each model; times are seconds since the epoch. Raises `JournalError`."""
+    with _opened(database) as db:
+        answers = "SELECT id, kind, model, endpoint, made_at, rejected FROM answers"
+        ANSWERS.read(db.execute(answers))  # sums would count invalid values as 0
+        load_spending(db)
+        models = db.execute(
+            "SELECT kind, model, endpoint, count(*), coalesce(sum(length(payload)), 0) FROM answers GROUP BY 1, 2, 3"
+            " ORDER BY 4 DESC, 1, 2, 3"
+        ).fetchall()
+        rejected, oldest, newest = db.execute(
+            "SELECT coalesce(sum(rejected), 0), min(made_at), max(made_at) FROM answers"
+        ).fetchone()
+        made, reused = db.execute("SELECT coalesce(sum(paid), 0), coalesce(sum(reused), 0) FROM spending").fetchone()
+        stored = database.stored_bytes(db)
+    kept = [dict(zip(_OF_MODEL, (*row[:3], *map(int, row[3:])), strict=True)) for row in models]
+    counts = {"answers": sum(row["answers"] for row in kept), "rejected": int(rejected), "made": int(made)}
+    counts |= {"reused": int(reused), "oldest": oldest, "newest": newest}
+    return {**counts, "file_bytes": stored, "models": kept}
+
+
+def prune(
+    database: JournalDatabase,
+    *,
+    keep_of_runs: Sequence[str],
+    older_than: float | None = None,
+    rejected: bool = False,
+    embeddings: bool = False,
+    dry_run: bool = False,
+    now: float | None = None,
+) -> dict[str, int]:
+    """Delete answers and reclaim their space, except those in use by `keep_of_runs`; returns what was, or would be.
+
+    Chosen are answers `older_than` this many days, `rejected` ones, or only `embeddings` among these. Raises
+    `JournalError`, also if another process keeps the database locked.
+    """
+    before = -1.0
+    if older_than is not None:
+        before = (time.time() if now is None else now) - older_than * _DAY
+    with _opened(database) as db:
+        db.execute(database.begin)
+        db.execute("CREATE TEMP TABLE kept_runs (run TEXT PRIMARY KEY)")
+        db.executemany("INSERT INTO kept_runs VALUES (?)", [(run,) for run in set(keep_of_runs)])
+        only = " AND kind = 'embedding'" if embeddings else ""
+        also = " OR rejected = 1" if rejected else ""
+        db.execute(f"{_CHOOSE} WHERE (made_at < ?{also}){only}", (before,))
+        count, size, needed = db.execute(
+            "SELECT coalesce(sum(1 - needed), 0), coalesce(sum(size * (1 - needed)), 0), coalesce(sum(needed), 0)"
+            " FROM chosen"
+        ).fetchone()
+        if dry_run:
+            db.rollback()
+        else:
+            gone = "(SELECT id FROM chosen WHERE needed = 0)"
+            db.execute(f"DELETE FROM uses WHERE answer IN {gone}")
+            db.execute(f"DELETE FROM answers WHERE id IN {gone}")
+            # SQLite reuses the highest ids: new answers must come after the beginning of every run.
+            newest = "(SELECT coalesce(max(id), 0) FROM answers)"
+            db.execute(f"UPDATE beginnings SET after = {newest} WHERE after > {newest}")
+            db.commit()
+            database.reclaim(db)
+        pruned = {"answers": int(count), "payload_bytes": int(size), "kept_for_runs": int(needed)}
+        return {**pruned, "file_bytes": database.stored_bytes(db)}
+
+
+@contextmanager
+def _opened(database: JournalDatabase) -> Iterator[JournalConnection]:
+    try:
+        with closing(database.connect()) as db:
+            yield db
+    except WrongValueError as error:
+        raise DamagedFileError(f"{database.name}: {error}", help=DAMAGED_REMEDY) from None
+    except database.errors as error:
+        raise JournalError(f"{database.name}: {error}.", help=database.remedy(error)) from error

@@ -1,17 +1,18 @@
-"""The interface of a journal's database, and its implementation in a SQLite file."""
+"""The interface of a journal's database, its implementation in a SQLite file, and the spending of runs by model."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
-from typing import Final, Protocol, get_args
+from typing import Final, Literal, Protocol, get_args
 
 from ...errors import OtherFormatError
 from ...sqlite import TextConnection, write_ahead
 from ...table_columns import FLAG, MOMENT, SQLITE, TEXT, TableConnection, TypedTable, choice, integer
-from .records import CallKind
+from .records import CallKind, CallRecord, Reservation, Spending
 from .single_flight import CallLocks, KeyLocks
 
 
@@ -31,25 +32,16 @@ class JournalConnection(TableConnection, Protocol):
 class JournalDatabase(Protocol):
     """A journal's database; `begin` excludes all other processes, so that a budget is checked and reserved at once."""
 
-    @property
-    def name(self) -> str:
-        """The database as messages name it, without secrets."""
-
-    @property
-    def place(self) -> Hashable:
-        """Equal for all journals of a process on one database: they share their call locks."""
-
-    @property
-    def begin(self) -> str:
-        """The statement that opens a transaction."""
-
-    @property
-    def errors(self) -> tuple[type[Exception], ...]:
-        """The exceptions raised by the database and its connection."""
-
-    @property
-    def passing(self) -> tuple[type[Exception], ...]:
-        """The errors after which a rolled-back transaction is worth retrying on a new connection."""
+    name: str
+    """The database as messages name it, without secrets."""
+    place: Hashable
+    """Equal for all journals of a process on one database: they share their call locks."""
+    begin: str
+    """The statement that opens a transaction."""
+    errors: tuple[type[Exception], ...]
+    """The exceptions raised by the database and its connection."""
+    passing: tuple[type[Exception], ...]
+    """The errors after which a rolled-back transaction is worth retrying on a new connection."""
 
     def connect(self) -> JournalConnection:
         """Open a connection, creating missing tables; raises one of `errors`."""
@@ -76,14 +68,8 @@ class JournalFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
-
-    @property
-    def place(self) -> Path:
-        return self.path.resolve()
+        self.name = str(path)
+        self.place: Hashable = path.resolve()
 
     def connect(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,3 +154,71 @@ JOURNAL_TABLES: Final = (ANSWERS, USES, SPENDING, BEGINNINGS, CONTEXTS)  # table
 def _version(db: sqlite3.Connection) -> int:
     with closing(db.execute("PRAGMA user_version")) as cursor:
         return int(cursor.fetchone()[0])
+
+
+# Spending is counted as it happens, not derived from answers: those may be pruned, and a budget needs it before every
+# call. *Reserved* amounts are for requests whose answer has not been committed: they are in flight, their process was
+# killed, or the answer was lost. Such requests may have been paid for, so they count against a budget.
+_QUARTER: Final = 900  # seconds
+_ADD: Final = (
+    f"{SPENDING.insert()} ON CONFLICT ({', '.join(SPENDING.key)})"
+    f" DO UPDATE SET {', '.join(f'{name} = spending.{name} + excluded.{name}' for name in _COUNTS)}"
+)
+
+
+def add_spending(db: JournalConnection, run: str, record: CallRecord, **more: int) -> None:
+    counts = [more.get(name, 0) for name in _COUNTS]
+    db.execute(_ADD, (run, record.kind, record.endpoint, record.model, *counts))
+
+
+def reserve(db: JournalConnection, reservation: Reservation, sign: Literal[1, -1] = 1) -> None:
+    """Reserve a request (`sign` 1), or release a reservation or a part of it (-1)."""
+    add_spending(
+        db,
+        reservation.run,
+        reservation.record,
+        reserved_calls=sign * reservation.calls,
+        reserved_input=sign * reservation.input_tokens,
+        reserved_output=sign * reservation.output_tokens,
+    )
+
+
+def load_spending(db: JournalConnection, runs: Sequence[str] | None = None) -> list[Spending]:
+    """The spending of runs so far, with reservations; of all runs if none are named."""
+    if runs is not None and not runs:
+        return []
+    chosen = "" if runs is None else f" WHERE run IN ({', '.join('?' * len(runs))})"
+    columns = ", ".join(SPENDING.stored)
+    rows = db.execute(f"SELECT {columns} FROM spending{chosen} ORDER BY run, kind, model", list(runs or ()))
+    return [Spending(*row) for row in SPENDING.read(rows)]
+
+
+def load_spending_by_day(db: JournalConnection) -> list[tuple[str, Spending]]:
+    """The spending of each day by model, in local time, as far as the answers and runs are still stored."""
+    USES.read(db.execute("SELECT id, paid, used_at FROM uses"))  # sums would count invalid values as 0
+    ANSWERS.read(db.execute("SELECT id, kind, endpoint, model, input_tokens, output_tokens FROM answers"))
+    # Days begin at different times in different time zones, but always on a quarter of an hour.
+    rows = db.execute(
+        f"SELECT CAST(round(u.used_at - 0.5) AS bigint) / {_QUARTER} AS quarter, a.kind, a.endpoint, a.model,"
+        " sum(u.paid), sum(1 - u.paid), sum(u.paid * a.input_tokens), sum(u.paid * a.output_tokens)"
+        " FROM uses u JOIN answers a ON a.id = u.answer GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+    ).fetchall()
+    days: dict[tuple[str, CallKind, str, str], list[int]] = {}
+    for quarter, kind, endpoint, model, *counts in rows:
+        day = f"{datetime.fromtimestamp(quarter * _QUARTER):%Y-%m-%d}"
+        before = days.setdefault((day, kind, endpoint, model), [0] * len(counts))
+        days[day, kind, endpoint, model] = [one + int(more) for one, more in zip(before, counts, strict=True)]
+    return [
+        (day, Spending("", kind, endpoint, model, *counts)) for (day, kind, endpoint, model), counts in days.items()
+    ]
+
+
+def load_context_sizes(db: JournalConnection, run: str) -> dict[tuple[str, str], int | None]:
+    """The context sizes of a run's models, by endpoint and model; None if unknown."""
+    rows = CONTEXTS.read(db.execute("SELECT run, endpoint, model, size FROM contexts WHERE run = ?", (run,)))
+    return {(endpoint, model): size or None for _, endpoint, model, size in rows}
+
+
+def save_context_sizes(db: JournalConnection, run: str, sizes: Mapping[tuple[str, str], int | None]) -> None:
+    rows = [(run, *place, size or 0) for place, size in sizes.items()]
+    db.executemany(CONTEXTS.insert("update"), rows)

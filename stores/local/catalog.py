@@ -4,6 +4,9 @@ A change to a paper is first written here in full, including its vectors (`stage
 marked done (`commit`). A process that is killed in between leaves a staged change, which the next process applies
 without embedding anything; until then the paper is "indexing" and invisible to readers.
 
+Images of figures are files, stored before the change that refers to them, and deleted after the last change that did: a
+kill in between leaves an image without a paper, never the reverse. A private copy never deletes images of its original.
+
 A paper has one row for the text of each chunk, and one row with all its vectors, which packs them without gaps.
 """
 
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, replace
 from itertools import groupby
@@ -26,8 +29,8 @@ from ...errors import InputError, OtherFormatError
 from ...models.embeddings.protocol import Vector, normalise
 from ...sqlite import TextConnection, naming_damage, require_plain_schema, write_ahead
 from ...table_columns import BLOB, SQLITE, TEXT, Column, TypedTable, dump_json, integer, optional, shaped
-from ..paper_catalog import Figures, PaperCatalog, Rows
-from ..paper_change import (
+from ..folder_home import FolderHome
+from ..paper_catalog import (
     CHUNKS,
     FACTS,
     NOTE,
@@ -35,14 +38,15 @@ from ..paper_change import (
     SECTIONS,
     STAGED,
     Change,
+    PaperCatalog,
     PaperRecord,
+    Rows,
     chunk_row,
     paper_row,
     section_rows,
     serialize_change,
 )
-from ..search_records import VectorKind, VectorStoreError
-from .folder_home import FolderHome
+from ..store_protocols import VectorKind, VectorStoreError, split_ids
 
 FIGURES: Final = TypedTable(
     "figures",
@@ -50,79 +54,6 @@ FIGURES: Final = TypedTable(
     {"key": TEXT, "version": TEXT, "figures": shaped("a list of figures", tuple[PaperFigure, ...])},
 )
 _READY: Final = "FROM figures f JOIN papers p ON p.key = f.key WHERE p.state = 'ready'"
-
-
-class CatalogFigures(Figures):
-    """Figures of papers: one row per paper in the catalog, and their images in files.
-
-    Images are stored before the change that refers to them, and deleted after the last change that did: a kill in
-    between leaves an image without a paper, never the reverse. A private copy never deletes images of its original.
-    """
-
-    def __init__(
-        self,
-        read: Callable[..., Rows],
-        transaction: Callable[[], AbstractContextManager[sqlite3.Connection]],
-        home: FolderHome,
-    ) -> None:
-        self._read = read
-        self._transaction = transaction
-        self._folder = home.figures  # created with the first image
-        self._own = home.copy_of is None
-
-    def of(self, key: str) -> tuple[PaperFigure, ...]:
-        rows = self._read(FIGURES, f"SELECT f.key, f.figures {_READY} AND f.key = ?", (key,))
-        return rows[0][1] if rows else ()
-
-    def by_paper(self) -> Rows:
-        return self._read(FIGURES, f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
-
-    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        with self._transaction() as db:
-            for stored in _read_figures(db, key):
-                written = dump_json([asdict(figure) for figure in carry_descriptions(stored, figures)])
-                db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
-
-    def image(self, name: str) -> bytes | None:
-        if not is_image_hash(name):
-            return None
-        try:
-            content = (self._folder / name).read_bytes()
-        except OSError:
-            return None
-        return content if image_hash(content) == name else None
-
-    def put(self, images: Mapping[str, bytes]) -> None:
-        """Store images by hash; existing ones are left unchanged. Raises OSError."""
-        missing = {name: content for name, content in images.items() if self.image(name) is None}
-        if missing:
-            self._folder.mkdir(exist_ok=True)
-        for name, content in missing.items():
-            replace_file(self._folder / name, content)
-
-    def drop(self, names: Collection[str]) -> None:
-        for name in set(names) - {name for _, name in self._images()} if names and self._own else ():
-            with suppress(OSError):
-                (self._folder / Path(name).name).unlink()
-
-    def incomplete(self) -> set[str]:
-        wanted = self._images()
-        lost = {name for name in {name for _, name in wanted} if self.image(name) is None}
-        return {key for key, name in wanted if name in lost}
-
-    def stray_images(self) -> set[str]:
-        """The names of files that are no image of a paper, including remnants of interrupted writes."""
-        try:
-            stored = {file.name for file in self._folder.iterdir()}
-        except OSError:
-            return set()
-        return stored - {name for _, name in self._images()}
-
-    def _images(self) -> list[tuple[str, str]]:
-        """The images to which papers and staged changes refer, each with the paper's key."""
-        figures = self._read(FIGURES, "SELECT key, figures FROM figures")
-        figures += [(key, change.figures) for key, change in self._read(STAGED, "SELECT key, change FROM staged")]
-        return [(key, figure.image_hash) for key, listed in figures for figure in listed if figure.image_hash]
 
 
 def _read_figures(db: sqlite3.Connection, key: str) -> list[tuple[PaperFigure, ...]]:
@@ -215,7 +146,8 @@ class Catalog(PaperCatalog):
 
     def __init__(self, home: FolderHome) -> None:
         """Open or create the file; raises `InputError` if it is not a catalog of this format."""
-        self.figures: CatalogFigures = CatalogFigures(self._read, self._change_papers, home)
+        self._folder = home.figures  # created with the first image
+        self._owns_images = home.copy_of is None
         self._lock = threading.RLock()
         self._path = path = home.catalog
         self._db = sqlite3.connect(
@@ -284,7 +216,7 @@ class Catalog(PaperCatalog):
     def stage(self, changes: Iterable[Change]) -> None:
         rows = [(change, serialize_change(change)) for change in changes]
         for change, _ in rows:
-            self.figures.put(change.images)
+            self._put_images(change.images)
         with self._change_papers() as db:
             for change, row in rows:
                 db.execute("INSERT OR REPLACE INTO staged VALUES (?, ?, ?)", row)
@@ -302,7 +234,7 @@ class Catalog(PaperCatalog):
         with self._change_papers() as db:
             for table in _PARTS:
                 db.execute(f"DELETE FROM {table} WHERE {_STRAY}")
-        self.figures.drop(self.figures.stray_images())
+        self._drop_images(self.stray_images())
 
     def listed_counts(self, key: str) -> tuple[int, int]:
         """How many chunks of a paper the catalog lists, and how many passages its note has, ready or not."""
@@ -321,15 +253,68 @@ class Catalog(PaperCatalog):
                     db.execute(f"DELETE FROM {table} WHERE key = ?", (change.key,))
                 if change.record is not None:
                     insert_paper(db, change, change.record)
-        self.figures.drop(before)
+        self._drop_images(before)
+
+    def figures(self, key: str) -> tuple[PaperFigure, ...]:
+        rows = self._read(FIGURES, f"SELECT f.key, f.figures {_READY} AND f.key = ?", (key,))
+        return rows[0][1] if rows else ()
+
+    def figures_by_paper(self) -> Rows:
+        return self._read(FIGURES, f"SELECT f.key, f.figures {_READY} ORDER BY f.key")
+
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        with self._change_papers() as db:
+            for stored in _read_figures(db, key):
+                written = dump_json([asdict(figure) for figure in carry_descriptions(stored, figures)])
+                db.execute("UPDATE figures SET figures = ? WHERE key = ?", (written, key))
+
+    def image(self, name: str) -> bytes | None:
+        if not is_image_hash(name):
+            return None
+        try:
+            content = (self._folder / name).read_bytes()
+        except OSError:
+            return None
+        return content if image_hash(content) == name else None
+
+    def _put_images(self, images: Mapping[str, bytes]) -> None:
+        """Store images by hash; existing ones are left unchanged. Raises OSError."""
+        missing = {name: content for name, content in images.items() if self.image(name) is None}
+        if missing:
+            self._folder.mkdir(exist_ok=True)
+        for name, content in missing.items():
+            replace_file(self._folder / name, content)
+
+    def _drop_images(self, names: Collection[str]) -> None:
+        for name in set(names) - {name for _, name in self._images()} if names and self._owns_images else ():
+            with suppress(OSError):
+                (self._folder / Path(name).name).unlink()
+
+    def incomplete_figures(self) -> set[str]:
+        wanted = self._images()
+        lost = {name for name in {name for _, name in wanted} if self.image(name) is None}
+        return {key for key, name in wanted if name in lost}
+
+    def stray_images(self) -> set[str]:
+        """The names of files that are no image of a paper, including remnants of interrupted writes."""
+        try:
+            stored = {file.name for file in self._folder.iterdir()}
+        except OSError:
+            return set()
+        return stored - {name for _, name in self._images()}
+
+    def _images(self) -> list[tuple[str, str]]:
+        """The images to which papers and staged changes refer, each with the paper's key."""
+        figures = self._read(FIGURES, "SELECT key, figures FROM figures")
+        figures += [(key, change.figures) for key, change in self._read(STAGED, "SELECT key, change FROM staged")]
+        return [(key, figure.image_hash) for key, listed in figures for figure in listed if figure.image_hash]
 
     def read_chunks(self, ids: Iterable[str]) -> dict[str, Chunk]:
-        places = [[key, index] for key, of_key in _split_ids("content", ids).items() for index in of_key]
         rows = self._read(
             _TEXTS,
             "SELECT t.* FROM json_each(?) asked JOIN chunk_texts t"
             " ON t.key = json_extract(asked.value, '$[0]') AND t.idx = json_extract(asked.value, '$[1]')",
-            (dump_json(places),),
+            (dump_json(split_ids(ids)),),
         )
         chunks = (Chunk(chunk_id(row[0], row[1]), *row) for row in rows)  # in the order of the columns
         return {chunk.id: chunk for chunk in chunks}
@@ -337,7 +322,11 @@ class Catalog(PaperCatalog):
     def read_vectors(self, kind: VectorKind, ids: Iterable[str]) -> dict[str, Vector]:
         import numpy as np
 
-        places = _split_ids(kind, ids)
+        places: dict[str, dict[int, str]] = {}  # the ids by key and place
+        for name in ids:
+            with suppress(ValueError):
+                key, place = (name, 0) if kind == "summaries" else split_chunk_id(name)
+                places.setdefault(key, {})[place] = name
         found: dict[str, Vector] = {}
         among, value = self._among("key", places)
         for key, size, blob in self._read(_VECTORS, f"SELECT key, size, {kind} FROM vectors WHERE {among}", (value,)):
@@ -351,18 +340,5 @@ class Catalog(PaperCatalog):
         return found
 
     def forget_texts(self, ids: Iterable[str]) -> None:
-        places = [(key, index) for key, of_key in _split_ids("content", ids).items() for index in of_key]
         with self._change_papers() as db:
-            db.executemany("DELETE FROM chunk_texts WHERE key = ? AND idx = ?", places)
-
-
-def _split_ids(kind: VectorKind, ids: Iterable[str]) -> Mapping[str, Mapping[int, str]]:
-    """The ids by key and place; those that name no place in a paper are in none."""
-    found: dict[str, dict[int, str]] = {}
-    for name in ids:
-        try:
-            key, place = (name, 0) if kind == "summaries" else split_chunk_id(name)
-        except ValueError:
-            key, place = name, -1
-        found.setdefault(key, {})[place] = name
-    return found
+            db.executemany("DELETE FROM chunk_texts WHERE key = ? AND idx = ?", split_ids(ids))

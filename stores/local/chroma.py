@@ -23,8 +23,8 @@ from filelock import FileLock
 from ...documents import Chunk
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
-from ..search_records import Scored, VectorKind, VectorStoreError
-from .folder_home import FolderHome
+from ..folder_home import FolderHome
+from ..store_protocols import Scored, VectorKind, VectorStoreError
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

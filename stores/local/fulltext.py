@@ -17,9 +17,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...documents import Chunk, split_chunk_id, text_hash
-from ..search_records import FullTextError, TextScope
+from ..folder_home import FolderHome
+from ..store_protocols import FullTextError, TextScope
 from ..text_analysis import SECTION_WEIGHT, encodable, make_analyzer
-from .folder_home import FolderHome
 
 if TYPE_CHECKING:
     from tantivy import Index, Query, Schema, Searcher

@@ -1,26 +1,20 @@
-"""The stores of a library in a folder, and the rows of all its tables."""
+"""The stores of a library in a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from ...documents import chunk_id
 from ...models.embeddings.protocol import Vector
-from ...sqlite import CHECKPOINTS_REMEDY
-from ...table_columns import TypedTable
-from ..metadata_store import METADATA_TABLES, MetadataStore
-from ..paper_catalog import CurrentRecords
-from ..paper_change import Change
-from ..search_records import VectorKind
-from ..store_protocols import LibraryStores
-from ..tables import select_all
+from ..folder_home import FolderHome
+from ..home_tables import metadata_tables
+from ..metadata_store import MetadataStore
+from ..paper_catalog import Change, CurrentRecords
+from ..store_protocols import LibraryStores, VectorKind
 from .catalog import Catalog
 from .chroma import VectorStore
-from .file_tables import FileTables, metadata_tables, run_tables
-from .folder_home import FolderHome
 from .fulltext import FullText
 
 if TYPE_CHECKING:
@@ -74,41 +68,3 @@ def _write_vectors(changes: Sequence[Change], catalog: Catalog, store: VectorSto
         store.put(rows, kind)
     for kind, ids in stale.items():
         store.delete(ids, kind)
-
-
-class FileRecords:
-    """The rows of the tables in the SQLite files of a folder; a missing file is created when rows are put into it."""
-
-    def __init__(self, home: FolderHome) -> None:
-        from ...models.journal.journal_database import JOURNAL_TABLES, JournalFile
-        from ..home_tables import CHECKPOINT_WRITES, RUN_TABLES
-
-        self._journal = JournalFile(home.journal)
-        journal, checkpoints = FileTables(home.journal, ()), FileTables(home.checkpoints, (), CHECKPOINTS_REMEDY)
-        self._journal_tables = dict.fromkeys((table.name for table in JOURNAL_TABLES), journal)
-        self._files = (
-            self._journal_tables
-            | dict.fromkeys((table.name for table in RUN_TABLES), run_tables(home.runs))
-            | dict.fromkeys((table.name for table in METADATA_TABLES), metadata_tables(home.metadata))
-            | {CHECKPOINT_WRITES.name: checkpoints}
-        )
-
-    def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
-        file = self._files[table.name]
-        if file.exist():
-            with file.transaction() as connection:
-                yield from map(tuple, connection.execute(select_all(_in_file(table))))
-
-    def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
-        if table.name in self._journal_tables:
-            self._journal.connect().close()  # which creates the tables
-        with self._files[table.name].transaction() as connection:
-            connection.executemany(_in_file(table).insert("update"), rows)
-
-
-def _in_file(table: TypedTable) -> TypedTable:
-    """The table with the names that LangGraph uses in SQLite files."""
-    if table.name != "checkpoint_writes":
-        return table
-    columns = {"value" if name == "blob" else name: column for name, column in table.columns.items()}
-    return replace(table, name="writes", columns=columns)

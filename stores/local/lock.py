@@ -17,7 +17,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 from pathvalidate import sanitize_filename
 
-from .folder_home import REMOVE_IT, FolderHome, UnsafeHomeError
+from ..home import Home, UnsafeHomeError
 
 _POLL_SECONDS: Final = 0.1
 _LONGEST_PID: Final = 20
@@ -28,7 +28,7 @@ _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 class FolderLock:
     """A lock in a home: the library's, or that of a run; instances exclude each other even within a process."""
 
-    def __init__(self, home: FolderHome, name: str = "library") -> None:
+    def __init__(self, home: Home, name: str = "library") -> None:
         stem = home.locks / sanitize_filename(name)
         self._path = stem.with_name(f"{stem.name}.lock")
         self._pid = stem.with_name(f"{stem.name}.pid")
@@ -104,4 +104,4 @@ def _open_error(path: Path, error: OSError) -> Exception:
     """The error for a lock file that cannot be opened: `UnsafeHomeError` for a link, else the OS error."""
     if error.errno not in (errno.ELOOP, errno.ENXIO):
         return error
-    return UnsafeHomeError(f"{path}: is a link or not a plain file.", help=REMOVE_IT)
+    return UnsafeHomeError(f"{path}: is a link or not a plain file.")

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from ...errors import InputError
+from ..folder_home import FolderHome
 from ..home import Home
-from .folder_home import FolderHome
 
 _FOLDERS: Final = ("chroma", "fulltext")
 _LIBRARY_FILES: Final = ("catalog.sqlite", "metadata.sqlite")
@@ -35,27 +35,22 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
         return home
     root = Path(tempfile.mkdtemp(prefix="citeloom-read-only-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    files = [name for name in _FILES if records or name in _LIBRARY_FILES]
-    folders = _FOLDERS if library else ()
+    names = [f"{file}{log}" for file in _FILES if records or file in _LIBRARY_FILES for log in _LOGS]
+    names += _FOLDERS if library else ()
     for _ in range(_TRIES):
-        before = _state(home.root, files, folders)
+        before = _state(home.root, names)
         try:
-            for name in (f"{file}{log}" for file in files for log in _LOGS):
-                (root / name).unlink(missing_ok=True)
-                if (home.root / name).is_file():
-                    shutil.copyfile(home.root / name, root / name)
-            for folder in folders:
-                shutil.rmtree(root / folder, ignore_errors=True)
-                if (home.root / folder).is_dir():
-                    shutil.copytree(home.root / folder, root / folder, copy_function=shutil.copyfile)
-                    for made in (root / folder, *(root / folder).rglob("*")):
-                        made.chmod(0o700 if made.is_dir() else 0o600)  # copytree also copies the read-only mode
+            shutil.rmtree(root)
+            root.mkdir(0o700)
+            for path in before:
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(home.root / path, root / path)
         except OSError as error:
             raise InputError(
                 f"{error.filename or home.root}: cannot be read ({error.strerror}).",
                 help="Ask its owner to make the library readable for you.",
             ) from error
-        if _state(home.root, files, folders) == before:
+        if _state(home.root, names) == before:
             on_notice(f"{home.root} is read-only: working on a private copy that is deleted at the end.")
             return FolderHome(root, copy_of=home.root)
     raise InputError(f"{home.root}: is being written by another process.", help="Run the same command again.")
@@ -73,7 +68,7 @@ def is_writable(home: FolderHome) -> bool:
     return all(os.access(place, os.W_OK) for place in places if place.exists())
 
 
-def _state(root: Path, files: list[str], folders: tuple[str, ...]) -> list[tuple[str, int, int]]:
-    paths = [root / f"{file}{log}" for file in files for log in _LOGS]
-    paths += [path for folder in folders for path in sorted((root / folder).rglob("*"))]
-    return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file()]
+def _state(root: Path, names: list[str]) -> dict[Path, tuple[int, int]]:
+    """Size and time of the files with these names, or in folders with these names."""
+    paths = [path for name in names for path in (root / name, *sorted((root / name).rglob("*"))) if path.is_file()]
+    return {path.relative_to(root): ((status := path.stat()).st_size, status.st_mtime_ns) for path in paths}

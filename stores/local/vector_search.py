@@ -13,9 +13,8 @@ import numpy as np
 
 from ...documents import chunk_id, split_chunk_id
 from ...models.embeddings.protocol import Vector, Vectors
-from ..paper_catalog import CurrentRecords, ReadOnce
-from ..paper_change import PaperRecord
-from ..search_records import ScopedSearch, Scored, TextScope, VectorKind, VectorStoreError, cosines, sort_scores
+from ..paper_catalog import CurrentRecords, PaperRecord, ReadOnce
+from ..store_protocols import ScopedSearch, Scored, TextScope, VectorKind, VectorStoreError, cosines, sort_scores
 
 if TYPE_CHECKING:
     from .catalog import Catalog

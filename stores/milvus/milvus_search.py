@@ -1,4 +1,7 @@
-"""Searches in Milvus within a scope, with results that depend only on committed data.
+"""A library whose catalog, texts and vectors are in PostgreSQL, and which is searched in Milvus.
+
+A change is staged in PostgreSQL, written to Milvus, and committed in PostgreSQL. If this is interrupted, the next
+writer repeats it; readers see nothing before the commit. Everything in Milvus can be rebuilt from PostgreSQL.
 
 A result counts only if its row belongs to the current version of a paper. Rows still being written or about to be
 deleted may be among the nearest, and Milvus orders ties arbitrarily. So a search requests more results than wanted, and
@@ -8,19 +11,35 @@ repeats with even more if these are not conclusive.
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ...documents import Chunk, chunk_id
+from ...errors import CiteloomError
 from ...models.embeddings.protocol import Vector
-from ..paper_catalog import CurrentRecords
-from ..paper_change import PaperRecord
+from ...plurals import counted, some
+from ...settings.addresses import VectorsUrl
+from ..metadata_store import MetadataStore
+from ..paper_catalog import Change, CurrentRecords, PaperRecord
+from ..postgres.database import Database, DatabaseTables, SeenRevision
+from ..postgres.postgres_catalog import database_state
 from ..postgres.postgres_vectors import PostgresVectors
-from ..search_records import FullTextError, ScopedSearch, Scored, TextScope, sort_scores, split_ids
-from ..store_protocols import WordIndex, read_change
-from .milvus_catalog import MilvusCatalog
-from .milvus_connection import MilvusUnavailableError
+from ..store_protocols import (
+    FullTextError,
+    LibraryStores,
+    ScopedSearch,
+    Scored,
+    TextScope,
+    VectorStoreError,
+    WordIndex,
+    read_change,
+    sort_scores,
+    split_ids,
+)
+from ..text_analysis import FULLTEXT_VERSION
+from .milvus_catalog import TEXT, MilvusCatalog, query_vector, write_papers
 from .milvus_rows import (
     CHUNKS,
     MOST_RESULTS,
@@ -30,12 +49,13 @@ from .milvus_rows import (
     VECTOR,
     WORDS,
     Found,
+    MilvusConnection,
     MilvusRows,
+    MilvusUnavailableError,
     fingerprint,
     in_filter,
     row_id,
 )
-from .word_weights import TEXT, query_vector, write_papers
 
 _MARGIN: Final = 8  # extra results to request
 _WIDENING: Final = 4
@@ -109,16 +129,9 @@ def best_results(
 class MilvusNearest(ScopedSearch):
     """Vector search over a library."""
 
-    def __init__(
-        self,
-        records: CurrentRecords,
-        rows: Callable[[], MilvusRows],
-        versions: Callable[[], Versions],
-        vectors: PostgresVectors,
-    ) -> None:
-        super().__init__(records, vectors.get_vectors)
-        self._rows = rows
-        self._versions = versions
+    def __init__(self, records: CurrentRecords, stores: MilvusStores) -> None:
+        super().__init__(records, stores.vectors.get_vectors)
+        self._stores = stores
 
     def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
         return self._nearest(CHUNKS, vector, k, lambda versions: scope_filters(versions, scope), chunk_id, records)
@@ -142,7 +155,7 @@ class MilvusNearest(ScopedSearch):
         records: Mapping[str, PaperRecord],
     ) -> Scored:
         """The nearest rows of papers in `records`, by names made of the paper's key and the row's place in it."""
-        versions, rows = self._versions(), self._rows()
+        versions, rows = self._stores.versions(), self._stores.rows()
 
         def name_row(found: Found) -> str | None:
             key = versions.keys.get(found.version)
@@ -160,17 +173,9 @@ _PAPERS_AT_ONCE: Final = 50
 class MilvusWords(WordIndex):
     """The words of all chunks; thread-safe."""
 
-    def __init__(
-        self,
-        catalog: MilvusCatalog,
-        vectors: PostgresVectors,
-        rows: Callable[[], MilvusRows],
-        versions: Callable[[], Versions],
-    ) -> None:
-        self._catalog = catalog
-        self._vectors = vectors
-        self._rows = rows
-        self._versions = versions
+    def __init__(self, stores: MilvusStores) -> None:
+        self._stores = stores
+        self._catalog = stores.catalog
 
     def exists(self) -> bool:
         """Whether the library's rows were ever written to Milvus; only a search or `state` tells if they still are."""
@@ -179,7 +184,7 @@ class MilvusWords(WordIndex):
     def create(self) -> None:
         self._catalog.clear_words()
         self._catalog.use_milvus(secrets.token_hex(6))
-        rows = self._rows()
+        rows = self._stores.rows()
         rows.drop()
         if dimension := self._catalog.meta("dimension"):
             rows.create(int(dimension))
@@ -193,18 +198,18 @@ class MilvusWords(WordIndex):
         for start in range(0, len(every), _PAPERS_AT_ONCE):
             keys = every[start : start + _PAPERS_AT_ONCE]
             self._catalog.number(keys)
-            stored = filter(None, (read_change(records[key], self._vectors) for key in keys))
-            versions = self._versions().by_key
-            self._catalog.add_words(write_papers(stored, versions, self._rows(), self._catalog.means))
+            stored = filter(None, (read_change(records[key], self._stores.vectors) for key in keys))
+            versions = self._stores.versions().by_key
+            self._catalog.add_words(write_papers(stored, versions, self._stores.rows(), self._catalog.means))
 
     def entries(self, keys: Collection[str] | None = None) -> dict[str, str]:
-        versions = self._versions()
+        versions = self._stores.versions()
         wanted = None if keys is None else sorted(versions.by_key[key] for key in versions.by_key.keys() & keys)
         rows = self._catalog.chunk_rows(keys=None if keys is None else sorted(keys))
         listed = {row.id: row.text_hash for row in rows}
         entries = {}
         try:
-            for version, place, found in self._rows().stored(CHUNKS, wanted):
+            for version, place, found in self._stores.rows().stored(CHUNKS, wanted):
                 if version in versions.keys:
                     name = chunk_id(versions.keys[version], place)
                     same = name in listed and fingerprint(listed[name]) == found
@@ -217,7 +222,7 @@ class MilvusWords(WordIndex):
         counts = self._catalog.counts(set(terms)) if terms and k > 0 else {}
         if not counts:
             return []
-        query, versions, rows = query_vector(counts, self._catalog.sums()), self._versions(), self._rows()
+        query, versions, rows = query_vector(counts, self._catalog.sums()), self._stores.versions(), self._stores.rows()
 
         def name(found: Found) -> str | None:
             key = versions.keys.get(found.version)
@@ -231,3 +236,120 @@ class MilvusWords(WordIndex):
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
         counts, total = self._catalog.counts(set(terms)), max(1, self._catalog.sums()[TEXT].chunks)
         return {term: 1 - min(total, counts.get((term, TEXT), 0)) / (total + 1) for term in terms}
+
+
+_DRIFT: Final = 1.25  # change of the mean text length from which weights are recalculated
+_LEAST_WEIGHED: Final = 1000  # chunks; fewer give no reliable mean
+
+
+class MilvusStores(LibraryStores):
+    """Catalog, texts and vectors in PostgreSQL; their search in Milvus, connected on first use."""
+
+    def __init__(self, database: Database, url: VectorsUrl) -> None:
+        self.catalog: MilvusCatalog = MilvusCatalog(database)
+        self.vectors: PostgresVectors = PostgresVectors(database, SeenRevision())
+        self.metadata = MetadataStore(DatabaseTables(database))
+        self._connection = MilvusConnection(url)
+        self.versions = current_versions(self.catalog)
+        self._known: MilvusRows | None = None
+        self.words: MilvusWords = MilvusWords(self)
+
+    def rows(self) -> MilvusRows:
+        if self._known is None:
+            name = self.catalog.name_in_milvus()
+            if name is None:
+                raise VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
+            self._known = MilvusRows(self._connection, name)
+        return self._known
+
+    def search(self, records: CurrentRecords) -> MilvusNearest:
+        return MilvusNearest(records, self)
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Write staged changes to Milvus, commit them, and delete the rows that they replace; idempotent."""
+        versions = self.catalog.staged_versions([change.key for change in changes])
+        words = write_papers(changes, versions, self.rows(), self.catalog.means)
+        self.catalog.commit(changes, versions, words)
+        self._drop_outdated()
+
+    def _drop_outdated(self) -> None:
+        versions = self.catalog.outdated()
+        if versions:
+            self.rows().delete(versions)
+            self.catalog.forget_outdated(versions)
+
+    def state(self) -> list[tuple[bool, str, str]]:
+        """Reports engine versions, index state, and whether Milvus has the rows of all papers."""
+        database = [finding for finding in database_state(self.catalog.rows) if finding[1] == "database"]
+        if self.catalog.name_in_milvus() is None and not self.catalog.records():
+            return [*database, (True, "Milvus", f"nothing written yet, at {self._connection.url}")]
+        try:
+            about, wrong = self.rows().state()
+            rows, differing, unnumbered, strange = self._compare()
+        except CiteloomError as error:
+            return [*database, (False, "Milvus", f"{error.message.rstrip('.')}; {error.help}".rstrip("; "))]
+        found = [(True, "Milvus", f"{about}, at {self._connection.url}")]
+        wrong += self._check_drift()
+        if papers := sorted(differing | unnumbered):
+            wrong.append(f"rows are missing or belong to another text, for: {some(papers)}; run 'doctor --repair'")
+        if strange:
+            wrong.append(f"rows of {counted(len(strange), 'change')} without a paper; run 'doctor --repair'")
+        found += [(False, "Milvus", message) for message in wrong]
+        if not wrong:
+            found.append((True, "rows", f"Milvus has {counted(rows, 'row')}, those of the database"))
+        return [*database, *found]
+
+    def _check_drift(self) -> list[str]:
+        sums = self.catalog.sums()
+        if sums[TEXT].chunks < _LEAST_WEIGHED:
+            return []
+        weighed, now = self.catalog.means(sums)[TEXT], sums[TEXT].mean
+        if max(weighed / now, now / weighed) < _DRIFT:
+            return []
+        return [
+            f"word weights assume texts of {weighed:.0f} terms, but texts now have {now:.0f}; run 'doctor --repair'"
+        ]
+
+    def restore(self) -> list[str]:
+        rows = self.rows()
+        records = self.catalog.records()
+        if rows.missing() or self._check_drift():
+            self.catalog.set_meta("fulltext", "building")  # if killed from here on, the next open rebuilds it
+            self.words.create()
+            self.words.put_papers(list(records))
+            self.catalog.set_meta("fulltext", FULLTEXT_VERSION)
+            return list(records)
+        self._drop_outdated()
+        _, differing, unnumbered, strange = self._compare()
+        rows.delete(sorted(strange | {self.versions().by_key[key] for key in differing}))
+        self.catalog.number(unnumbered)
+        keys = sorted(differing | unnumbered)
+        stored = filter(None, (read_change(records[key], self.vectors) for key in keys))
+        write_papers(stored, self.versions().by_key, rows, self.catalog.means)
+        return keys
+
+    def _compare(self) -> tuple[int, set[str], set[str], set[int]]:
+        """Compare the places and texts of all rows; raises `VectorStoreError` if there are no collections.
+
+        Returns the number of rows, the papers with missing, extra or outdated ones, those without a version, and the
+        versions without a paper.
+        """
+        versions, records = self.catalog.searched(), self.catalog.records()
+        expected = {
+            key: {(PAPERS, place, 0) for place in range(1 + record.passage_count)} for key, record in records.items()
+        }
+        for row in self.catalog.chunk_rows():
+            expected[row.key].add((CHUNKS, row.index, fingerprint(row.text_hash)))
+        found: dict[int, set[tuple[str, int, int]]] = defaultdict(set)  # by version
+        for kind in (CHUNKS, PAPERS):
+            for version, place, content in self.rows().stored(kind):
+                found[version].add((kind, place, content))
+        rows = sum(map(len, found.values()))
+        differing = {key for key in versions.keys() & records if found.get(versions[key]) != expected[key]}
+        pending = {*self.catalog.outdated(), *self.catalog.staged_versions(self.catalog.unfinished()).values()}
+        strange = found.keys() - {versions[key] for key in versions.keys() & records} - pending
+        return rows, differing, records.keys() - versions.keys(), strange
+
+    def close(self) -> None:
+        self._connection.close()
+        super().close()

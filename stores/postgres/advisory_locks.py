@@ -40,8 +40,8 @@ def unlock(connection: Any, name: str) -> bool:
 class DatabaseLock:
     """A lock of a library: its writer's, or that of a run."""
 
-    def __init__(self, url: DatabaseUrl, name: str) -> None:
-        self._database = Database(url)
+    def __init__(self, database: Database, name: str) -> None:
+        self._database = database
         self._name = name
 
     def is_held(self) -> bool:

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from ...documents import Chunk, chunk_id, text_hash
 from ...table_columns import BLOB, TEXT, TypedTable, integer
-from ..search_records import TextScope
-from ..store_protocols import WordIndex
+from ..store_protocols import TextScope, WordIndex
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
 from .database import Database, DatabaseError, LibraryTables, SeenRevision, increment_revision
 

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -19,7 +19,6 @@ from ...program import install_hint
 from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
 from ...table_columns import TypedTable, WrongValueError, strip_nul
-from ..tables import select_all
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
@@ -308,9 +307,6 @@ class SeenRevision:
             self.number = max(self.number, number)
 
 
-_AT_ONCE: Final = 500  # rows that the server sends at a time
-
-
 class SharedSql:
     """A connection whose statements use `?` for parameters, as in SQLite."""
 
@@ -342,25 +338,3 @@ class DatabaseTables:
     def transaction(self) -> Iterator[SharedSql]:
         with self._database.transaction() as connection:
             yield SharedSql(connection)
-
-
-class DatabaseRecords:
-    """The rows of the tables of a home in a database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._tables = DatabaseTables(database)
-
-    def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
-        with self._database.transaction() as connection, connection.cursor(name="rows") as cursor:
-            cursor.itersize = _AT_ONCE
-            cursor.execute(select_all(table).encode())
-            yield from cursor
-
-    def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
-        with self._tables.transaction() as connection:
-            connection.executemany(table.insert("update"), rows)
-            if table.number in table.columns:
-                (key,) = table.key
-                newest = f"(SELECT max({key}) FROM {table.name})"
-                connection.execute(f"SELECT setval(pg_get_serial_sequence('{table.name}', '{key}'), {newest})")

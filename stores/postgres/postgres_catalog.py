@@ -1,11 +1,12 @@
-"""The catalog in PostgreSQL; a change is one transaction over catalog, texts, vectors, words and figures.
+"""A library in PostgreSQL: its catalog and stores, and what `doctor` checks in its tables.
 
-So the table of staged changes stays empty: a killed process's change is rolled back by the server.
+A change is one transaction over catalog, texts, vectors, words and figures, so the table of staged changes stays empty:
+a killed process's change is rolled back by the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from itertools import groupby
@@ -15,12 +16,24 @@ from typing import Any, Final
 from ...documents import text_hash
 from ...documents.figures import PaperFigure, carry_descriptions
 from ...errors import InputError
+from ...plurals import counted
 from ...table_columns import TEXT, TypedTable, dump_json, integer
-from ..paper_catalog import Figures, PaperCatalog
-from ..paper_change import FIGURE, SECTIONS, Change, PaperRecord, chunk_row, paper_row, section_rows
-from .bm25 import write_postings
-from .database import Database, LibraryTables, SharedSql, increment_revision
-from .postgres_vectors import EXACT_LIMIT
+from ..metadata_store import MetadataStore
+from ..paper_catalog import (
+    FIGURE,
+    SECTIONS,
+    Change,
+    CurrentRecords,
+    PaperCatalog,
+    PaperRecord,
+    chunk_row,
+    paper_row,
+    section_rows,
+)
+from ..store_protocols import LibraryStores
+from .bm25 import PostgresWords, write_postings
+from .database import Database, DatabaseTables, LibraryTables, SeenRevision, SharedSql, increment_revision
+from .postgres_vectors import EXACT_LIMIT, PostgresNearest, PostgresVectors
 
 ROW: Final = "INSERT INTO papers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 SECTION_ROW: Final = SECTIONS.insert().replace("?", "%s")
@@ -36,34 +49,6 @@ _STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
 WHERE item->>'image_hash' IS NOT NULL"""
 _FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
-
-
-class PostgresFigures(LibraryTables, Figures):
-    """Figures and images of a library; thread-safe."""
-
-    def of(self, key: str) -> tuple[PaperFigure, ...]:
-        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
-        return tuple(figure for _, _, figure in rows)
-
-    def image(self, name: str) -> bytes | None:
-        rows = self.rows("SELECT content FROM images WHERE hash = %s", (name,))
-        return bytes(rows[0][0]) if rows else None
-
-    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
-        with self.database.transaction() as connection:
-            increment_revision(connection)
-            query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
-            rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
-            for item in carry_descriptions([figure for _, _, figure in rows], figures):
-                connection.execute(
-                    "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
-                    (dump_json(asdict(item)), key, item.number),
-                )
-
-    def by_paper(self) -> Iterable[tuple[str, list[PaperFigure]]]:
-        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures ORDER BY key, idx")
-        for key, of_paper in groupby(rows, key=itemgetter(0)):
-            yield key, [figure for _, _, figure in of_paper]
 
 
 def staged_images(connection: Any, keys: Sequence[str]) -> list[str]:
@@ -97,10 +82,6 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
         " FROM papers"
     )
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self.figures: PostgresFigures = PostgresFigures(database)
-
     def close(self) -> None:
         self.database.close()
 
@@ -123,6 +104,30 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
 
     def _among(self, column: str, values: Iterable[object]) -> tuple[str, object]:
         return f"{column} = ANY(?)", list(values)
+
+    def figures(self, key: str) -> tuple[PaperFigure, ...]:
+        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures WHERE key = %s ORDER BY idx", (key,))
+        return tuple(figure for _, _, figure in rows)
+
+    def image(self, name: str) -> bytes | None:
+        rows = self.rows("SELECT content FROM images WHERE hash = %s", (name,))
+        return bytes(rows[0][0]) if rows else None
+
+    def describe(self, key: str, figures: Sequence[PaperFigure]) -> None:
+        with self.database.transaction() as connection:
+            increment_revision(connection)
+            query = "SELECT key, idx, record FROM figures WHERE key = %s AND idx = ANY(%s) ORDER BY idx FOR UPDATE"
+            rows = _FIGURES.read(connection.execute(query, (key, [figure.number for figure in figures])))
+            for item in carry_descriptions([figure for _, _, figure in rows], figures):
+                connection.execute(
+                    "UPDATE figures SET record = %s WHERE key = %s AND idx = %s",
+                    (dump_json(asdict(item)), key, item.number),
+                )
+
+    def figures_by_paper(self) -> Iterable[tuple[str, list[PaperFigure]]]:
+        rows = self._read(_FIGURES, "SELECT key, idx, record FROM figures ORDER BY key, idx")
+        for key, of_paper in groupby(rows, key=itemgetter(0)):
+            yield key, [figure for _, _, figure in of_paper]
 
     def stage(self, changes: Iterable[Change]) -> None:
         """Write changes to catalog, texts, vectors and words in one transaction."""
@@ -194,3 +199,100 @@ def build_chunk_rows(change: Change) -> list[tuple[object, ...]]:
         (*chunk_row(chunk), list(chunk.page_breaks), text_hash(chunk.text), vector)
         for chunk, vector in zip(change.chunks, change.vectors, strict=True)
     ]
+
+
+Rows = Callable[[str], list[tuple[Any, ...]]]
+State = tuple[bool, str, str]
+_OLDEST_SERVER: Final = 130_000  # as `server_version_num` counts: 13.0
+_OLDEST_VECTORS: Final = (0, 8)
+_VERSIONS: Final = """
+SELECT current_setting('server_version'), current_setting('server_version_num')::int,
+    (SELECT extversion FROM pg_extension WHERE extname = 'vector'), (SELECT max(number) FROM schema_versions)
+"""
+_INDEXES: Final = (
+    "answers_by_key",
+    "checkpoints_by_id",
+    "chunks_by_text",
+    "postings_by_paper",
+    "runs_by_fingerprint",
+    "uses_by_answer",
+    "uses_by_run",
+)
+_VALID: Final = """
+SELECT i.relname, x.indisvalid FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+WHERE i.relnamespace = current_schema()::regnamespace
+"""
+_WITHOUT_KEY: Final = """
+SELECT c.relname FROM pg_class c
+WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace AND c.relname <> 'revision'
+    AND NOT EXISTS (SELECT 1 FROM pg_index x WHERE x.indrelid = c.oid AND x.indisprimary)
+"""
+_COUNTS: Final = """
+SELECT (SELECT count(*) FROM papers), (SELECT count(*) FROM word_totals),
+    (SELECT count(*) FROM papers WHERE summary_vector IS NOT NULL), (SELECT coalesce(sum(chunk_count), 0) FROM papers),
+    (SELECT count(*) FROM chunks), (SELECT coalesce(sum(octet_length(categories)), 0) FROM word_totals)
+"""
+_DIMENSION: Final = "SELECT coalesce((SELECT value::int FROM facts WHERE name = 'dimension'), 0)"
+
+
+def database_state(rows: Rows) -> list[State]:
+    """The findings, each as (fine, topic, message)."""
+    server, number, vectors, tables = rows(_VERSIONS)[0]
+    shown, lacks = f"PostgreSQL {server.split()[0]}, pgvector {vectors}, tables of version {tables}", ""
+    if number < _OLDEST_SERVER:
+        lacks = ": PostgreSQL 13 or newer is needed"
+    elif tuple(int(part) for part in vectors.split(".")[:2]) < _OLDEST_VECTORS:
+        lacks = ": pgvector 0.8 or newer is needed; ALTER EXTENSION vector UPDATE"
+    found = [(not lacks, "database", f"{shown}{lacks}")]
+
+    valid: dict[str, bool] = dict(rows(_VALID))
+    missing = [
+        *(name for name in _INDEXES if name not in valid),
+        *(f"the key of {name}" for (name,) in rows(_WITHOUT_KEY)),
+    ]
+    broken = sorted(name for name, good in valid.items() if not good and name != INDEX)
+    wrong = [f"missing: {name}; restore a backup" for name in missing]
+    wrong += [f"{name} is not valid: REINDEX INDEX {name}" for name in broken]
+    found += [(False, "indexes", message) for message in wrong]
+    found += [] if wrong else [(True, "indexes", f"{len(valid)} indexes are there and valid")]
+
+    papers, words, summaries, listed, chunks, indexed = (int(count) for count in rows(_COUNTS)[0])
+    if INDEX in valid:
+        message = "vectors are indexed (HNSW)" if valid[INDEX] else f"{INDEX} is not valid: REINDEX INDEX {INDEX}"
+        found.append((valid[INDEX], "index", message))
+    else:
+        wanted = chunks > EXACT_LIMIT and rows(_DIMENSION)[0][0] <= INDEXABLE
+        exact = f"none; exact search of {counted(chunks, 'chunk')}"
+        found.append((not wanted, "index", f"{exact}; the next ingest builds it" if wanted else exact))
+
+    if papers == words == summaries and listed == chunks == indexed:
+        message = f"all agree on {counted(papers, 'paper')} and {counted(chunks, 'chunk')}"
+        return [*found, (True, "tables", message)]
+    of_papers = f"{counted(papers, 'paper')}, {words} with words, {summaries} with summaries"
+    message = f"{of_papers}; {counted(listed, 'chunk')} listed, {chunks} stored, {indexed} with words"
+    return [*found, (False, "tables", message)]
+
+
+class PostgresStores(LibraryStores):
+    """Catalog, vectors and words in one database, with a common pool of connections."""
+
+    def __init__(self, database: Database) -> None:
+        self._seen = SeenRevision()
+        self.catalog: PostgresCatalog = PostgresCatalog(database)
+        self.vectors: PostgresVectors = PostgresVectors(database, self._seen)
+        self.words = PostgresWords(database, self._seen)
+        self.metadata = MetadataStore(DatabaseTables(database))
+
+    def last_seen_revision(self) -> tuple[int, int] | None:
+        """A search is one statement, which reads the revision as well."""
+        return self._seen.number, 0
+
+    def search(self, records: CurrentRecords) -> PostgresNearest:
+        return PostgresNearest(records, self.vectors)
+
+    def state(self) -> list[tuple[bool, str, str]]:
+        """Reports versions of server, pgvector and tables, existing indexes, and whether the tables agree."""
+        return database_state(self.catalog.rows)
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Do nothing: a staged change is committed as a whole."""

@@ -50,15 +50,14 @@ class PlainPostgresSaver(AsyncPostgresSaver):
 
 
 @asynccontextmanager
-async def open_database_checkpoints(url: DatabaseUrl) -> AsyncIterator[PlainPostgresSaver]:
+async def open_database_checkpoints(database: Database) -> AsyncIterator[PlainPostgresSaver]:
     """Open a saver on the database; raises `ConnectionLostError`, now or in a step whose connection is lost."""
-    database = Database(url)
     connection = await database.connect_async(prepare_threshold=0, row_factory=dict_row)
     try:
         with database.named_errors():
             cursor = await connection.execute(NEWEST)
             found = await cursor.fetchone()
             continue_after(found["max"] if found else None)
-            yield PlainPostgresSaver(connection, url)
+            yield PlainPostgresSaver(connection, database.url)
     finally:
         await connection.close()

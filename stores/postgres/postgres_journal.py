@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -124,14 +124,15 @@ class LibraryJournalDatabase:
     passing: tuple[type[Exception], ...] = (ConnectionLostError,)
 
     def __init__(self, url: DatabaseUrl) -> None:
-        self.place = url
+        self._url = url
+        self.place: Hashable = url
         self.name = str(url)
 
     def connect(self) -> LibraryJournalConnection:
-        return LibraryJournalConnection(Database(self.place))
+        return LibraryJournalConnection(Database(self._url))
 
     def call_locks(self) -> DatabaseCallLocks:
-        return DatabaseCallLocks(self.place)
+        return DatabaseCallLocks(self._url)
 
     def stored_bytes(self, connection: JournalConnection) -> int:
         (size,) = connection.execute(f"SELECT sum(pg_total_relation_size(name)) FROM {_TABLES}").fetchone()

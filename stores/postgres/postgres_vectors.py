@@ -16,10 +16,8 @@ from ...documents import Category, Chunk, chunk_id
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ...table_columns import WrongValueError
-from ..paper_catalog import CurrentRecords
-from ..paper_change import PaperRecord
-from ..search_records import ScopedSearch, Scored, TextScope, VectorKind, sort_scores, split_ids
-from ..store_protocols import ChunkVectors
+from ..paper_catalog import CurrentRecords, PaperRecord
+from ..store_protocols import ChunkVectors, ScopedSearch, Scored, TextScope, VectorKind, sort_scores, split_ids
 from .database import Database, LibraryTables, SeenRevision
 
 _CHUNK: Final = (

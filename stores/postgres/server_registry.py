@@ -4,7 +4,7 @@ A server is considered dead when it has not renewed its row for `LEASE` seconds,
 not reconnect within `DISCONNECTED_TIMEOUT` (its process ended). Only the database's clock counts. It is first *fenced*:
 its row is marked, so that its new connections are refused, and its open connections are terminated. So a frozen server
 that wakes up can neither write nor look up calls in the journal (hence pays for none), and its locks are free. Then its
-row is deleted, which makes its jobs orphans, and exactly one other server takes each (`RegisteredJobs.claim_orphaned`).
+row is deleted, which makes its jobs orphans, and exactly one other server takes each (`ServerJobs.claim_orphaned`).
 
 A heartbeat was chosen over an advisory lock alone, since a frozen process keeps its connections, and with them its
 locks, for as long as its computer answers.
@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from ...errors import CiteloomError
 from ...settings.addresses import DatabaseUrl
-from ..backends import Listener, ServerRegistry
-from ..home import DatabaseHome
+from ..database_home import DatabaseHome
+from ..home import Listener, ServerRegistry
 from ..tables import TableConnection
 from ..uploads import UPLOAD, SharedUploads
 from .advisory_locks import DatabaseCallLocks

@@ -32,8 +32,8 @@ def corpus_library(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -
     # Imported here, so that the fast tests do not wait for a database.
     from citeloom.ingestion.ingest import ingest
     from citeloom.models.embeddings.bundled_models import LocalEmbedding
+    from citeloom.stores.folder_home import FolderHome
     from citeloom.stores.library import Library
-    from citeloom.stores.local.folder_home import FolderHome
     from tests.support.vector_cache import CachedEmbedding
 
     model = CachedEmbedding(LocalEmbedding(), ROOT / ".cache" / "vectors.sqlite")

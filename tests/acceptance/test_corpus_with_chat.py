@@ -19,8 +19,8 @@ from citeloom.runs.execution import run_request, run_state
 from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.openai_server import FakeOpenAI
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.section_checks import check_files, check_section

@@ -14,8 +14,8 @@ from citeloom.graph.session import open_session
 from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.questions import LabelledQuestion, labelled_questions
 
 MOST_QUOTED = 45  # words

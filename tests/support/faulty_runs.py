@@ -25,8 +25,8 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
+from citeloom.stores.home_tables import run_tables
 from citeloom.stores.library import Library
-from citeloom.stores.local.file_tables import run_tables
 from citeloom.stores.run_register import RunRegister
 from tests.support.openai_server import FakeOpenAI, Fault, Json, Status
 from tests.support.protocol_answers import envelope, request_hash
@@ -148,4 +148,4 @@ def check_runs(runs: list[Run], server: FaultyServer, home: Home) -> None:
         twice = {asked: count for asked, count in server.good[run.model].items() if count > 1}
         assert not twice, f"{run.model}: {len(twice)} answers were paid for twice"
         assert run.record["usage"]["llm_calls"] == sum(server.good[run.model].values()), run.model
-    assert {found.status for found in RunRegister(run_tables(home.runs)).all()} == {"finished"}
+    assert {found.status for found in RunRegister(run_tables(home.runs_file)).all()} == {"finished"}

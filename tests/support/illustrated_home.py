@@ -9,8 +9,8 @@ from pathlib import Path
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
 from citeloom.ingestion.home_copy import build_change
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.vision_answers import png
 
 

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from citeloom.ingestion import indexing
 from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.local.chroma import VectorStore
 from citeloom.stores.local.fulltext import FullText

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import parse_home, parse_vectors
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.milvus.milvus_catalog import MilvusCatalog
 from citeloom.stores.milvus.milvus_rows import MilvusRows

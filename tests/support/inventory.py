@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from citeloom.settings.addresses import DatabaseUrl
-from citeloom.stores.home import Home, find_home
+from citeloom.stores.folder_home import find_home
+from citeloom.stores.home import Home
 from tests.support.folder_state import contents
 
 Inventory = set[tuple[str, str]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from citeloom.stores.local.file_tables import FileTables
-from citeloom.stores.server_jobs import SERVER_TABLES, SERVERS, JobOrder, RegisteredJobs
+from citeloom.stores.server_jobs import SERVER_TABLES, SERVERS, JobOrder, ServerJobs
+from citeloom.stores.tables import FileTables
 
 
 def leave_job(home: Path, order: JobOrder) -> None:
@@ -18,5 +18,5 @@ def left_jobs(home: Path) -> set[str]:
     return _register(home).unfinished()
 
 
-def _register(home: Path) -> RegisteredJobs:
-    return RegisteredJobs(FileTables(home / "server.sqlite", (SERVERS, *SERVER_TABLES)), "gone")
+def _register(home: Path) -> ServerJobs:
+    return ServerJobs(FileTables(home / "server.sqlite", (SERVERS, *SERVER_TABLES)), "gone")

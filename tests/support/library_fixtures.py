@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.word_embedding import WordEmbedding
 
 BIB = """\

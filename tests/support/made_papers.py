@@ -9,7 +9,7 @@ import numpy as np
 from citeloom.documents import Category, Chunk, Paper, chunk_id
 from citeloom.models.embeddings.protocol import Vectors
 from citeloom.stores.library import Library
-from citeloom.stores.paper_change import Change, PaperRecord
+from citeloom.stores.paper_catalog import Change, PaperRecord
 from tests.support.word_embedding import DIMENSIONS
 
 

@@ -17,11 +17,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from citeloom.ingestion.ingest import ingest
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.catalog import Catalog
 from citeloom.stores.local.chroma import VectorStore
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.fulltext import FullText
 from tests.support.word_embedding import WordEmbedding
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from citeloom.api.people import Role, accounts_of, invite, join
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 
 PASSWORD = "correct horse battery staple"
 

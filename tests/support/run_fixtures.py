@@ -16,7 +16,7 @@ from citeloom import aingest, aopen_library
 from citeloom.graph.session import Session, open_session
 from citeloom.models.http.client import close_connections
 from citeloom.settings.config import Settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.openai_server import FakeOpenAI
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.embeddings.protocol import EmbeddingModel
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.cli_process import ROOT
 
 SAMPLES = ROOT / "examples" / "library"

@@ -23,7 +23,7 @@ from citeloom.server.server_options import ServerOptions
 from citeloom.server.server_state import ServerState
 from citeloom.settings.addresses import DatabaseUrl
 from citeloom.settings.config import Settings, load_settings
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 
 T = TypeVar("T")
 SSE = {"Accept": "text/event-stream"}

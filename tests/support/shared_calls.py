@@ -17,8 +17,7 @@ from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedEr
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import CachedAnswer, CallRecord, CallResult, Reservation, RunScope
 from citeloom.settings.addresses import DatabaseUrl, parse_home
-from citeloom.stores.backends import backend_of
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.postgres.database import ConnectionLostError
 from tests.support.journal_calls import once
 
@@ -80,7 +79,7 @@ def main(address: str, seed: int, calls: int, out: Path, most: int | None) -> bo
     assert isinstance(home.address, DatabaseUrl)
     keys = [f"call-{number}" for number in range(calls)]
     random.Random(seed).shuffle(keys)
-    with backend_of(home).open_journal() as journal, out.open("a", buffering=1) as paid:
+    with home.open_journal() as journal, out.open("a", buffering=1) as paid:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         sys.stdin.readline()

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from citeloom.documents import chunk_id
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.local.vector_search import Nearest
-from citeloom.stores.search_records import cosines, sort_scores
+from citeloom.stores.store_protocols import cosines, sort_scores
 from citeloom.stores.text_analysis import analyze
 from citeloom.tools.retrieval import retrieve
 from tests.support import pausing_writer, restless_writer

@@ -169,11 +169,11 @@ def test_ctrl_c_in_the_middle_of_an_answer_and_kill_lose_nothing(
 
 
 def _conversations(home: Path) -> list[str]:
-    from citeloom.stores.conversation_register import ConversationRegister
-    from citeloom.stores.local.file_tables import run_tables
-    from citeloom.stores.local.folder_home import FolderHome
+    from citeloom.stores.folder_home import FolderHome
+    from citeloom.stores.home_tables import run_tables
+    from citeloom.stores.run_register import ConversationRegister
 
-    return [entry.thread_id for entry in ConversationRegister(run_tables(FolderHome(home).runs)).all()]
+    return [entry.thread_id for entry in ConversationRegister(run_tables(FolderHome(home).runs_file)).all()]
 
 
 def test_a_refusing_model_is_reported_with_its_stage(home: Path, tmp_path: Path, librarian: Librarian) -> None:

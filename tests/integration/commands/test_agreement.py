@@ -13,8 +13,8 @@ import pytest
 
 from citeloom import Settings, agree, contradictions, open_library
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.integration.commands.conftest import Citeloom
 from tests.support.openai_server import FakeOpenAI
 from tests.support.protocol_answers import envelope

@@ -110,8 +110,8 @@ def no_library(place: Place) -> Command:
 
 def empty_library(place: Place) -> Command:
     from citeloom.models.embeddings.bundled_models import LocalEmbedding
+    from citeloom.stores.folder_home import FolderHome
     from citeloom.stores.library import Library
-    from citeloom.stores.local.folder_home import FolderHome
 
     Library.open(FolderHome(place.folder / "empty"), LocalEmbedding()).close()
     return "discussion", "--exp", place.exp, "--home", place.folder / "empty"

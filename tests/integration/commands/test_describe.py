@@ -12,8 +12,8 @@ import pytest
 
 from citeloom.documents.figures import PaperFigure
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import finish, start
 from tests.support.illustrated_home import colour_of, illustrate_home

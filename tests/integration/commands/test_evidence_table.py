@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.integration.commands.conftest import Citeloom
 from tests.support.cli_process import finish, start
 from tests.support.openai_server import FakeOpenAI

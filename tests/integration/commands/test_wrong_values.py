@@ -16,8 +16,7 @@ import pytest
 
 from citeloom import Conversation, open_library, research
 from citeloom.documents.publication_status import Notice, Version
-from citeloom.stores.backends import backend_of
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.metadata_store import ServiceAnswer
 from citeloom.stores.run_register import EditedSentence
 from tests.integration.commands.conftest import Citeloom
@@ -89,8 +88,8 @@ def full(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fill(home: Path, run: str) -> None:
     """Rows in the tables that a question leaves empty."""
-    backend = backend_of(FolderHome(home))
-    backend.edited_sentences().keep(run, EditedSentence(0, "Ducks swim.", {}, 1.0))
+    backend = FolderHome(home)
+    backend.runs().edit(run, EditedSentence(0, "Ducks swim.", {}, 1.0))
     backend.written_files().note([b"written"])
     with closing(backend.open_library()) as stores:
         (paper,) = [record.paper for key, record in stores.catalog.records().items() if key == KEY]

@@ -16,7 +16,6 @@ from citeloom.evidence_tables.extraction import Decision, TableFiller, column_ve
 from citeloom.ingestion.ingest import ingest
 from citeloom.roles.cell_protocols import CellReading, RowReading, StudyReading, TableColumn
 from citeloom.roles.protocols import PaperCard, Purpose, ScreenedPapers
-from citeloom.stores.backends import backend_of
 from citeloom.stores.evidence_table_register import StoredCell
 from citeloom.stores.library import Library
 from citeloom.tools.scope import Scope
@@ -78,7 +77,7 @@ async def library(papers: Path, open_library: Any) -> Library:
 
 
 def filler(library: Library, reader: Reader, screener: Screener, *columns: TableColumn) -> TableFiller:
-    register = backend_of(library.home).evidence_tables()
+    register = library.home.evidence_tables()
     register.save("table-1", "growth", {})
     none: Any = None
     return TableFiller(

@@ -20,7 +20,6 @@ from citeloom.evidence_tables.extraction import Decision, paper_version
 from citeloom.graph.session import Session
 from citeloom.roles.cell_protocols import TableColumn
 from citeloom.settings.config import Settings
-from citeloom.stores.backends import backend_of
 from citeloom.stores.evidence_table_register import StoredCell, StoredPaper, UnknownTableError
 from tests.support.openai_server import FakeOpenAI
 from tests.support.run_fixtures import experiment, home, sample_home
@@ -52,7 +51,7 @@ def keep_table(session: Session) -> EvidenceSpan:
         chunk, chunk.text.rindex("\n", 0, start) + 1 if "\n" in chunk.text[:start] else 0, start + 40
     )
     columns = [TableColumn("finding", "what was found"), TableColumn("n")]
-    register = backend_of(session.home).evidence_tables()
+    register = session.home.evidence_tables()
     register.save("table-abc", TITLE, {"columns": [column.as_dict() for column in columns], "papers": []})
     paper = StoredPaper(KEY, paper_version(session.library.paper(KEY)), asdict(Decision("included", "it does")))
     cells = {"finding": TableCell("averaging | helps", status="reported", spans=(span,)), "n": TableCell()}

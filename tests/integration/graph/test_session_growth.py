@@ -7,7 +7,7 @@ from pathlib import Path
 
 from citeloom.graph.session import LATEST_RUNS, open_session
 from citeloom.settings.config import Settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 
 SETTINGS = Settings(chat_model="fake", chat_base_url="http://127.0.0.1:1/v1", max_calls=5, context_tokens=8_000)
 MANY = 3 * LATEST_RUNS

@@ -12,9 +12,9 @@ import pytest
 from citeloom.documents import chunk_id
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.text_analysis import analyze
 from tests.integration.ingestion.test_interrupted_ingest import contents, start
 from tests.support import cli_process

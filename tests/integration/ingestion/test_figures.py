@@ -214,7 +214,7 @@ def test_a_description_stays_with_its_image(library: Library, folder: Path) -> N
     (folder / "p.md").write_text(markdown("loom.png"), encoding="utf-8")
     taken_in(library, folder)
     described = [replace(figure, description="A red loom.") for figure in library.figures("p")]
-    library.catalog.figures.describe("p", described)
+    library.catalog.describe("p", described)
     (folder / "p.md").write_text(markdown("loom.png", "Another caption of this loom."), encoding="utf-8")
     assert figure_of(library, folder / "p.md").description == "A red loom."
     (folder / "loom.png").write_bytes(picture(colour="blue"))

@@ -16,7 +16,7 @@ from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.fulltext import FullText
-from citeloom.stores.search_records import FullTextError
+from citeloom.stores.store_protocols import FullTextError
 from citeloom.stores.text_analysis import analyze
 
 

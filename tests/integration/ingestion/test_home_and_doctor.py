@@ -11,9 +11,9 @@ import pytest
 from citeloom.errors import WRONG_INPUT, InputError, OtherFormatError
 from citeloom.ingestion.doctor import examine, repair
 from citeloom.ingestion.ingest import ingest
-from citeloom.stores.home import Home, find_home
+from citeloom.stores.folder_home import FolderHome, find_home
+from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.nearest import nearest
 from tests.support.word_embedding import WordEmbedding
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.stores.backends import backend_of
-from citeloom.stores.run_register import NewRun
 from tests.support.sample_library import index_samples
 from tests.support.word_embedding import WordEmbedding
 
@@ -48,8 +46,7 @@ def completed(typed: list[str]) -> set[str]:
 
 def test_bash_completes_keys_and_runs_of_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = index_samples(tmp_path / "home", WordEmbedding())
-    new = NewRun("section-results-abc", "f", "results", "Looms", {}, "v", fresh=False)
-    backend_of(home).runs().begin(new)
+    home.runs().begin("section-results-abc", "f", "results", "Looms", {}, "v")
     monkeypatch.setenv("CITELOOM_HOME", str(home.root))
     assert completed(["citeloom", "papers", "show", "v"]) == {"varga2021calibration"}
     assert completed(["citeloom", "search", "x", "--papers", "o"]) == {"obrien2019seeds", "okafor2022ensembles"}

@@ -18,7 +18,7 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import ResearchRequest, SectionRequest
 from citeloom.runs.sentence_check import load_editable
 from citeloom.settings.config import Settings, load_settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.openai_server import FakeOpenAI
 
 LINES = ("participants, not subjects", "British spelling", "our cohort is called PANGEO-2")

@@ -15,8 +15,8 @@ from citeloom.graph.conversation_graph import RECALLED, NothingToImproveError
 from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_format import estimate_tokens
 from citeloom.runs.conversation_turns import TurnRequest, delete_conversation, delete_expired, paused_turn, take_turn
-from citeloom.stores.conversation_register import ConversationRegister, UnknownConversationError
-from citeloom.stores.local.file_tables import run_tables
+from citeloom.stores.home_tables import run_tables
+from citeloom.stores.run_register import ConversationRegister, UnknownConversationError
 from tests.support.librarian import EARLIER, FRESH, MARKER, Librarian
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import envelope
@@ -164,13 +164,13 @@ async def test_improving_keeps_the_question_and_its_evidence(session: Opened, se
     assert "Question: " + QUESTIONS[0] in prompt.partition(EARLIER)[0]
     fresh = set(MARKER.findall(prompt.partition(FRESH)[2]))
     assert {citation["evidence_id"] for citation in first["citations"]} <= fresh
-    register = ConversationRegister(run_tables(opened.home.runs))
+    register = ConversationRegister(run_tables(opened.home.runs_file))
     assert [turn.asked for turn in register.turns(THREAD)] == [QUESTIONS[0], "say more about seeds of ensembles"]
 
 
 def _searches(opened: Session) -> list[str]:
     """What the last turn searched for."""
-    last = ConversationRegister(run_tables(opened.home.runs)).last_turn(THREAD)
+    last = ConversationRegister(run_tables(opened.home.runs_file)).last_turn(THREAD)
     assert last is not None
     return [search["query"] for search in last.record["report"]["searches"]]
 
@@ -217,7 +217,7 @@ async def test_conversations_are_deleted_whole_and_expire(session: Opened, serve
     opened = session()
     await ask(opened, QUESTIONS[0])
     await take_turn("chat-another", TurnRequest(QUESTIONS[2]), opened)
-    register = ConversationRegister(run_tables(opened.home.runs))
+    register = ConversationRegister(run_tables(opened.home.runs_file))
     assert (await delete_conversation(opened.home, "chat-of")).title == QUESTIONS[0]
     with pytest.raises(UnknownConversationError):
         register.get(THREAD)
@@ -237,4 +237,4 @@ async def test_a_conversation_that_cannot_be_asked_says_so_and_keeps_nothing(ses
     for asked in ("", "  ", "?!", "a\x07b", "word " * 500):
         with pytest.raises(CiteloomError):
             await ask(opened, asked)
-    assert ConversationRegister(run_tables(opened.home.runs)).all() == []
+    assert ConversationRegister(run_tables(opened.home.runs_file)).all() == []

@@ -17,7 +17,7 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import public_record, save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.browser import browser, chromium
 from tests.support.openai_server import FakeOpenAI
 

@@ -14,7 +14,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.judging_model import answer_fields, failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import completion, envelope, readings

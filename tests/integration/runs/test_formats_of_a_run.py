@@ -23,7 +23,7 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -61,7 +61,7 @@ async def test_a_style_that_is_not_there_is_refused_before_anything_is_written(
     with open_session(Settings(csl="gone.csl"), FolderHome(home)) as session:
         with pytest.raises(InputError, match=r"gone\.csl"):
             await awrite_section(session, "discussion", experiment, out=tmp_path / "out")
-        assert not session.home.runs.exists()
+        assert not session.home.runs_file.exists()
 
 
 async def test_a_format_that_fails_loses_no_other_file(

@@ -16,7 +16,7 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.hostile_library import FOREIGN, HIDDEN, NOTE, PASSAGES, TITLE, Obeying, write_hostile_library
 from tests.support.openai_server import FakeOpenAI
 from tests.support.section_checks import check_section

@@ -16,7 +16,7 @@ from citeloom.graph.session import Session
 from citeloom.runs.execution import delete_run, run_request, run_state
 from citeloom.runs.output_files import save
 from citeloom.runs.run_requests import SectionRequest
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.judging_model import answer_fields, failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import envelope, markers

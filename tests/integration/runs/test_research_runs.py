@@ -20,8 +20,8 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request, run_state
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.local.file_tables import run_tables
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
+from citeloom.stores.home_tables import run_tables
 from citeloom.stores.run_register import RunRegister
 from tests.support.judging_model import failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json, Raw
@@ -388,7 +388,7 @@ async def test_a_paused_question_resumes_without_a_repeated_call(session: Opened
     server.behaviour = failing
     with pytest.raises(PausedError):
         await answered(session())
-    (run,) = RunRegister(run_tables(session().home.runs)).all()
+    (run,) = RunRegister(run_tables(session().home.runs_file)).all()
     assert (run.section, run.status) == ("research", "paused")
     read = len(model.reading)
     server.behaviour = model
@@ -444,7 +444,7 @@ async def test_limits_that_hold_nothing_leave_no_run(
     opened = session()
     with pytest.raises(InputError, match=said):
         await answered(opened, **limits)
-    assert RunRegister(run_tables(opened.home.runs)).all() == [] and server.calls() == 0
+    assert RunRegister(run_tables(opened.home.runs_file)).all() == [] and server.calls() == 0
 
 
 async def test_years_keep_papers_out_of_the_answer(session: Opened, server: FakeOpenAI) -> None:
@@ -512,7 +512,7 @@ def test_both_kinds_of_runs_are_distinct_in_the_register(home: Path) -> None:
 
     thread = asyncio.run(ask())
     assert thread.startswith("research-")
-    assert RunRegister(run_tables(FolderHome(home).runs)).get(thread).title == "How do seeds move the score?"
+    assert RunRegister(run_tables(FolderHome(home).runs_file)).get(thread).title == "How do seeds move the score?"
 
 
 async def test_a_thread_that_is_asked_again_judges_again(session: Opened, server: FakeOpenAI) -> None:

@@ -17,8 +17,8 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import RunUnderWayError, delete_run, run_request
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.local.file_tables import run_tables
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
+from citeloom.stores.home_tables import run_tables
 from citeloom.stores.local.lock import FolderLock
 from citeloom.stores.run_register import RunRegister
 from tests.support.openai_server import FakeOpenAI, Raw
@@ -141,10 +141,10 @@ async def test_a_run_whose_register_was_lost_is_known_as_finished_and_can_be_wri
     with open_session(settings, FolderHome(home)) as session:
         first = await run_request(request_, session)
         calls = server.calls()
-        session.home.runs.unlink()  # type: ignore[attr-defined]
+        session.home.runs_file.unlink()  # type: ignore[attr-defined]
         again = await run_request(request_, session)
         assert again.finished_earlier and again.record["text"] == first.record["text"]
-        session.home.runs.unlink()  # type: ignore[attr-defined]
+        session.home.runs_file.unlink()  # type: ignore[attr-defined]
         fresh = await run_request(SectionRequest("discussion", request_.experiment, fresh=True), session)
         assert server.calls() == 2 * calls and not fresh.finished_earlier
 

@@ -16,7 +16,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import ResearchRequest, SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.openai_server import FakeOpenAI, Json, Status
 from tests.support.protocol_answers import envelope
 from tests.support.run_fixtures import Opened

@@ -18,7 +18,7 @@ from citeloom.drafts.person_questions import AnswerError
 from citeloom.errors import PausedError
 from citeloom.graph.session import Session
 from citeloom.runs.execution import AnsweredError, run_state
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.cli_process import CLI, ROOT, environment, run
 from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, JudgingModel
 from tests.support.openai_server import FakeOpenAI

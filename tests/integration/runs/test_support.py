@@ -15,7 +15,7 @@ from citeloom.models.http.client import close_connections
 from citeloom.runs.execution import RunResult, run_request
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, WEAK, JudgingModel
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.section_checks import check_section

@@ -15,7 +15,7 @@ from citeloom import awrite_paper, awrite_section, export, open_library, verify,
 from citeloom.graph.session import open_session
 from citeloom.models.http.client import close_connections
 from citeloom.settings.config import Settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.openai_server import FakeOpenAI, completion
 from tests.support.protocol_answers import envelope
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from citeloom.ingestion.ingest import ingest
-from citeloom.stores.server_jobs import JobOrder, RegisteredJobs
+from citeloom.stores.server_jobs import JobOrder, ServerJobs
 from tests.support.left_jobs import leave_job, left_jobs
 from tests.support.sample_library import SAMPLES
 from tests.support.served_app import Event, Served, served_app
@@ -156,7 +156,7 @@ def test_a_register_that_is_locked_refuses_work_and_recovers(served: Served, mon
 
     path = f"/conversations/{served.conversation()}/turns"
     with monkeypatch.context() as patch:
-        patch.setattr(RegisteredJobs, "begin", locked)
+        patch.setattr(ServerJobs, "begin", locked)
         refused = served.post(path, {"question": "What are seeds?"})
     assert refused.status_code == 503 and "busy" in refused.json()["detail"]
     assert served.post(path, {"question": "What are seeds?"}).status_code == 200

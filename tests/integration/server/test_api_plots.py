@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from citeloom.server.uploaded_files import tidy_plots
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.run_fixtures import experiment
 from tests.support.served_app import Served, served_app
 

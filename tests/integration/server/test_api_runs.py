@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from citeloom.api.stored_runs import run_summary
-from citeloom.stores.local.file_tables import run_tables
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
+from citeloom.stores.home_tables import run_tables
 from citeloom.stores.local.lock import FolderLock
 from citeloom.stores.run_register import RunRegister
 from tests.support.event_streams import Gate

@@ -17,8 +17,7 @@ from citeloom.cli import command_line
 from citeloom.ingestion.doctor import examine
 from citeloom.runs.conversation_turns import delete_conversation
 from citeloom.settings.addresses import DatabaseUrl
-from citeloom.stores.backends import backend_of
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.server_jobs import JobOrder
 from tests.integration.stores.postgres.conftest import postgres, url
 from tests.support.inventory import Inventory, inventory
@@ -87,7 +86,7 @@ def uploaded(address: HomeAddress) -> list[str]:
     """The names of the files below `papers`, and of those in the table of uploads."""
     home = find_home(address)
     files = {path.name for path in home.papers.rglob("*") if path.is_file()}
-    return sorted(files | {name for names in backend_of(home).uploads().files().values() for name in names})
+    return sorted(files | {name for names in home.uploads().files().values() for name in names})
 
 
 def delete(served: Served, *paths: str) -> None:
@@ -138,7 +137,7 @@ def test_replacements_at_once_leave_one_file_and_none_after_the_deletion(served:
     with ThreadPoolExecutor(len(cloths)) as pool:
         list(pool.map(lambda cloth: upload(served, ("looms.md", paper(cloth)), replace="true"), cloths))
     home = find_home(address)
-    stored = [name for names in backend_of(home).uploads().files().values() for name in names]
+    stored = [name for names in home.uploads().files().values() for name in names]
     assert stored == ["looms.md"] and len(list(home.papers.rglob("*.md"))) == 1
     delete(served, "/papers/looms")
     assert uploaded(address) == [] and list(home.papers.iterdir()) == []
@@ -216,7 +215,7 @@ def test_uploads_beyond_the_limit_are_refused_with_used_limit_and_remedy(address
 def store(address: HomeAddress, *, unfinished: bool) -> str:
     """The id of an upload that a server has stored hours ago, before it ended."""
     home, upload_id = find_home(address), f"ingest-{unfinished:012x}"
-    member = backend_of(home).join_servers()
+    member = home.join_servers()
     folder = member.uploads.folder(upload_id)
     folder.mkdir(parents=True)
     (folder / "looms.md").write_bytes(paper("wool"))
@@ -226,7 +225,7 @@ def store(address: HomeAddress, *, unfinished: bool) -> str:
     member.leave()
     os.utime(folder, (1, 1))
     if isinstance(address, DatabaseUrl):
-        with backend_of(home).uploads()._database.connection() as connection:  # type: ignore[attr-defined]
+        with home.uploads()._database.connection() as connection:  # type: ignore[attr-defined]
             connection.execute("UPDATE uploads SET stored_at = now() - interval '1 day'")
     return upload_id
 
@@ -251,7 +250,7 @@ def test_doctor_names_orphans_with_their_size_and_deletes_them(address: HomeAddr
     )
     assert doctor(address, "--repair") == ["fine: files: deleted 2 files that belong to no paper or run, 2.0 MB."]
     assert doctor(address) == [] and not cached.exists()
-    assert list(backend_of(find_home(address)).uploads().files()) == [unfinished]
+    assert list(find_home(address).uploads().files()) == [unfinished]
 
 
 def test_a_server_without_room_keeps_the_files_that_a_later_one_resumes_with(address: HomeAddress) -> None:
@@ -265,8 +264,8 @@ def test_a_server_without_room_keeps_the_files_that_a_later_one_resumes_with(add
 
 def test_a_conversation_deleted_while_no_server_runs_is_not_resumed_by_the_next(address: HomeAddress) -> None:
     home, thread = find_home(address), "chat-0123456789ab"
-    backend_of(home).conversations().begin(thread)
-    member = backend_of(home).join_servers()
+    home.conversations().begin(thread)
+    member = home.join_servers()
     asked = {"asked": "What is woven?", "kind": "question", "limits": {}, "number": 1}
     member.jobs.begin(JobOrder(thread, "turn", asked), "e")
     member.leave()

@@ -14,8 +14,8 @@ import pytest
 from citeloom.documents.figures import PaperFigure
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.server.routes.paper_routes import list_figures
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.illustrated_home import colour_of, illustrate
 from tests.support.openai_server import FakeOpenAI, Status
 from tests.support.served_app import Served, served_app
@@ -31,7 +31,7 @@ def figures(home: Path) -> list[PaperFigure]:
     library = Library.open(FolderHome(home), LocalEmbedding())
     first, second, third = illustrate(library, KEY, ["Figure 1: <b>Runs</b>.", "Figure 2: Seeds.", "Figure 3: Sums."])
     described = replace(first, description=SAID, described_by="see-1")
-    library.catalog.figures.describe(KEY, [described])
+    library.catalog.describe(KEY, [described])
     library.close()
     return [described, second, third]
 

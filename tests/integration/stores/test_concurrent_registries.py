@@ -7,10 +7,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from citeloom.stores.conversation_register import ConversationRegister
+from citeloom.stores.home_tables import run_tables
 from citeloom.stores.local.checkpoints import open_checkpoints
-from citeloom.stores.local.file_tables import run_tables
-from citeloom.stores.run_register import RunRegister
+from citeloom.stores.run_register import ConversationRegister, RunRegister
 
 AT_ONCE = 12
 

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from citeloom.errors import WRONG_INPUT
-from citeloom.stores.home import Home, find_home
+from citeloom.stores.folder_home import FolderHome, UnsafeHomeError, find_home
+from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome, UnsafeHomeError
 from citeloom.stores.local.local_stores import LocalStores
 from citeloom.stores.local.lock import FolderLock
-from citeloom.stores.search_records import VectorStoreError
+from citeloom.stores.store_protocols import VectorStoreError
 from tests.support.word_embedding import WordEmbedding
 
 pytestmark = pytest.mark.attack

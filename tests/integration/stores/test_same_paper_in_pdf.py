@@ -11,8 +11,8 @@ import pytest
 from citeloom.documents.markdown import parse_markdown
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.text.sentences import sentence_spans
 from tests.conftest import ROOT
 from tests.support.nearest import nearest

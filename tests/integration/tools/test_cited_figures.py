@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from citeloom.runs.output_files import report_figures
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.paper_search import find_cited_figures
 from tests.integration.stores.conformance.test_library_stores import LOOM, paper, put
 from tests.support.illustrated_home import colour_of, illustrate
@@ -27,7 +27,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
     put(opened, paper("loom2020", [*LOOM, CAPTION]))
     (figure,) = illustrate(opened, "loom2020", [CAPTION])
     described = replace(figure, description="A purple zeppelin.", described_by="see-1")
-    opened.catalog.figures.describe("loom2020", [described])
+    opened.catalog.describe("loom2020", [described])
     yield opened
     opened.close()
 

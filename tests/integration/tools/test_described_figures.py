@@ -12,11 +12,11 @@ from citeloom.api.library_search import passage_records
 from citeloom.citations.checks.injection import flag_sources
 from citeloom.documents import Category
 from citeloom.documents.figures import PaperFigure
+from citeloom.models.embeddings.protocol import encode_vector
 from citeloom.roles.protocols import Need
 from citeloom.settings.config import RetrievalMode
-from citeloom.stores.described_figures import encode_vector
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.paper_search import search_papers
 from citeloom.tools.retrieval import Retrieval, retrieve
 from citeloom.tools.scope import Scope
@@ -48,7 +48,7 @@ def describe(library: Library, said: str = SAID, key: str = "loom2020") -> Paper
         described_by="see-1",
         vector=encode_vector(WORDS.vector(said)),
     )
-    library.catalog.figures.describe(key, [described])
+    library.catalog.describe(key, [described])
     return described
 
 
@@ -118,7 +118,7 @@ async def test_a_damaged_description_is_not_searched(
     library: Library, damage: Callable[[PaperFigure], PaperFigure]
 ) -> None:
     described = describe(library)
-    library.catalog.figures.describe("loom2020", [damage(described)])
+    library.catalog.describe("loom2020", [damage(described)])
     hits = await retrieve(library, QUERY, 9)
     assert len(hits) == 6
     assert not library.described.by_chunk()

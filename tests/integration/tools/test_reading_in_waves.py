@@ -10,8 +10,8 @@ import pytest
 
 from citeloom.documents.chunking import Window
 from citeloom.roles.protocols import Need, PassageFinding, Purpose
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.evidence_search import read_in_waves
 from citeloom.tools.found_evidence import EvidenceLimits
 from citeloom.tools.window_search import WindowLimits, propose_windows

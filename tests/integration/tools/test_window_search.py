@@ -14,8 +14,8 @@ from citeloom.documents import Category
 from citeloom.documents.chunking import Window
 from citeloom.ingestion.ingest import ingest
 from citeloom.roles.protocols import Need
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.tools.evidence_search import group_windows
 from citeloom.tools.scope import Scope
 from citeloom.tools.window_search import WindowLimits, propose_windows

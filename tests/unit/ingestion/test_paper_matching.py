@@ -12,7 +12,7 @@ from citeloom.documents.types import Paper
 from citeloom.ingestion.paper_matching import EntryError, match_renamed_files, parse_entry
 from citeloom.ingestion.plan import metadata_hash
 from citeloom.ingestion.sources import SourcePaper, Sources
-from citeloom.stores.paper_change import PaperRecord
+from citeloom.stores.paper_catalog import PaperRecord
 
 TEXT = parse_markdown("# Looms\n\nLooms weave cloth.")
 

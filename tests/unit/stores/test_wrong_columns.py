@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.stores.conversation_register import CONVERSATIONS, TURNS
-from citeloom.stores.run_register import RUNS
+from citeloom.stores.run_register import CONVERSATIONS, RUNS, TURNS
 from citeloom.stores.uploads import UPLOADS
 from citeloom.table_columns import TypedTable, WrongValueError
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.library_fixtures import papers
 
 __all__ = ["papers"]

@@ -14,7 +14,7 @@ from citeloom.ingestion import ray_jobs
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ray_jobs import RayRequest
 from citeloom.settings.config import load_settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from tests.support.library_contents import without_seconds
 from tests.support.many_papers import write_papers
 from tests.support.openai_server import FakeOpenAI, Status

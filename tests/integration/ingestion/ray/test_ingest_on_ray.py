@@ -21,7 +21,7 @@ from citeloom.ingestion.ingest_events import Embedded, IngestEvent, IngestReport
 from citeloom.ingestion.ray_jobs import RayRequest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from tests.support.library_contents import converted, require_equal, without_seconds
 from tests.support.many_papers import write_papers

@@ -16,9 +16,9 @@ import pytest
 
 from citeloom.errors import CiteloomError
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.cli_process import CLI, environment, run
 from tests.support.library_contents import require_equal
 from tests.support.many_papers import write_papers

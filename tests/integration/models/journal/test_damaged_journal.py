@@ -17,9 +17,8 @@ from langchain_core.messages import HumanMessage
 
 from citeloom.models.chat_caller import ChatCaller
 from citeloom.models.embeddings.remote import endpoint_embedding
-from citeloom.models.journal.journal import Journal
+from citeloom.models.journal.journal import Journal, prune
 from citeloom.models.journal.journal_database import JournalFile
-from citeloom.models.journal.maintenance import prune
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope, Usage
 from citeloom.models.journal.single_flight import KeyLocks, SingleFlight
 from citeloom.settings.config import Settings

@@ -12,7 +12,7 @@ import pytest
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from tests.integration.stores.postgres.conftest import postgres, url
 from tests.support.event_streams import Gate

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from citeloom.server.app import create_app
 from citeloom.server.server_options import ServerOptions
 from citeloom.settings.config import Settings
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 
 TOKEN = "a token of sixteen and more"
 PAGE = {"Accept": "text/html"}

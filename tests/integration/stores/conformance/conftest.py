@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from citeloom.settings.addresses import parse_home, vectors_url
-from citeloom.stores.backends import Backend, backend_of
-from citeloom.stores.home import Home, find_home
+from citeloom.stores.folder_home import FolderHome, find_home
+from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from tests.support.milvus_lite import require_milvus_lite
 from tests.support.postgres_server import new_schema, running_server
 from tests.support.word_embedding import WordEmbedding
@@ -40,8 +39,8 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
-def backend(home: Home) -> Backend:
-    return backend_of(home)
+def backend(home: Home) -> Home:
+    return home
 
 
 @pytest.fixture

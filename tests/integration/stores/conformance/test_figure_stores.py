@@ -11,11 +11,10 @@ import pytest
 from citeloom.documents.figures import FIGURES_VERSION, PaperFigure, image_hash
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.home_copy import build_change
-from citeloom.stores.backends import backend_of
-from citeloom.stores.described_figures import encode_vector
+from citeloom.models.embeddings.protocol import encode_vector
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library, UnknownPaperError
-from citeloom.stores.paper_change import Change, removal
+from citeloom.stores.paper_catalog import Change, removal
 from citeloom.stores.text_analysis import analyze
 from tests.support.word_embedding import WordEmbedding
 
@@ -46,7 +45,7 @@ def test_figures_are_read_back_with_their_images(library: Library) -> None:
     assert library.figures("old2019") == ()
     assert library.figure_image(FIGURE) == PNG
     assert library.figure_image(TABLE) is None
-    (read,) = library.catalog.figures.by_paper()
+    (read,) = library.catalog.figures_by_paper()
     assert read[0] == "loom2020" and sorted(figure.kind for figure in read[1]) == ["figure", "table"]
     assert library.records()["loom2020"].figures_version == FIGURES_VERSION
     assert library.records()["old2019"].figures_version == ""
@@ -60,7 +59,7 @@ def test_an_image_is_deleted_with_the_last_paper_that_has_it(library: Library) -
     assert library.figure_image(FIGURE) == PNG
     put(library, removal("b"))
     assert library.figure_image(FIGURE) is None
-    assert library.catalog.figures.stray_images() == set()
+    assert library.catalog.stray_images() == set()
 
 
 def test_another_image_replaces_the_one_before(library: Library) -> None:
@@ -80,13 +79,13 @@ def test_a_change_that_keeps_an_image_need_not_bring_it_again(library: Library) 
 def test_a_description_is_stored_beside_the_caption(library: Library) -> None:
     put(library, illustrated("a", FIGURE, TABLE, images=(PNG,)), illustrated("b", FIGURE, images=(PNG,)))
     described = replace(FIGURE, description="A wooden loom.", described_by="see-1", vector="AAAA", described_chunk=0)
-    library.catalog.figures.describe("a", [described])
+    library.catalog.describe("a", [described])
     assert library.figures("a") == (described, TABLE)
     assert _described(library) == [described]
 
 
 def _described(library: Library) -> list[PaperFigure]:
-    figures = (figure for _, listed in library.catalog.figures.by_paper() for figure in listed)
+    figures = (figure for _, listed in library.catalog.figures_by_paper() for figure in listed)
     return [figure for figure in figures if figure.description]
 
 
@@ -96,7 +95,7 @@ def test_words_of_a_description_find_the_chunk_of_the_caption(library: Library) 
     described = replace(
         FIGURE, description="A zebra.", described_by="see-1", vector=encode_vector(np.ones(4)), described_chunk=0
     )
-    library.catalog.figures.describe("a", [described])
+    library.catalog.describe("a", [described])
     assert [name for name, _ in library.matching(analyze("zebra"), 5)] == ["a:00000"]
     assert library.matching(analyze("zebra"), 5, keys=["b"]) == []
 
@@ -110,12 +109,12 @@ def test_the_next_search_finds_what_another_process_has_described(open_library: 
     described = replace(
         FIGURE, description="A zebra.", described_by="see-1", vector=encode_vector(unlike), described_chunk=2
     )
-    other.catalog.figures.describe("a", [described])
+    other.catalog.describe("a", [described])
     assert [name for name, _ in library.matching(zebra, 5)] == ["a:00002"]
-    other.catalog.figures.describe("a", [replace(described, described_chunk=1)])
+    other.catalog.describe("a", [replace(described, described_chunk=1)])
     [(name, cosine)] = library.nearest_ids(unlike, 1)
     assert (name, round(cosine, 3)) == ("a:00001", 1.0)
-    other.catalog.figures.describe("a", [replace(described, described_chunk=0)])
+    other.catalog.describe("a", [replace(described, described_chunk=0)])
     assert [name for name, _ in library.matching([*zebra, "nowhere"], 5)] == ["a:00000"]
 
 
@@ -123,8 +122,8 @@ def test_a_description_of_a_figure_that_has_changed_since_is_not_stored(library:
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     described = replace(FIGURE, description="A wooden loom.", described_by="see-1")
     for stale in (replace(described, image_hash=image_hash(JPEG)), replace(described, number=7)):
-        library.catalog.figures.describe("a", [stale])
-    library.catalog.figures.describe("unknown", [described])
+        library.catalog.describe("a", [stale])
+    library.catalog.describe("unknown", [described])
     assert library.figures("a") == (FIGURE,)
     assert _described(library) == []
 
@@ -146,11 +145,11 @@ def test_a_copied_change_has_figures_and_images(library: Library) -> None:
 
 def test_the_catalog_alone_has_figures_too(library: Library, home: Home) -> None:
     put(library, illustrated("a", FIGURE, images=(PNG,)))
-    catalog = backend_of(home).open_catalog()
+    catalog = home.open_catalog()
     try:
-        assert catalog.figures.of("a") == (FIGURE,)
-        assert catalog.figures.image(image_hash(PNG)) == PNG
-        assert catalog.figures.image("../catalog.sqlite") is None
+        assert catalog.figures("a") == (FIGURE,)
+        assert catalog.image(image_hash(PNG)) == PNG
+        assert catalog.image("../catalog.sqlite") is None
     finally:
         catalog.close()
 

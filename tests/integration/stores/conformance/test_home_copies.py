@@ -20,13 +20,12 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.budget import Budget, BudgetLimits
 from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
 from citeloom.stores.author_memory import AuthorMemory
-from citeloom.stores.backends import backend_of
 from citeloom.stores.evidence_table_register import StoredCell, StoredPaper
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.metadata_store import ServiceAnswer
-from citeloom.stores.run_register import EditedSentence, NewRun
+from citeloom.stores.run_register import EditedSentence
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
 from tests.support.stored_results import finished_text
@@ -51,28 +50,26 @@ def record(key: str) -> CallRecord:
 
 def begin(home: Home, thread_id: str) -> None:
     request = {"question": "Why?", "title": "50% of “looms”"}
-    backend_of(home).runs().begin(
-        NewRun(
-            thread_id=thread_id,
-            fingerprint="f",
-            section="research",
-            title="A title",
-            request=request,
-            library_version="v1",
-            fresh=False,
-        )
+    home.runs().begin(
+        thread_id=thread_id,
+        fingerprint="f",
+        section="research",
+        title="A title",
+        request=request,
+        library_version="v1",
+        fresh=False,
     )
 
 
 async def fill(home: Home, library: Library) -> None:
     """Leave something of every kind in a home."""
-    backend = backend_of(home)
+    backend = home
     for thread_id in ("research-2", "research-1"):
         begin(home, thread_id)
     backend.runs().mark("research-2", "finished", result=finished_text(cited=("ada2020",)))
-    backend.edited_sentences().keep("research-2", EditedSentence(4, "Words\x00 of mine.", {"verdict": "supported"}))
-    backend.text_updates().note_library("v1", {"ada2020": "hash"})
-    backend.text_updates().keep("research-2", "stamp", {"items": [], "since": "v1"})
+    backend.runs().edit("research-2", EditedSentence(4, "Words\x00 of mine.", {"verdict": "supported"}))
+    backend.runs().note_library("v1", {"ada2020": "hash"})
+    backend.runs().keep_comparison("research-2", "stamp", {"items": [], "since": "v1"})
     AuthorMemory(home, "ada").put("participants, not subjects")
     backend.conversations().begin("chat-1")
     backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", finished_text())
@@ -134,17 +131,17 @@ async def test_nothing_is_lost_there_and_back(opened: tuple[Library, Library], t
 
 
 async def same_as_filled(library: Library) -> None:
-    backend = backend_of(library.home)
+    backend = library.home
     finished, unfinished = backend.runs().get("research-2"), backend.runs().get("research-1")
     assert (finished.status, unfinished.status) == ("finished", "running")
     assert finished.result == finished_text(cited=("ada2020",))
     assert unfinished.request["title"] == "50% of “looms”"
     latest = backend.runs().latest("f")
     assert latest is not None and latest.thread_id == "research-1", "the order in which they began"
-    (edit,) = backend.edited_sentences().of("research-2")
+    (edit,) = backend.runs().edits("research-2")
     assert edit.text.endswith("of mine.") and edit.checked == {"verdict": "supported"}
-    assert backend.text_updates().library("v1") == {"ada2020": "hash"}
-    assert backend.text_updates().all() == {"research-2": ("stamp", {"items": [], "since": "v1"})}
+    assert backend.runs().library("v1") == {"ada2020": "hash"}
+    assert backend.runs().comparisons() == {"research-2": ("stamp", {"items": [], "since": "v1"})}
     assert [note.text for note in AuthorMemory(library.home, "ada").notes()] == ["participants, not subjects"]
     (cell,) = backend.evidence_tables().cells("table-1")
     assert (cell.edited, cell.revision, cell.cell["value"]) == (True, 1, "60")
@@ -175,7 +172,7 @@ async def test_an_interrupted_copy_continues(
 ) -> None:
     source, target = opened
     monkeypatch.setattr(home_copy, "_BYTES_PER_COMMIT", 1)
-    records = type(backend_of(target.home).records())
+    records = type(target.home)
     put, interrupted = records.put, []
 
     def interrupt(self: Any, of: Any, rows: Any) -> None:
@@ -197,11 +194,11 @@ async def test_an_interrupted_copy_continues(
 async def test_another_copy_takes_what_is_new(opened: tuple[Library, Library]) -> None:
     source, target = opened
     await copy_home(source, target)
-    backend_of(source.home).runs().mark("research-1", "finished", result=finished_text("Done."))
+    source.home.runs().mark("research-1", "finished", result=finished_text("Done."))
     done: list[str] = []
     await copy_home(source, target, done.append)
     assert done == ["copied runs: 1"]
-    assert backend_of(target.home).runs().get("research-1").result == finished_text("Done.")
+    assert target.home.runs().get("research-1").result == finished_text("Done.")
 
 
 async def test_homes_are_never_mixed(opened: tuple[Library, Library]) -> None:
@@ -210,12 +207,12 @@ async def test_homes_are_never_mixed(opened: tuple[Library, Library]) -> None:
     with pytest.raises(CopyError, match=r"holds runs that .* does not: research-9") as refused:
         await copy_home(source, target)
     assert "--papers-only" in refused.value.help
-    assert target.papers() == [] and len(backend_of(target.home).runs().all()) == 1
+    assert target.papers() == [] and len(target.home.runs().all()) == 1
 
 
 async def test_a_run_in_progress_is_not_copied(opened: tuple[Library, Library]) -> None:
     source, target = opened
-    async with backend_of(source.home).run_lock("research-1"):
+    async with source.home.run_lock("research-1"):
         with pytest.raises(CopyError, match="research-1 is in progress"):
             await copy_home(source, target)
     assert target.papers() == []

@@ -9,12 +9,10 @@ from datetime import datetime
 import pytest
 
 from citeloom.models.journal.budget import Budget, BudgetLimits, BudgetReachedError
-from citeloom.models.journal.journal import Journal, JournalPausedError
-from citeloom.models.journal.journal_database import JournalConnection
-from citeloom.models.journal.maintenance import prune, survey
+from citeloom.models.journal.journal import Journal, JournalPausedError, prune, survey
+from citeloom.models.journal.journal_database import JournalConnection, load_context_sizes, save_context_sizes
 from citeloom.models.journal.records import CallRecord, CallResult, Reservation, RunScope
-from citeloom.models.journal.spending_table import load_context_sizes, save_context_sizes
-from citeloom.stores.backends import Backend
+from citeloom.stores.home import Home
 from tests.support.fake_clock import FakeClock
 from tests.support.journal_calls import once
 
@@ -38,12 +36,12 @@ class Model:
 
 
 @pytest.fixture
-def journal(backend: Backend) -> Iterator[Journal]:
+def journal(backend: Home) -> Iterator[Journal]:
     with backend.open_journal() as opened:
         yield opened
 
 
-async def test_an_answered_call_is_never_made_again(backend: Backend, journal: Journal) -> None:
+async def test_an_answered_call_is_never_made_again(backend: Home, journal: Journal) -> None:
     model = Model()
     first = await once(journal, record("a"), RUN, model.answer)
     again = await once(journal, record("a"), OTHER, model.answer)
@@ -55,7 +53,7 @@ async def test_an_answered_call_is_never_made_again(backend: Backend, journal: J
     assert (await journal.usage(OTHER)).journal_hits == 1
 
 
-async def test_equal_concurrent_calls_are_made_once(backend: Backend, journal: Journal) -> None:
+async def test_equal_concurrent_calls_are_made_once(backend: Home, journal: Journal) -> None:
     model = Model()
     with backend.open_journal() as second:
         answers = await asyncio.gather(
@@ -143,7 +141,7 @@ async def test_a_forgotten_run_has_spent_nothing(journal: Journal) -> None:
     assert not (await once(journal, record("a"), OTHER, Model().answer)).paid
 
 
-async def test_spending_is_counted_by_day_of_the_own_clock(backend: Backend) -> None:
+async def test_spending_is_counted_by_day_of_the_own_clock(backend: Home) -> None:
     midnight = datetime(2026, 3, 2).timestamp()
     clock = FakeClock(midnight - 0.25)
     with Journal(backend.journal_database(), clock=clock) as journal:
@@ -157,7 +155,7 @@ async def test_spending_is_counted_by_day_of_the_own_clock(backend: Backend) -> 
     assert days == [("2026-03-01", 1, 0, 10), ("2026-03-02", 2, 1, 20)]
 
 
-async def test_pruned_answers_are_gone_but_not_their_count_and_not_those_of_unfinished_runs(backend: Backend) -> None:
+async def test_pruned_answers_are_gone_but_not_their_count_and_not_those_of_unfinished_runs(backend: Home) -> None:
     database, model, clock = backend.journal_database(), Model(), FakeClock(1_000_000.0)
     with Journal(database, clock=clock) as journal:
         for key in "abc":
@@ -180,7 +178,7 @@ async def test_pruned_answers_are_gone_but_not_their_count_and_not_those_of_unfi
         assert sum(row.paid for row in await journal.spending(["run"])) == 3
 
 
-async def test_no_budget_is_passed_by_several_processes_worth_of_journals(backend: Backend) -> None:
+async def test_no_budget_is_passed_by_several_processes_worth_of_journals(backend: Home) -> None:
     limits, sent = BudgetLimits(calls=7), 0
     journals = [backend.open_journal() for _ in range(3)]
     budgets = [Budget(limits, {}, journal, "run") for journal in journals]

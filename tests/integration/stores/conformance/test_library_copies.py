@@ -10,8 +10,8 @@ import pytest
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.home_copy import CopyError, copy_library
 from citeloom.ingestion.ingest import ingest
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.text_analysis import analyze
 from tests.support.library_fixtures import papers
 from tests.support.word_embedding import WordEmbedding

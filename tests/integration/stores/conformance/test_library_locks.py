@@ -7,18 +7,16 @@ import subprocess
 import sys
 
 from citeloom.settings.addresses import DatabaseUrl
-from citeloom.stores.backends import Backend, backend_of
 from citeloom.stores.home import Home
 from tests.support.cli_process import ROOT
 
 HOLDER = """
 import asyncio, sys
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.backends import backend_of
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 
 async def main():
-    backend = backend_of(find_home(parse_home(sys.argv[1])))
+    backend = find_home(parse_home(sys.argv[1]))
     async with backend.writer_lock().held(), backend.run_lock("run-1"):
         print("held", flush=True)
         sys.stdin.readline()
@@ -31,7 +29,7 @@ def address(home: Home) -> str:
     return home.address.secret if isinstance(home.address, DatabaseUrl) else str(home.address)
 
 
-def test_a_killed_process_leaves_no_lock(home: Home, backend: Backend) -> None:
+def test_a_killed_process_leaves_no_lock(home: Home, backend: Home) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, address(home)],
         stdin=subprocess.PIPE,
@@ -54,11 +52,11 @@ def test_a_killed_process_leaves_no_lock(home: Home, backend: Backend) -> None:
         raise AssertionError("the lock of a killed process is still held")
 
 
-async def test_locks_exclude_each_other_within_a_process(home: Home, backend: Backend) -> None:
+async def test_locks_exclude_each_other_within_a_process(home: Home, backend: Home) -> None:
     waited: list[object] = []
     async with backend.writer_lock().held(), backend.run_lock("run-1"):
         assert backend.writer_lock().holder() == os.getpid()
-        with backend_of(home).writer_lock().try_held() as held:
+        with home.writer_lock().try_held() as held:
             assert not held
         assert backend.run_under_way("run-1")
         async with backend.run_lock("run-2", waited.append):

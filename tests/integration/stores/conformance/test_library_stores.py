@@ -11,7 +11,7 @@ from citeloom.documents import Category, Chunk, Paper, Section, chunk_id
 from citeloom.documents.notes import Note
 from citeloom.ingestion.doctor import examine
 from citeloom.stores.library import Library, UnknownPaperError
-from citeloom.stores.paper_change import Change, PaperRecord, removal
+from citeloom.stores.paper_catalog import Change, PaperRecord, removal
 from citeloom.stores.text_analysis import analyze
 from tests.support.word_embedding import WordEmbedding
 

@@ -14,11 +14,11 @@ from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.server.uploaded_files import safe_name
-from citeloom.stores.backends import Backend
 from citeloom.stores.evidence_table_register import StoredCell, StoredPaper
+from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.metadata_store import ServiceAnswer
-from citeloom.stores.run_register import EditedSentence, NewRun
+from citeloom.stores.run_register import EditedSentence
 from citeloom.stores.server_jobs import JobOrder
 from tests.support.journal_calls import once
 from tests.support.stored_results import finished_text
@@ -28,9 +28,9 @@ ODD: Final = "a\0b\ud800c\udfffd\uffff"
 STORED: Final = "a\ufffdb\ufffdc\ufffdd\uffff"
 
 
-def test_the_texts_of_runs_and_conversations(backend: Backend) -> None:
+def test_the_texts_of_runs_and_conversations(backend: Home) -> None:
     runs, conversations = backend.runs(), backend.conversations()
-    runs.begin(NewRun("research-1", "f", "research", ODD, {"question": ODD}, ODD))
+    runs.begin("research-1", "f", "research", ODD, {"question": ODD}, ODD)
     runs.mark("research-1", "finished", detail=ODD, result=finished_text(ODD, (ODD,)))
     run = runs.get("research-1")
     assert (run.title, run.detail, run.library_version) == (STORED, STORED, STORED)
@@ -44,15 +44,15 @@ def test_the_texts_of_runs_and_conversations(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("odd", [ODD, "\0", "\ud800"])
-def test_what_is_looked_up_by_an_odd_text_is_found(backend: Backend, odd: str) -> None:
+def test_what_is_looked_up_by_an_odd_text_is_found(backend: Home, odd: str) -> None:
     runs = backend.runs()
-    runs.begin(NewRun(f"run-{odd}", "f", "research", "t", {"question": odd}, "v"))
+    runs.begin(f"run-{odd}", "f", "research", "t", {"question": odd}, "v")
     assert runs.get(f"run-{odd}").thread_id.startswith("run-")
     about = runs.latest_about(odd)
     assert about is not None
 
 
-def test_the_texts_of_evidence_tables(backend: Backend) -> None:
+def test_the_texts_of_evidence_tables(backend: Home) -> None:
     tables = backend.evidence_tables()
     tables.save("table-1", ODD, {"columns": [], "papers": [ODD]})
     cell = StoredCell(ODD, ODD, ODD, "v", TableCell(ODD).as_dict())
@@ -64,10 +64,9 @@ def test_the_texts_of_evidence_tables(backend: Backend) -> None:
     assert tables.papers("table-1")[STORED].decision["reason"] == STORED
 
 
-def test_edits_and_metadata(backend: Backend) -> None:
-    edits = backend.edited_sentences()
-    edits.keep("research-1", EditedSentence(0, ODD, {"words": ODD}))
-    (edit,) = edits.of("research-1")
+def test_edits_and_metadata(backend: Home) -> None:
+    backend.runs().edit("research-1", EditedSentence(0, ODD, {"words": ODD}))
+    (edit,) = backend.runs().edits("research-1")
     assert (edit.text, edit.checked) == (STORED, {"words": STORED})
     stores = backend.open_library()
     stores.metadata.keep_answer("crossref", ODD, ServiceAnswer(200, {"title": ODD}, 1.0))
@@ -76,7 +75,7 @@ def test_edits_and_metadata(backend: Backend) -> None:
     stores.close()
 
 
-async def test_answers_in_the_journal(backend: Backend) -> None:
+async def test_answers_in_the_journal(backend: Home) -> None:
     async def answer() -> CallResult:
         return CallResult(ODD, 1, 1)
 
@@ -98,14 +97,14 @@ async def test_the_text_of_a_paper(open_library: Callable[[], Library], tmp_path
     assert "Ducks\uffff swim." in library.paper_chunks(key)[0].text
 
 
-def test_keys_of_requests_and_files_of_uploads(backend: Backend) -> None:
+def test_keys_of_requests_and_files_of_uploads(backend: Home) -> None:
     server = backend.join_servers()
     try:
         assert server.keys.claim(ODD, ODD) is None
-        server.keys.commit(ODD, asdict(JobOrder("job", "run", {"question": ODD})))
+        server.keys.commit(ODD, JobOrder("job", "run", {"question": ODD}))
         use = server.keys.claim(ODD, ODD)
         assert use is not None and use.request == STORED
-        assert use.order == asdict(JobOrder("job", "run", {"question": STORED}))
+        assert use.order == JobOrder("job", "run", {"question": STORED})
         server.sessions.begin(ODD, ODD)
         assert server.sessions.is_active(ODD, ODD)
         server.endings.add(ODD, ODD)

@@ -11,8 +11,6 @@ import pytest
 from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.runs.execution import delete_run
-from citeloom.stores.backends import Backend
-from citeloom.stores.conversation_register import UnknownConversationError
 from citeloom.stores.evidence_table_register import (
     CellChangedError,
     EvidenceTableRegister,
@@ -21,25 +19,23 @@ from citeloom.stores.evidence_table_register import (
     UnknownTableError,
 )
 from citeloom.stores.home import Home
-from citeloom.stores.run_register import EditedSentence, NewRun, RunRegister, UnknownRunError
+from citeloom.stores.run_register import EditedSentence, RunRegister, UnknownConversationError, UnknownRunError
 from tests.support.stored_results import finished_text
 
 
 def begin(runs: RunRegister, thread_id: str, fingerprint: str = "f", question: str = "Why?") -> None:
     runs.begin(
-        NewRun(
-            thread_id=thread_id,
-            fingerprint=fingerprint,
-            section="research",
-            title="A title with “quotes”",
-            request={"question": question, "settings": {"max_calls": 3}},
-            library_version="v1",
-            fresh=False,
-        )
+        thread_id=thread_id,
+        fingerprint=fingerprint,
+        section="research",
+        title="A title with “quotes”",
+        request={"question": question, "settings": {"max_calls": 3}},
+        library_version="v1",
+        fresh=False,
     )
 
 
-def test_a_run_is_registered_once_and_keeps_its_result(backend: Backend) -> None:
+def test_a_run_is_registered_once_and_keeps_its_result(backend: Home) -> None:
     runs = backend.runs()
     begin(runs, "research-1")
     begin(runs, "research-1", fingerprint="another")
@@ -53,7 +49,7 @@ def test_a_run_is_registered_once_and_keeps_its_result(backend: Backend) -> None
     assert run.updated_at >= run.started_at
 
 
-def test_runs_are_found_by_prefix_fingerprint_and_question(backend: Backend) -> None:
+def test_runs_are_found_by_prefix_fingerprint_and_question(backend: Home) -> None:
     runs = backend.runs()
     begin(runs, "run-10", fingerprint="a", question="Why?")
     begin(runs, "run-1", fingerprint="a", question="How?")
@@ -73,7 +69,7 @@ def test_runs_are_found_by_prefix_fingerprint_and_question(backend: Backend) -> 
     assert {run.thread_id for run in runs.all()} == {"run-1", "run-2"}
 
 
-def test_a_conversation_keeps_its_turns(backend: Backend) -> None:
+def test_a_conversation_keeps_its_turns(backend: Home) -> None:
     register = backend.conversations()
     register.begin("chat-1")
     register.begin("chat-1")
@@ -97,7 +93,7 @@ def test_a_conversation_keeps_its_turns(backend: Backend) -> None:
     assert register.turns("chat-1") == []
 
 
-def test_runs_and_answers_that_cite_a_paper_are_found(backend: Backend) -> None:
+def test_runs_and_answers_that_cite_a_paper_are_found(backend: Home) -> None:
     runs, conversations = backend.runs(), backend.conversations()
     begin(runs, "research-1")
     begin(runs, "research-2")
@@ -119,7 +115,7 @@ def test_runs_and_answers_that_cite_a_paper_are_found(backend: Backend) -> None:
     assert [run.thread_id for run in runs.citing("other")] == ["research-2"]
 
 
-def test_long_questions_are_told_apart(backend: Backend) -> None:
+def test_long_questions_are_told_apart(backend: Home) -> None:
     runs, long = backend.runs(), "Why? " * 2000
     begin(runs, "run-1", question=f"{long}1")
     begin(runs, "run-2", question=f"{long}2")
@@ -127,7 +123,7 @@ def test_long_questions_are_told_apart(backend: Backend) -> None:
     assert found is not None and found.thread_id == "run-1" and runs.latest_about(long) is None
 
 
-async def test_a_run_can_be_deleted(home: Home, backend: Backend) -> None:
+async def test_a_run_can_be_deleted(home: Home, backend: Home) -> None:
     begin(backend.runs(), "research-1")
     deleted = await delete_run(home, "research-1")
     assert deleted.title == "A title with “quotes”"
@@ -135,14 +131,14 @@ async def test_a_run_can_be_deleted(home: Home, backend: Backend) -> None:
         backend.runs().get("research-1")
 
 
-async def test_edited_sentences_are_kept_withdrawn_and_deleted_with_their_run(home: Home, backend: Backend) -> None:
+async def test_edited_sentences_are_kept_withdrawn_and_deleted_with_their_run(home: Home, backend: Home) -> None:
     begin(backend.runs(), "research-1")
-    edits = backend.edited_sentences()
-    assert edits.of("research-1") == []
-    edits.keep("research-1", EditedSentence(9, "Later words."))
-    edits.keep("research-1", EditedSentence(4, "Words.", {"verdict": "supported"}))
-    edits.keep("research-1", EditedSentence(4, "Other \x00 words ✓", {"verdict": "partly"}))
-    first, second = backend.edited_sentences().of("research-1")
+    runs = backend.runs()
+    assert runs.edits("research-1") == []
+    runs.edit("research-1", EditedSentence(9, "Later words."))
+    runs.edit("research-1", EditedSentence(4, "Words.", {"verdict": "supported"}))
+    runs.edit("research-1", EditedSentence(4, "Other \x00 words ✓", {"verdict": "partly"}))
+    first, second = backend.runs().edits("research-1")
     assert (first.position, first.checked, second.text, second.checked) == (
         4,
         {"verdict": "partly"},
@@ -150,34 +146,34 @@ async def test_edited_sentences_are_kept_withdrawn_and_deleted_with_their_run(ho
         {},
     )
     assert first.text.endswith("words ✓") and first.updated_at > 0
-    assert edits.withdraw("research-1", 9) and not edits.withdraw("research-1", 9)
+    assert runs.withdraw_edit("research-1", 9) and not runs.withdraw_edit("research-1", 9)
     await delete_run(home, "research-1")
-    assert edits.of("research-1") == []
+    assert runs.edits("research-1") == []
 
 
-def test_comparisons_and_versions_of_the_library_go_with_the_last_text_they_are_for(backend: Backend) -> None:
-    runs, tables, updates = backend.runs(), backend.evidence_tables(), backend.text_updates()
+def test_comparisons_and_versions_of_the_library_go_with_the_last_text_they_are_for(backend: Home) -> None:
+    runs, tables = backend.runs(), backend.evidence_tables()
     for run in ("research-1", "research-2"):
         begin(runs, run)
     tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
     for version in ("v1", "v2", "v3"):
-        updates.note_library(version, {"ada2020": version})
-    updates.keep("research-1", "s", {"items": [], "since": "v2"})
-    updates.keep("table-1", "s", {"items": [], "since": "v3"})
+        runs.note_library(version, {"ada2020": version})
+    runs.keep_comparison("research-1", "s", {"items": [], "since": "v2"})
+    runs.keep_comparison("table-1", "s", {"items": [], "since": "v3"})
 
     def left() -> list[str]:
-        return [version for version in ("v1", "v2", "v3") if updates.library(version)]
+        return [version for version in ("v1", "v2", "v3") if runs.library(version)]
 
     assert left() == ["v1", "v2", "v3"]
     runs.delete("research-1")
-    assert (left(), list(updates.all())) == (["v1", "v3"], ["table-1"]), "the other run is of v1"
+    assert (left(), list(runs.comparisons())) == (["v1", "v3"], ["table-1"]), "the other run is of v1"
     tables.delete("table-1")
-    assert (left(), updates.all()) == (["v1"], {})
+    assert (left(), runs.comparisons()) == (["v1"], {})
     runs.delete("research-2")
     assert left() == []
 
 
-def test_only_what_was_written_is_recognized(backend: Backend, tmp_path: Path) -> None:
+def test_only_what_was_written_is_recognized(backend: Home, tmp_path: Path) -> None:
     files = backend.written_files()
     files.note([b"ours", b"also ours"])
     files.note([b"ours"])
@@ -189,14 +185,14 @@ def test_only_what_was_written_is_recognized(backend: Backend, tmp_path: Path) -
     assert known == [True, False, False, False]
 
 
-def test_the_uploaded_plots_that_runs_name_are_found(backend: Backend) -> None:
+def test_the_uploaded_plots_that_runs_name_are_found(backend: Home) -> None:
     runs, sets = backend.runs(), [f"plots-{digit * 24}" for digit in "ab"]
     assert runs.plot_sets() == set()
     begin(runs, "research-1")
     for number, each in enumerate([*sets, sets[0]]):
         shown = [{"path": "my-plots-2/a.png", "_file": f"/home/ü/plots/{each}/{name}.png"} for name in "xy"]
         request = {"question": "q", "experiment": {"title": "Of plots-and more", "plots": shown}}
-        runs.begin(NewRun(f"results-{number}", "f", "results", "A title", request, "v1"))
+        runs.begin(f"results-{number}", "f", "results", "A title", request, "v1")
     assert runs.plot_sets() == set(sets)
     runs.delete("results-0")
     assert runs.plot_sets() == set(sets), "another run names it"
@@ -208,14 +204,14 @@ def cell(key: str, value: str = "5") -> StoredCell:
     return StoredCell(key, "", "n", "v", TableCell(value, status="reported").as_dict())
 
 
-def begun_table(backend: Backend) -> EvidenceTableRegister:
+def begun_table(backend: Home) -> EvidenceTableRegister:
     tables = backend.evidence_tables()
     tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
     tables.save_row("table-1", StoredPaper("ada2020", "v", asdict(Decision("included"))), [cell("ada2020")])
     return tables
 
 
-def test_two_people_who_edit_one_cell_lose_no_edit(backend: Backend) -> None:
+def test_two_people_who_edit_one_cell_lose_no_edit(backend: Home) -> None:
     mine, yours = begun_table(backend), backend.evidence_tables()
     assert mine.edit_cell("table-1", cell("ada2020", "6")).revision == 1
     with pytest.raises(CellChangedError, match="ada2020, n"):
@@ -225,7 +221,7 @@ def test_two_people_who_edit_one_cell_lose_no_edit(backend: Backend) -> None:
     assert yours.edit_cell("table-1", replace(cell("ada2020", "7"), revision=stored.revision)).revision == 2
 
 
-def test_people_who_edit_one_cell_at_once_lose_no_edit(backend: Backend) -> None:
+def test_people_who_edit_one_cell_at_once_lose_no_edit(backend: Home) -> None:
     begun_table(backend)
 
     def edit(value: int) -> bool:
@@ -239,7 +235,7 @@ def test_people_who_edit_one_cell_at_once_lose_no_edit(backend: Backend) -> None
         assert sum(threads.map(edit, range(4))) == 1, "of four edits of one revision, one is stored"
 
 
-def test_a_reading_replaces_no_edit_and_a_deleted_table_leaves_nothing(backend: Backend) -> None:
+def test_a_reading_replaces_no_edit_and_a_deleted_table_leaves_nothing(backend: Home) -> None:
     tables = begun_table(backend)
     tables.edit_cell("table-1", cell("ada2020", "6"))
     tables.save_row("table-1", StoredPaper("ada2020", "v2", asdict(Decision("included"))), [cell("ada2020", "9")])

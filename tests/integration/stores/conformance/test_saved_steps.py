@@ -9,10 +9,10 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 
 from citeloom.sqlite import DamagedFileError
-from citeloom.stores.backends import Backend
+from citeloom.stores.home import Home
 
 if TYPE_CHECKING:
-    from citeloom.stores.backends import Checkpoints
+    from citeloom.stores.home import Checkpoints
 
 
 def added(old: list[str], new: list[str]) -> list[str]:
@@ -48,7 +48,7 @@ def config(thread: str) -> Any:
     return {"configurable": {"thread_id": thread}}
 
 
-async def test_a_graph_resumes_at_the_step_that_failed(backend: Backend) -> None:
+async def test_a_graph_resumes_at_the_step_that_failed(backend: Home) -> None:
     async with backend.open_checkpoints() as saver:
         with pytest.raises(InterruptedError):
             await graph(saver, [True]).ainvoke({"done": [], "plan": {}}, config("a"), durability="sync")
@@ -58,7 +58,7 @@ async def test_a_graph_resumes_at_the_step_that_failed(backend: Backend) -> None
     assert values == {"done": ["first", "second"], "plan": {"queries": ["why “so”?"], "scores": [0.25, None]}}
 
 
-async def test_threads_are_deleted_and_shortened_alone(backend: Backend) -> None:
+async def test_threads_are_deleted_and_shortened_alone(backend: Home) -> None:
     async with backend.open_checkpoints() as saver:
         runnable = graph(saver, [False])
         for thread in ("a", "b"):
@@ -75,7 +75,7 @@ async def test_threads_are_deleted_and_shortened_alone(backend: Backend) -> None
         assert (await runnable.aget_state(config("b"))).values["done"][0] == "again"
 
 
-async def test_no_function_named_in_a_checkpoint_is_called(backend: Backend) -> None:
+async def test_no_function_named_in_a_checkpoint_is_called(backend: Home) -> None:
     async with backend.open_checkpoints() as saver:
         made = cast(Any, saver)
         with pytest.raises(TypeError):

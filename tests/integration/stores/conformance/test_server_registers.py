@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from citeloom.stores.backends import Backend, ServerRegistry, backend_of
-from citeloom.stores.home import DatabaseHome, Home
+from citeloom.stores.database_home import DatabaseHome
+from citeloom.stores.home import Home, ServerRegistry
 from citeloom.stores.server_jobs import EventBatch, JobOrder, KeyUse
 
 ORDER = JobOrder("run-1", "run", {"limits": {"max_calls": 3}})
@@ -17,13 +16,13 @@ LAST = EventBatch("run-1", "e", 0, [("done", "{}")])
 
 
 @pytest.fixture
-def server(backend: Backend) -> Iterator[ServerRegistry]:
+def server(backend: Home) -> Iterator[ServerRegistry]:
     joined = backend.join_servers()
     yield joined
     joined.leave()
 
 
-def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_not(backend: Backend) -> None:
+def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_not(backend: Home) -> None:
     first = backend.join_servers()
     assert first.jobs.begin(ORDER, "e") is None
     assert first.jobs.begin(JobOrder("run-2", "run", {}), "f") is None
@@ -40,37 +39,37 @@ def test_an_unfinished_job_is_taken_up_by_the_next_server_and_an_ended_one_is_no
 def test_a_key_is_claimed_once_and_then_names_its_job(server: ServerRegistry) -> None:
     assert server.keys.claim("key", "request") is None
     assert server.keys.claim("key", "request") == KeyUse("request", None)
-    server.keys.commit("key", asdict(ORDER))
-    assert server.keys.claim("key", "other") == KeyUse("request", asdict(ORDER))
+    server.keys.commit("key", ORDER)
+    assert server.keys.claim("key", "other") == KeyUse("request", ORDER)
     assert server.keys.claim("second", "request") is None
     server.keys.release("second")
     assert server.keys.claim("second", "another") is None
 
 
-def test_a_key_names_its_job_as_soon_as_that_has_begun(backend: Backend) -> None:
+def test_a_key_names_its_job_as_soon_as_that_has_begun(backend: Home) -> None:
     first = backend.join_servers()
     assert first.keys.claim("key", "request") is None
     first.jobs.begin(ORDER, "e", "key")
     first.leave()  # killed before it could settle the key
     second = backend.join_servers()
     use = second.keys.claim("key", "request")
-    assert use is not None and use.order == {"id": "run-1", "kind": "run", "request": ORDER.request}
+    assert use is not None and use.order == ORDER
     second.leave()
 
 
-def test_an_unsettled_claim_of_a_server_that_is_gone_is_void(backend: Backend) -> None:
+def test_an_unsettled_claim_of_a_server_that_is_gone_is_void(backend: Home) -> None:
     first = backend.join_servers()
     assert first.keys.claim("open", "request") is None and first.keys.claim("settled", "request") is None
-    first.keys.commit("settled", asdict(ORDER))
+    first.keys.commit("settled", ORDER)
     first.leave()
     second = backend.join_servers()
     assert second.keys.claim("open", "request") is None
-    assert second.keys.claim("settled", "request") == KeyUse("request", asdict(ORDER))
+    assert second.keys.claim("settled", "request") == KeyUse("request", ORDER)
     second.leave()
 
 
 def test_sessions_are_known_to_every_server_and_bounded_in_number(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
+    backend: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = backend.join_servers()
     second = backend.join_servers() if first.jobs.shared else first
@@ -108,7 +107,7 @@ def test_uploaded_files_are_read_and_removed(server: ServerRegistry, tmp_path: P
     assert server.uploads.names(upload) == [] and not folder.exists()
 
 
-def test_a_file_that_another_computer_has_taken_is_fetched(backend: Backend, home: Home) -> None:
+def test_a_file_that_another_computer_has_taken_is_fetched(backend: Home, home: Home) -> None:
     server = backend.join_servers()
     if not server.jobs.shared:
         server.leave()
@@ -127,7 +126,7 @@ def test_a_file_that_another_computer_has_taken_is_fetched(backend: Backend, hom
     server.leave()
 
 
-def plot_set(backend: Backend, folder: Path, upload: str, name: str = "roc kurve ü.png") -> str:
+def plot_set(backend: Home, folder: Path, upload: str, name: str = "roc kurve ü.png") -> str:
     """Store a set of plots as a server does, and return how a run names its image."""
     (folder / upload).mkdir(parents=True)
     (folder / upload / name).write_bytes(b"\x89PNG")
@@ -135,9 +134,9 @@ def plot_set(backend: Backend, folder: Path, upload: str, name: str = "roc kurve
     return backend.plots().reference(folder / upload / name)
 
 
-def test_plots_are_read_by_the_name_that_a_run_keeps_until_they_are_removed(backend: Backend, home: Home) -> None:
+def test_plots_are_read_by_the_name_that_a_run_keeps_until_they_are_removed(backend: Home, home: Home) -> None:
     upload = f"plots-{'0' * 24}"
-    kept = plot_set(backend, home.plots, upload)
+    kept = plot_set(backend, home.plots_folder, upload)
     plots = backend.plots()
     assert plots.names(upload) == ["roc kurve ü.png"] and plots.file(kept).read_bytes() == b"\x89PNG"
     backend.plots().publish(upload)
@@ -147,25 +146,25 @@ def test_plots_are_read_by_the_name_that_a_run_keeps_until_they_are_removed(back
 
 
 def test_a_plot_that_another_computer_has_taken_is_fetched(
-    backend: Backend, home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    backend: Home, home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    kept = plot_set(backend, home.plots, f"plots-{'0' * 24}")
+    kept = plot_set(backend, home.plots_folder, f"plots-{'0' * 24}")
     if Path(kept).is_absolute():
         pytest.skip("a folder is on one computer")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
     assert isinstance(home, DatabaseHome)
     other = DatabaseHome.at(home.url, home.vectors).prepare()
-    assert other.plots != home.plots
-    assert backend_of(other).plots().file(kept).read_bytes() == b"\x89PNG"
+    assert other.plots != home.plots_folder
+    assert other.plots().file(kept).read_bytes() == b"\x89PNG"
 
 
-def test_papers_and_plots_are_listed_apart(server: ServerRegistry, backend: Backend, home: Home) -> None:
+def test_papers_and_plots_are_listed_apart(server: ServerRegistry, backend: Home, home: Home) -> None:
     """What tidies one kind must not see the other."""
     folder = server.uploads.folder("ingest-0123456789ab")
     folder.mkdir(parents=True)
     (folder / "a.md").write_bytes(b"# A")
     server.uploads.publish(folder.name)
-    kept = plot_set(backend, home.plots, f"plots-{'0' * 24}")
+    kept = plot_set(backend, home.plots_folder, f"plots-{'0' * 24}")
     assert server.uploads.place_of(kept) is None
     assert backend.plots().place_of(str((folder / "a.md").resolve())) is None
     assert not [name for name in server.uploads.idle() if name.startswith("plots-")]

@@ -16,12 +16,11 @@ import pytest
 from citeloom.errors import WRONG_INPUT, CiteloomError
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.ingestion.ingest import ingest
-from citeloom.models.journal.maintenance import survey
+from citeloom.models.journal.journal import survey
 from citeloom.models.journal.records import RunScope
 from citeloom.roles.cell_protocols import TableColumn
 from citeloom.settings.addresses import DatabaseUrl
-from citeloom.stores.backends import ServerRegistry, backend_of
-from citeloom.stores.home import Home
+from citeloom.stores.home import Home, ServerRegistry
 from citeloom.stores.library import Library
 from citeloom.stores.server_jobs import EventBatch, JobOrder
 from citeloom.tools.scope import Scope
@@ -52,7 +51,7 @@ THREAD: Final[Any] = {"configurable": {"thread_id": "research-1", "checkpoint_ns
 
 
 async def read_registers(home: Home) -> None:
-    backend = backend_of(home)
+    backend = home
     runs, conversations = backend.runs(), backend.conversations()
     for head in runs.heads():
         runs.get(head.thread_id)
@@ -60,12 +59,12 @@ async def read_registers(home: Home) -> None:
     for entry in conversations.all():
         conversations.turns(entry.thread_id), conversations.last_turn(entry.thread_id, answered=True)
     conversations.citing("ada2020")
-    backend.edited_sentences().of("research-2")
+    backend.runs().edits("research-2")
     read_tables(home)
 
 
 def read_tables(home: Home) -> None:
-    register = backend_of(home).evidence_tables()
+    register = home.evidence_tables()
     for table in register.all():
         [TableColumn.from_dict(column) for column in table.plan["columns"]], Scope(tuple(table.plan["papers"]))
         for paper in register.papers(table.table_id).values():
@@ -74,7 +73,7 @@ def read_tables(home: Home) -> None:
 
 
 async def read_journal(home: Home) -> None:
-    backend = backend_of(home)
+    backend = home
     survey(backend.journal_database())
     with backend.open_journal() as journal:
         await journal.spending(), await journal.spending_by_day()
@@ -82,7 +81,7 @@ async def read_journal(home: Home) -> None:
 
 
 async def read_checkpoints(home: Home) -> None:
-    async with backend_of(home).open_checkpoints() as saver:
+    async with home.open_checkpoints() as saver:
         await saver.aget_tuple(THREAD)  # type: ignore[attr-defined]
 
 
@@ -96,7 +95,7 @@ async def read_library(home: Home) -> None:
 
 
 async def read_server(home: Home) -> None:
-    joined = backend_of(home).join_servers()
+    joined = home.join_servers()
     try:
         joined.jobs.entries(), joined.jobs.entry(JOB.id), joined.jobs.events(JOB.id, "", 0)
         joined.keys.claim("key", "request")
@@ -118,7 +117,7 @@ async def full(home: Home, papers: Path) -> Home:
     with closing(Library.open(home, WordEmbedding())) as library:
         await ingest(library, [papers])
         await fill(home, library)
-    joined = backend_of(home).join_servers()
+    joined = home.join_servers()
     joined.keys.claim("key", "request")
     joined.jobs.begin(JOB, "epoch", "key")
     joined.jobs.append([EventBatch(JOB.id, "epoch", 0, [("began", "{}")])])

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from citeloom.errors import InputError
-from citeloom.stores.local.folder_home import FolderHome
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.local.local_stores import LocalStores
 try:

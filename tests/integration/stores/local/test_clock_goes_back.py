@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint, id as ids
 
+from citeloom.stores.home_tables import run_tables
 from citeloom.stores.local.checkpoints import open_checkpoints
-from citeloom.stores.local.file_tables import run_tables
-from citeloom.stores.run_register import NewRun, RunRecord, RunRegister
+from citeloom.stores.run_register import RunRecord, RunRegister
 
 STEPS = pytest.mark.parametrize("step", [-31_536_000, -3600, -1, 0, 3600], ids=str)
 
@@ -29,15 +29,13 @@ def test_the_latest_run_is_the_one_begun_last(tmp_path: Path, monkeypatch: pytes
 
 def _begin(register: RunRegister, name: str) -> RunRecord:
     return register.begin(
-        NewRun(
-            thread_id=name,
-            fingerprint="mark",
-            section="discussion",
-            title="a title",
-            request={"question": "about"},
-            library_version="1",
-            fresh=True,
-        )
+        thread_id=name,
+        fingerprint="mark",
+        section="discussion",
+        title="a title",
+        request={"question": "about"},
+        library_version="1",
+        fresh=True,
     )
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from citeloom.documents.figures import image_hash
 from citeloom.sqlite import DamagedFileError
+from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.local.catalog import Catalog
-from citeloom.stores.local.folder_home import FolderHome
-from citeloom.stores.paper_change import removal
+from citeloom.stores.paper_catalog import removal
 from tests.integration.stores.conformance.test_figure_stores import FIGURE, PNG, illustrated
 from tests.integration.stores.conformance.test_library_stores import put
 from tests.support.word_embedding import WordEmbedding
@@ -46,9 +46,9 @@ def test_a_damaged_image_is_reported_and_not_read(home: Home) -> None:
     put(library, illustrated("a", FIGURE, images=(PNG,)), illustrated("b"))
     (home.figures / image_hash(PNG)).write_bytes(PNG[:-1])
     assert library.figure_image(FIGURE) is None
-    assert library.catalog.figures.incomplete() == {"a"}
+    assert library.catalog.incomplete_figures() == {"a"}
     put(library, illustrated("a", FIGURE, images=(PNG,)))
-    assert library.catalog.figures.incomplete() == set()
+    assert library.catalog.incomplete_figures() == set()
     library.close()
 
 
@@ -57,20 +57,20 @@ def test_an_image_without_a_paper_is_dropped_with_other_strays(home: Home) -> No
     put(library, illustrated("a", FIGURE, images=(PNG,)))
     (home.figures / ".half.tmp").write_bytes(b"")
     (home.figures / image_hash(b"other")).write_bytes(b"other")
-    assert library.catalog.figures.stray_images() == {".half.tmp", image_hash(b"other")}
+    assert library.catalog.stray_images() == {".half.tmp", image_hash(b"other")}
     library.catalog.drop_strays()
-    assert library.catalog.figures.stray_images() == set()
+    assert library.catalog.stray_images() == set()
     assert library.figure_image(FIGURE) == PNG
     library.close()
 
 
 def test_a_private_copy_reads_the_images_of_its_original_and_deletes_none(home: Home, tmp_path: Path) -> None:
-    figures = Catalog(home.prepare()).figures
-    figures.put({image_hash(PNG): PNG})
-    copy = Catalog(FolderHome(tmp_path / "copy", copy_of=home.root).prepare()).figures
+    original = Catalog(home.prepare())
+    original._put_images({image_hash(PNG): PNG})
+    copy = Catalog(FolderHome(tmp_path / "copy", copy_of=home.root).prepare())
     assert copy.image(image_hash(PNG)) == PNG
-    copy.drop([image_hash(PNG)])
-    assert figures.image(image_hash(PNG)) == PNG
+    copy._drop_images([image_hash(PNG)])
+    assert original.image(image_hash(PNG)) == PNG
 
 
 @pytest.mark.parametrize("hostile", ["../catalog.sqlite", "/etc/hostname", "", "A" * 64])

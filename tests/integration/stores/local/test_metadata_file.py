@@ -9,7 +9,7 @@ import pytest
 
 from citeloom.documents import Paper
 from citeloom.sqlite import DamagedFileError
-from citeloom.stores.local.file_tables import metadata_tables
+from citeloom.stores.home_tables import metadata_tables
 from citeloom.stores.metadata_store import MetadataStore, ServiceAnswer
 
 PAPER = Paper("ada2020", "Looms: A Study", ("Ada Lovelace",), 2020)

@@ -14,7 +14,7 @@ from citeloom.documents import chunk_id
 from citeloom.models.embeddings.protocol import Vectors
 from citeloom.stores.library import Library
 from citeloom.stores.local import chroma
-from citeloom.stores.paper_change import removal
+from citeloom.stores.paper_catalog import removal
 from tests.support.made_papers import carry_out, change, similar
 
 PAPERS, PER_PAPER = 12, 50

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from citeloom.settings.addresses import parse_home, parse_vectors
-from citeloom.stores.home import Home, find_home
+from citeloom.stores.folder_home import find_home
+from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from tests.support.milvus_lite import MilvusServer
 from tests.support.postgres_server import new_schema, running_server

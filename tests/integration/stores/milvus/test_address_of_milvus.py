@@ -11,9 +11,10 @@ import pytest
 from citeloom.errors import ConfigurationError
 from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import parse_home, parse_vectors
-from citeloom.stores.home import Home, find_home
+from citeloom.stores.folder_home import find_home
+from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.milvus.milvus_connection import MilvusError, MilvusUnavailableError
+from citeloom.stores.milvus.milvus_rows import MilvusError, MilvusUnavailableError
 from tests.support.cli_process import ROOT, run
 from tests.support.library_fixtures import papers
 from tests.support.milvus_lite import MilvusServer
@@ -24,13 +25,13 @@ UNREACHABLE = "http://ada:s3cr3t@127.0.0.1:9"
 SEARCHING = """
 import os, sys
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.settings.addresses import parse_vectors
 from tests.support.word_embedding import WordEmbedding
 
 library = Library.open(find_home(parse_home(sys.argv[1]), vectors=parse_vectors(sys.argv[2])), WordEmbedding())
-rows = library.stores._rows()
+rows = library.stores.rows()
 before = rows.missing()
 child = os.fork()
 if child == 0:

@@ -13,7 +13,7 @@ import pytest
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.stores.library import Library
-from citeloom.stores.milvus.milvus_connection import MilvusUnavailableError
+from citeloom.stores.milvus.milvus_rows import MilvusUnavailableError
 from citeloom.stores.text_analysis import analyze
 from tests.support.cli_process import ROOT
 from tests.support.library_fixtures import paper_text, papers
@@ -98,7 +98,7 @@ async def test_a_killed_change_is_finished_by_the_next_writer_without_embedding_
 async def test_an_ingest_that_loses_milvus_commits_nothing_and_continues_later(
     milvus: MilvusServer, papers: Path, open_library: Callable[[], Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citeloom.stores.milvus.milvus_connection.READ_SECONDS", 1.0)
+    monkeypatch.setattr("citeloom.stores.milvus.milvus_rows.READ_SECONDS", 1.0)
     for name in ("READ_SECONDS", "WRITE_SECONDS"):
         monkeypatch.setattr(f"citeloom.stores.milvus.milvus_rows.{name}", 1.0)
     library = open_library()

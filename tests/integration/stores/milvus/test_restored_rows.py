@@ -13,9 +13,8 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import VectorsUrl
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
-from citeloom.stores.milvus.milvus_connection import MilvusConnection
-from citeloom.stores.milvus.milvus_rows import CHUNKS, MilvusRows
-from citeloom.stores.search_records import VectorStoreError
+from citeloom.stores.milvus.milvus_rows import CHUNKS, MilvusConnection, MilvusRows
+from citeloom.stores.store_protocols import VectorStoreError
 from citeloom.stores.text_analysis import analyze
 from tests.support.library_fixtures import paper_text, papers
 from tests.support.milvus_lite import MilvusServer

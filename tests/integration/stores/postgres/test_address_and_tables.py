@@ -13,10 +13,9 @@ import pytest
 from citeloom.errors import CiteloomError, ConfigurationError, InputError, OtherFormatError
 from citeloom.settings.addresses import DatabaseUrl, parse_home
 from citeloom.settings.config import load_settings
-from citeloom.stores.backends import backend_of
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
+from citeloom.stores.home import UnsafeHomeError
 from citeloom.stores.home_tables import GRID_TABLES
-from citeloom.stores.local.folder_home import UnsafeHomeError
 from citeloom.stores.postgres import migrations
 from citeloom.stores.postgres.database import Database, require_extra
 from tests.support.cli_process import ROOT, run
@@ -121,13 +120,13 @@ def test_tables_of_a_newer_version_are_not_touched(url: str) -> None:
 
 def test_tables_of_an_earlier_version_get_what_they_lack_and_keep_what_they_hold(url: str) -> None:
     home = find_home(parse_home(url)).prepare()
-    backend_of(home).conversations().begin("chat-1")
+    home.conversations().begin("chat-1")
     with psycopg.connect(url) as connection:
         for table in GRID_TABLES:
             connection.execute(f"DROP TABLE {table.name}")
         connection.execute("UPDATE schema_versions SET number = 1")
     migrations._prepared.clear()
-    backend = backend_of(home.prepare())
+    backend = home.prepare()
     backend.evidence_tables().save("table-1", "Which looms?", {"columns": [], "papers": []})
     assert [table.question for table in backend.evidence_tables().all()] == ["Which looms?"]
     assert [entry.thread_id for entry in backend.conversations().all()] == ["chat-1"]
@@ -135,7 +134,8 @@ def test_tables_of_an_earlier_version_get_what_they_lack_and_keep_what_they_hold
 
 def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:
     script = (
-        "import sys\nfrom citeloom.settings.addresses import parse_home\nfrom citeloom.stores.home import find_home\n"
+        "import sys\nfrom citeloom.settings.addresses import parse_home\n"
+        "from citeloom.stores.folder_home import find_home\n"
         "sys.stdin.readline()\nfind_home(parse_home(sys.argv[1])).prepare()\n"
     )
     started = [

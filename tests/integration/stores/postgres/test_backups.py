@@ -14,7 +14,7 @@ import pytest
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.postgres import migrations
 from tests.support.library_fixtures import papers

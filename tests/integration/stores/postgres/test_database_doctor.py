@@ -12,7 +12,7 @@ from citeloom.errors import CiteloomError
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import DatabaseUrl, parse_home
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from citeloom.stores.postgres.database import Database
 from tests.support.library_fixtures import papers

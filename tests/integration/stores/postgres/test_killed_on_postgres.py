@@ -13,7 +13,7 @@ import pytest
 from citeloom.ingestion.doctor import examine
 from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
 from tests.support.cli_process import ROOT, Finished, environment, finish, run
 from tests.support.killed_runs import home_with_three_papers, settings_of

@@ -13,27 +13,25 @@ from langgraph.checkpoint.base import empty_checkpoint
 from citeloom.ingestion.home_copy import copy_home
 from citeloom.ingestion.ingest import ingest
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.backends import backend_of
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import FolderHome, find_home
 from citeloom.stores.library import Library
-from citeloom.stores.local.folder_home import FolderHome
 from citeloom.stores.metadata_store import ServiceAnswer
 from citeloom.stores.postgres.database import ConnectionLostError, Database, DatabaseTables
-from citeloom.stores.run_register import EditedSentence, NewRun
+from citeloom.stores.run_register import EditedSentence
 from tests.support.library_fixtures import papers
 from tests.support.stored_results import finished_text
 from tests.support.word_embedding import WordEmbedding
 
 __all__ = ["papers"]
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed: make engines")
-RUN = NewRun("research-1", "f", "research", "A title", {"question": "Why?"}, "v1")
+RUN: Any = ("research-1", "f", "research", "A title", {"question": "Why?"}, "v1")
 RECORD = finished_text()
 Write = Callable[[Library], object]
 WRITES: dict[str, tuple[str, Write]] = {
-    "a run begins": ("runs", lambda library: backend_of(library.home).runs().begin(RUN)),
-    "a turn": ("turns", lambda library: backend_of(library.home).conversations().keep("c", 1, "Why?", "Why?", RECORD)),
-    "an edit": ("edits", lambda library: backend_of(library.home).edited_sentences().keep("r", EditedSentence(1, "x"))),
-    "a file's hash": ("written", lambda library: backend_of(library.home).written_files().note([b"ours"])),
+    "a run begins": ("runs", lambda library: library.home.runs().begin(*RUN)),
+    "a turn": ("turns", lambda library: library.home.conversations().keep("c", 1, "Why?", "Why?", RECORD)),
+    "an edit": ("edits", lambda library: library.home.runs().edit("r", EditedSentence(1, "x"))),
+    "a file's hash": ("written", lambda library: library.home.written_files().note([b"ours"])),
     "an answer of a service": (
         "metadata_answers",
         lambda library: library.metadata.keep_answer("Crossref", "/x", ServiceAnswer(200, {}, 1.0)),
@@ -100,8 +98,8 @@ def test_a_write_without_its_commit_is_not_there_and_can_be_repeated(
 def test_a_mark_that_is_lost_leaves_the_run_as_it_was(
     url: str, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = backend_of(library.home).runs()
-    runs.begin(RUN)
+    runs = library.home.runs()
+    runs.begin(*RUN)
     with monkeypatch.context() as patch:
         losing(patch, url)
         with pytest.raises(ConnectionLostError):
@@ -112,7 +110,7 @@ def test_a_mark_that_is_lost_leaves_the_run_as_it_was(
 
 
 async def test_a_checkpoint_that_is_lost_leaves_the_one_before_it(url: str, library: Library) -> None:
-    backend = backend_of(library.home)
+    backend = library.home
     config: Any = {"configurable": {"thread_id": "r", "checkpoint_ns": ""}}
     first, second = (
         {**empty_checkpoint(), "channel_values": {"step": n}, "channel_versions": {"step": n}} for n in (1, 2)

@@ -11,9 +11,9 @@ from citeloom.documents import Category
 from citeloom.errors import InputError
 from citeloom.ingestion.doctor import examine
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from citeloom.stores.library import Library
-from citeloom.stores.paper_change import Change
+from citeloom.stores.paper_catalog import Change
 from tests.support.made_papers import carry_out, change
 from tests.support.word_embedding import DIMENSIONS, WordEmbedding
 

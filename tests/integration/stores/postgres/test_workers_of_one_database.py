@@ -16,8 +16,8 @@ from citeloom.ingestion.ingest import ingest
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.settings.addresses import DatabaseUrl, parse_home
-from citeloom.stores.backends import Backend, backend_of
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
+from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.postgres import postgres_catalog
 from citeloom.stores.postgres.database import ConnectionLostError, Database
@@ -36,12 +36,12 @@ CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s"
 
 
 @pytest.fixture
-def backend(url: str) -> Backend:
-    return backend_of(find_home(parse_home(url)).prepare())
+def backend(url: str) -> Home:
+    return find_home(parse_home(url)).prepare()
 
 
 @pytest.fixture
-def journal(backend: Backend) -> Iterator[Journal]:
+def journal(backend: Home) -> Iterator[Journal]:
     with backend.open_journal() as opened:
         yield opened
 
@@ -149,7 +149,7 @@ async def test_a_connection_lost_while_committing_asks_what_became_of_it(
     assert (await journal.usage(RUN)).llm_calls == 1
 
 
-async def test_a_run_pauses_when_its_checkpoints_lose_the_database(url: str, backend: Backend) -> None:
+async def test_a_run_pauses_when_its_checkpoints_lose_the_database(url: str, backend: Home) -> None:
     with pytest.raises(ConnectionLostError) as lost:
         async with backend.open_checkpoints() as saver:
             connection: Any = getattr(saver, "conn")  # noqa: B009
@@ -160,7 +160,7 @@ async def test_a_run_pauses_when_its_checkpoints_lose_the_database(url: str, bac
         await saver.adelete_thread("a")
 
 
-async def test_a_lost_lock_is_free_for_the_next(url: str, backend: Backend) -> None:
+async def test_a_lost_lock_is_free_for_the_next(url: str, backend: Home) -> None:
     async with backend.run_lock("run-1"):
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(

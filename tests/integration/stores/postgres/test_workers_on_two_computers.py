@@ -8,8 +8,7 @@ import pytest
 
 from citeloom.models.journal.records import Spending
 from citeloom.settings.addresses import parse_home
-from citeloom.stores.backends import backend_of
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from tests.support.call_workers import CallWorkers, call_workers
 from tests.support.network_fixtures import computers, url
 from tests.support.network_hosts import Host, Network
@@ -34,7 +33,7 @@ def cut_in_the_middle(host: Host, workers: CallWorkers, after: int) -> None:
 
 
 async def spending(url: str) -> list[Spending]:
-    with backend_of(find_home(parse_home(url))).open_journal() as journal:
+    with find_home(parse_home(url)).open_journal() as journal:
         return await journal.spending()
 
 

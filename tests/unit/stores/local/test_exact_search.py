@@ -10,7 +10,7 @@ import pytest
 
 from citeloom.models.embeddings.protocol import Vector
 from citeloom.stores.local.vector_search import Reach
-from citeloom.stores.search_records import Scored, VectorStoreError, cosines, sort_scores
+from citeloom.stores.store_protocols import Scored, VectorStoreError, cosines, sort_scores
 
 RANDOM = np.random.default_rng(1)
 ROWS = RANDOM.standard_normal((200, 8)).astype(np.float32)

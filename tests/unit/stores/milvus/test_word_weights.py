@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import pytest
 
 from citeloom.documents import Category
+from citeloom.stores.milvus.milvus_catalog import SECTION, TEXT, FieldSum, WordCounts, chunk_vector, query_vector
 from citeloom.stores.milvus.milvus_rows import Found, fingerprint, row_id
 from citeloom.stores.milvus.milvus_search import Versions, best_results, scope_filters
-from citeloom.stores.milvus.word_weights import SECTION, TEXT, FieldSum, WordCounts, chunk_vector, query_vector
-from citeloom.stores.search_records import TextScope
+from citeloom.stores.store_protocols import TextScope
 
 DOCUMENTS = {"a": ["red", "red", "blue"], "b": ["red", "green", "green", "green", "green"], "c": ["yellow"]}
 MEANS = {TEXT: 3.0, SECTION: 1.0}

@@ -1,0 +1,323 @@
+"""A home in a folder, and which home a command uses.
+
+A folder may come from somebody else, so a home may only contain plain files that belong to the user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+import stat
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from filelock import FileLock
+
+from ..errors import ConfigurationError, InputError
+from ..models.journal.journal_database import JOURNAL_TABLES, JournalFile
+from ..settings.addresses import DatabaseUrl, HomeAddress, VectorsUrl, absolute_path
+from ..settings.key_trust import FLAG, is_own
+from ..sqlite import CHECKPOINTS_REMEDY, MEMORY_REMEDY, naming_damage, require_plain_schema, write_ahead
+from ..table_columns import TypedTable
+from .home import Home, Listener, PathBelow, ServerRegistry, UnsafeHomeError, make_folders
+from .local.lock import FolderLock, try_acquire
+from .tables import FileTables, select_all
+from .uploads import UPLOAD, Uploads
+
+if TYPE_CHECKING:  # each command loads only what it needs
+    from langgraph.store.base import BaseStore
+
+    from ..settings.config import Settings
+    from .local.checkpoints import PlainSaver
+    from .paper_catalog import PaperCatalog
+    from .store_protocols import LibraryStores
+
+HOME_NAME: Final = ".citeloom"
+_HOUR: Final = 3600.0
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")  # https://sqlite.org/fileformat2.html#rollbackjournal
+
+
+@dataclass(frozen=True)
+class FolderHome(Home):
+    """The paths in a folder; nothing is created before `prepare`. A private copy names its original in `copy_of`."""
+
+    chroma = PathBelow("chroma")  # the vector store
+    fulltext = PathBelow("fulltext")  # the full-text index
+    catalog = PathBelow("catalog.sqlite")  # papers, sections and the state of indexing
+    metadata = PathBelow("metadata.sqlite")  # what services know of the papers, retractions and corrections
+    journal = PathBelow("journal.sqlite")  # every completed model call
+    checkpoints = PathBelow("checkpoints.sqlite")  # the checkpoints of the graphs
+    runs_file = PathBelow("runs.sqlite")  # the registers of runs, conversations and written files
+    memory = PathBelow("memory.sqlite")  # what the author wants of every text
+    accounts_file = PathBelow("accounts.sqlite")  # the people of a group's server, and what they did
+    server = PathBelow("server.sqlite")  # the server's unfinished jobs, keys and sessions
+
+    @property
+    def name(self) -> Path:
+        return self.copy_of or self.root
+
+    @property
+    def address(self) -> Path:
+        return self.root
+
+    def place_of(self, file: str) -> Path:
+        return self.root / file
+
+    @property
+    def figures(self) -> Path:
+        """Folder with the images of the papers' figures; a private copy reads those of its original."""
+        return (self.copy_of or self.root) / "figures"
+
+    def exists(self) -> bool:
+        return self.catalog.is_file()
+
+    def require_place(self) -> None:
+        there = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), self.root)
+        if there.is_file():
+            raise InputError(
+                f"{self.root}: cannot be a home, since {there} is a file.",
+                help="Choose a writable folder with --home or CITELOOM_HOME.",
+            )
+
+    def prepare(self) -> FolderHome:
+        require_plain_files(self.root)
+        make_folders(self)
+        return self
+
+    def open_library(self) -> LibraryStores:
+        from .local.local_stores import LocalStores
+
+        return LocalStores(self)
+
+    def open_catalog(self) -> PaperCatalog:
+        from .local.catalog import Catalog
+
+        return Catalog(self)
+
+    def journal_database(self) -> JournalFile:
+        return JournalFile(self.journal)
+
+    def run_tables(self) -> FileTables:
+        from .home_tables import run_tables
+
+        return run_tables(self.runs_file)
+
+    def server_tables(self) -> FileTables:
+        from .server_jobs import SERVER_TABLES, SERVERS, SESSIONS_REMEDY
+
+        return FileTables(self.server, (SERVERS, *SERVER_TABLES), SESSIONS_REMEDY)
+
+    def account_tables(self) -> FileTables:
+        from .accounts import ACCOUNT_TABLES, ACCOUNTS_REMEDY
+
+        with contextlib.suppress(OSError):
+            self.accounts_file.chmod(0o600)
+        return FileTables(self.accounts_file, ACCOUNT_TABLES, ACCOUNTS_REMEDY)
+
+    def plots(self) -> Uploads:
+        from .run_register import PLOT_SET, PLOTS_KEPT
+
+        return Uploads(self.plots_folder, PLOT_SET, PLOTS_KEPT)
+
+    def uploads(self) -> Uploads:
+        """The uploads in the folder of papers; while a server runs, none younger than an hour is idle."""
+        from .server_jobs import ServerJobs
+
+        server = FileLock(self.locks / "server.lock", thread_local=False)
+        alone = self.copy_of is None and try_acquire(server)
+        server.release()
+        root = (self.copy_of or self.root) / self.papers.name
+        return Uploads(root, UPLOAD, 0 if alone else _HOUR, ServerJobs(self.server_tables()).unfinished)
+
+    def has_memory(self) -> bool:
+        return self.memory.is_file()
+
+    @contextlib.contextmanager
+    def open_memory(self) -> Iterator[BaseStore]:
+        from langgraph.store.sqlite import SqliteStore
+
+        file = self.memory
+        with (
+            naming_damage(file, MEMORY_REMEDY),
+            contextlib.closing(sqlite3.connect(file, timeout=30, isolation_level=None)) as connection,
+        ):
+            write_ahead(connection)
+            require_plain_schema(connection, file, MEMORY_REMEDY)
+            store = SqliteStore(connection)
+            store.setup()
+            yield store
+
+    def open_checkpoints(self) -> contextlib.AbstractAsyncContextManager[PlainSaver]:
+        from .local.checkpoints import open_checkpoints
+
+        return open_checkpoints(self.checkpoints)
+
+    def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
+        file = self._file_of(table)
+        if file.exist():
+            with file.transaction() as connection:
+                yield from map(tuple, connection.execute(select_all(_in_file(table))))
+
+    def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
+        if table in JOURNAL_TABLES:
+            self.journal_database().connect().close()  # which creates the tables
+        with self._file_of(table).transaction() as connection:
+            connection.executemany(_in_file(table).insert("update"), rows)
+
+    def _file_of(self, table: TypedTable) -> FileTables:
+        from .home_tables import RUN_TABLES, metadata_tables
+        from .metadata_store import METADATA_TABLES
+
+        if table in JOURNAL_TABLES:
+            return FileTables(self.journal, ())
+        if table in METADATA_TABLES:
+            return metadata_tables(self.metadata)
+        return self.run_tables() if table in RUN_TABLES else FileTables(self.checkpoints, (), CHECKPOINTS_REMEDY)
+
+    def writer_lock(self) -> FolderLock:
+        return FolderLock(self)
+
+    def lock_of_run(self, thread_id: str) -> FolderLock:
+        return FolderLock(self, thread_id)
+
+    def created_at(self) -> float:
+        return self.catalog.stat().st_ctime
+
+    def join_servers(self, address: str = "") -> LocalServerRegistry:
+        return LocalServerRegistry(self, address)
+
+
+def _in_file(table: TypedTable) -> TypedTable:
+    """The table with the names that LangGraph uses in SQLite files."""
+    if table.name != "checkpoint_writes":
+        return table
+    columns = {"value" if name == "blob" else name: column for name, column in table.columns.items()}
+    return replace(table, name="writes", columns=columns)
+
+
+class SecondServerError(ConfigurationError):
+    """Another server is using the same folder."""
+
+    default_help = "Use its address; several servers need a home in PostgreSQL (docs/scaling.md)."
+
+
+class LocalServerRegistry(ServerRegistry):
+    """Holds the server lock of a folder, released when the process ends."""
+
+    def __init__(self, home: FolderHome, address: str) -> None:
+        from .server_jobs import SERVERS
+
+        home.prepare()
+        self._lock, known = FileLock(home.locks / "server.lock", thread_local=False), home.locks / "server.address"
+        if not try_acquire(self._lock):
+            first = known.read_text("utf-8") if known.is_file() else ""
+            where = f", at {first}" if first else ""
+            raise SecondServerError(f"{home.name}: another server already uses this folder{where}.")
+        known.write_text(address, "utf-8")
+        server = secrets.token_hex(6)
+        tables = home.server_tables()
+        with tables.transaction() as connection:
+            connection.execute("DELETE FROM servers")
+            connection.execute(SERVERS.insert(), (server,))
+        super().__init__(home, tables, server)
+        self.uploads = Uploads(home.papers, UPLOAD, unfinished=self.jobs.unfinished)
+
+    def watch(self, listener: Listener) -> None:
+        """Do nothing: there are no other servers."""
+
+    def leave(self) -> None:
+        self._lock.release()
+
+
+def configured_home(settings: Settings, explicit: HomeAddress | None = None, *, to_copy: bool = False) -> Home:
+    """The `explicit` home or the one in the settings, with the configured Milvus; raises like `find_home`.
+
+    A folder `to_copy` may be combined with CITELOOM_VECTORS, which then is the Milvus of the copy.
+    """
+    origin = settings.origin("home") if explicit is None else FLAG
+    address = settings.home if explicit is None else explicit
+    in_database = isinstance(address, DatabaseUrl)
+    if settings.vectors is not None and (in_database or to_copy) and not is_own(settings.origin("vectors")):
+        message = f"{settings.vectors}: a file in the folder names this as the place of vectors; it was not opened."
+        raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_VECTORS in the environment.")
+    vectors = settings.vectors if in_database or not to_copy else None
+    return find_home(address, by_user=is_own(origin), vectors=vectors)
+
+
+def find_home(explicit: HomeAddress | None = None, *, by_user: bool = True, vectors: VectorsUrl | None = None) -> Home:
+    """The given home, else the nearest `.citeloom` in this folder or its parents, else a new one here.
+
+    A home found here or named by a file in the folder (not `by_user`) must belong to the user. `vectors` is the Milvus
+    that searches a library in PostgreSQL. Raises `UnsafeHomeError` for any other home, for one that contains links, and
+    for a database named by a file; `ConfigurationError` for `vectors` of a folder.
+    """
+    if isinstance(explicit, DatabaseUrl):
+        if not by_user:
+            message = f"{explicit}: a file in the folder names this database as the home; it was not opened."
+            raise UnsafeHomeError(message, help="If you trust it, set CITELOOM_HOME in the environment.")
+        from .database_home import DatabaseHome
+
+        return DatabaseHome.at(explicit, vectors)
+    root = absolute_path(explicit.expanduser()) if explicit is not None else nearest_folder()
+    if vectors is not None:
+        raise ConfigurationError(
+            f"CITELOOM_VECTORS ({vectors}) works with a library in PostgreSQL only, but the home is a folder ({root}).",
+            help="Name a database as the home (postgresql://...), or unset CITELOOM_VECTORS.",
+        )
+    if explicit is None or not by_user:
+        require_own(root)
+    require_plain_files(root)
+    return FolderHome(root)
+
+
+def nearest_folder() -> Path:
+    """The nearest `.citeloom` in this folder or its parents, else a new one here."""
+    here = Path.cwd()
+    return next((each / HOME_NAME for each in (here, *here.parents) if (each / HOME_NAME).is_dir()), here / HOME_NAME)
+
+
+def require_own(root: Path) -> None:
+    """Raise `UnsafeHomeError` if a home not named by the user is a link or belongs to someone else."""
+    try:
+        status = root.lstat()
+    except OSError:
+        return  # it does not exist yet
+    named = f"If you trust it, name it: --home {root}, or CITELOOM_HOME in the environment."
+    if stat.S_ISLNK(status.st_mode):
+        raise UnsafeHomeError(f"{root}: is a link to {root.readlink()}.", help=named)
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
+        import pwd
+
+        try:
+            owner = pwd.getpwuid(status.st_uid).pw_name
+        except KeyError:
+            owner = str(status.st_uid)
+        raise UnsafeHomeError(f"{root}: belongs to user {owner}, not to you.", help=named)
+
+
+def require_plain_files(root: Path) -> None:
+    """Raise `UnsafeHomeError` for a link, pipe or device in a home: writes would go elsewhere, reads might block."""
+    folders = [os.fspath(root)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif entry.is_symlink():
+                        raise UnsafeHomeError(f"{entry.path}: is a link to {Path(entry.path).readlink()}.")
+                    elif not entry.is_file(follow_symlinks=False) and os.path.lexists(entry.path):
+                        raise UnsafeHomeError(f"{entry.path}: is neither a file nor a folder.")
+                    elif entry.name.endswith("-journal"):
+                        # SQLite would delete whatever file a rollback journal ends with the name of: a super-journal,
+                        # which is only written for several attached databases, as no home has.
+                        with Path(entry.path).open("rb") as file:
+                            file.seek(max(0, file.seek(0, os.SEEK_END) - len(_JOURNAL_MAGIC)))
+                            if file.read() == _JOURNAL_MAGIC:
+                                raise UnsafeHomeError(f"{entry.path}: would make SQLite delete another file.")
+        except OSError:
+            continue  # deleted since it was listed, or unreadable: whoever needs it reports that
