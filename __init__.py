@@ -4,26 +4,33 @@ Everything here is imported when it is first used, so that importing the package
 """
 
 from importlib import import_module
+from inspect import isfunction, signature
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api.agent_tools import langchain_tools
-    from .api.agreement import aagree, acontradictions, agree, contradictions
     from .api.checking import acheck_claims, acheck_text, check_claims, check_text
     from .api.citing import asuggest_citations, suggest_citations
     from .api.conversation import Conversation
-    from .api.evidence_tables import amake_table, asave_table, make_table, save_table
-    from .api.files import aexport, aimport_text, averify, export, import_text, verify
+    from .api.evidence_tables import (
+        aagree,
+        acontradictions,
+        agree,
+        amake_table,
+        asave_table,
+        contradictions,
+        make_table,
+        save_table,
+    )
+    from .api.files import aexport, aimport_text, async_tex, averify, export, import_text, sync_tex, verify
     from .api.homes import aopen_library, open_library
     from .api.ingesting import adescribe_figures, aingest, describe_figures, ingest
     from .api.library_papers import afigures, figures
     from .api.library_search import asearch, search
-    from .api.paper_lookup import aadd, add, aenrich, enrich
+    from .api.paper_lookup import aadd, add, aenrich, async_zotero, enrich, sync_zotero
     from .api.running import aanswer_run, answer_run, aresearch, astream_research, research
-    from .api.tex_sync import async_tex, sync_tex
     from .api.text_updating import aupdate_texts, update_texts
     from .api.writing import astream_paper, astream_section, awrite_paper, awrite_section, write_paper, write_section
-    from .api.zotero_sync import async_zotero, sync_zotero
     from .errors import CiteloomError, WaitingError
     from .experiment import load_experiment
     from .graph.graphs import build_paper_graph, build_research_graph, build_section_graph
@@ -31,22 +38,21 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "api.agent_tools": "langchain_tools",
-    "api.agreement": "aagree acontradictions agree contradictions",
     "api.checking": "acheck_claims acheck_text check_claims check_text",
     "api.citing": "asuggest_citations suggest_citations",
     "api.conversation": "Conversation",
-    "api.evidence_tables": "amake_table asave_table make_table save_table",
-    "api.files": "aexport aimport_text averify export import_text verify",
+    "api.evidence_tables": (
+        "aagree acontradictions agree amake_table asave_table contradictions make_table save_table"
+    ),
+    "api.files": "aexport aimport_text async_tex averify export import_text sync_tex verify",
     "api.homes": "aopen_library open_library",
     "api.ingesting": "adescribe_figures aingest describe_figures ingest",
     "api.library_papers": "afigures figures",
     "api.library_search": "asearch search",
-    "api.paper_lookup": "aadd add aenrich enrich",
+    "api.paper_lookup": "aadd add aenrich async_zotero enrich sync_zotero",
     "api.running": "aanswer_run answer_run aresearch astream_research research",
-    "api.tex_sync": "async_tex sync_tex",
     "api.text_updating": "aupdate_texts update_texts",
     "api.writing": "astream_paper astream_section awrite_paper awrite_section write_paper write_section",
-    "api.zotero_sync": "async_zotero sync_zotero",
     "errors": "CiteloomError WaitingError",
     "experiment": "load_experiment",
     "graph.graphs": "build_paper_graph build_research_graph build_section_graph",
@@ -120,7 +126,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(f"citeloom.{_HOMES[name]}"), name)
+        found = getattr(import_module(f"citeloom.{_HOMES[name]}"), name)
+        if isfunction(found) and next(iter(signature(found).parameters), "") == "session":
+            from .api.arguments import requires_open
+
+            found = requires_open(found)
+        return globals().setdefault(name, found)
     raise AttributeError(f"module 'citeloom' has no attribute {name!r}")
 
 

@@ -21,8 +21,16 @@ try:
     from citeloom.api.blocking import stop_background_loop
     from citeloom.api.messages import NAME, command, given_command, program, remember_command
     from citeloom.api.run_options import SECTION_KINDS
-    from citeloom.commands.failure_hints import disk_full, multi_value_hint, resume_command, use_argv_name
-    from citeloom.commands.options import HomeOption, as_command, home_in_use, remember_home
+    from citeloom.commands.options import (
+        HomeOption,
+        as_command,
+        disk_full,
+        home_in_use,
+        multi_value_hint,
+        remember_home,
+        resume_command,
+        use_argv_name,
+    )
     from citeloom.commands.output import notice, notice_command, result
     from citeloom.errors import PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, WaitingError
 except ModuleNotFoundError as missing:
@@ -49,25 +57,26 @@ _COMMANDS: Final = {
     "sync-tex": "exported_files:sync_tex",
     "verify": "exported_files:verify_file",
     "check": "text_checks:check",
-    "update": "updating:update",
-    "research": "research:research",
+    "update": "text_checks:update",
+    "research": "sections:research",
     "table": "evidence_table:make_table",
     "chat": "chat:chat",
-    "usage": "usage:usage",
+    "usage": "upkeep:usage",
     "serve": "serve:serve",
     "mcp": "serve:mcp",
     "lsp": "serve:lsp",
     "doctor": "upkeep:doctor",
     "rebuild-index": "upkeep:rebuild_index",
-    "setup": "setup:setup",
+    "setup": "upkeep:setup",
     "papers": "papers:papers_app",
-    "sync": "zotero_command:sync_app",
+    "sync": "adding_papers:sync_app",
     "library": "upkeep:library_app",
     "tables": "evidence_table:tables_app",
     "conversations": "chat:conversations_app",
     "runs": "runs:runs_app",
     "memory": "memory_command:memory_app",
-    "journal": "usage:journal_app",
+    "people": "people_command:people_app",
+    "journal": "upkeep:journal_app",
 }
 _HELP: Final = """Write paper sections whose every cited sentence opens to the words it rests on.
 

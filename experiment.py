@@ -131,12 +131,9 @@ class Experiment(_Record):
         """Every value with its JSON path (`metrics.auroc[2]`), in order; a list precedes its items."""
         return list(_leaves(json.loads(self.model_dump_json(exclude={SHORTENED})), ""))
 
+    @cached_property
     def words(self) -> str:
         """All text including field names, one paragraph per value: the user's own words."""
-        return self._words
-
-    @cached_property
-    def _words(self) -> str:
         return "\n\n".join(_texts(json.loads(self.model_dump_json(exclude={SHORTENED}))))
 
     def found_plots(self) -> list[tuple[int, Plot]]:

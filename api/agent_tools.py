@@ -8,16 +8,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_type_hints
 
-from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from ..errors import CiteloomError
 from ..graph.session import Session
-from .agreement import aagree
 from .arguments import require_open
 from .blocking import run_async
 from .checking import ClaimRecord, RemarkedText, acheck_claims, acheck_prose, remarks_of
 from .conversation import answer_with_sources, short_answer
-from .evidence_tables import aload_table, amake_table
+from .evidence_tables import aagree, aload_table, amake_table
 from .library_search import CategoryName, afind_papers, apassage_window, as_list, as_years, asearch, year_range
 from .library_upkeep import alibrary_status
 from .messages import describe_invalid, field_path
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from langchain_core.tools import StructuredTool
 
 Call = Callable[..., Awaitable[Any]]
-_EARLIER_NAMES: Final = {"from_year": ("min_year",), "to_year": ("max_year",)}  # of tools' arguments
 
 Keys = Annotated[list[str], BeforeValidator(as_list), Field(max_length=200)]
 Categories = Annotated[list[CategoryName], BeforeValidator(as_list)]
@@ -195,8 +193,7 @@ def with_fields(call: Call, **groups: type) -> Call:
     def arguments(group: type) -> Iterator[inspect.Parameter]:
         types = get_type_hints(group, include_extras=True)
         for item in fields(group):
-            names = AliasChoices(item.name, *_EARLIER_NAMES.get(item.name, ()))
-            annotation: Any = Annotated[types[item.name], Field(validation_alias=names, **item.metadata)]
+            annotation: Any = Annotated[types[item.name], Field(**item.metadata)]
             default = inspect.Parameter.empty if item.default is MISSING else item.default
             yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

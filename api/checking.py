@@ -17,7 +17,6 @@ from ..claims.check_files import (
     CheckFormat as CheckFormat,
     check_formats,
     comment_in_place,
-    without_copy,
     write_check,
 )
 from ..claims.check_report import (
@@ -65,14 +64,13 @@ from ..models.http.endpoints import hash_key
 from ..plurals import counted
 from ..tools.retrieval import Retrieval
 from ..tools.scope import require_words
-from .arguments import ArgumentError, at_least_one, require_writable, requires_open
+from .arguments import ArgumentError, at_least_one, require_writable
 from .blocking import blocking
 from .citing import WORD_WEIGHT, ReadText
 
 _PROMPTS: Final = ("claim_system", "claim_task", "uncited_system", "uncited_task", "small_judge_task")
 
 
-@requires_open
 async def acheck_claims(
     session: Session,
     claims: Sequence[ClaimInput | str],
@@ -84,7 +82,6 @@ async def acheck_claims(
     """Compare claims with papers or given passages; returns each claim's label, words and passages.
 
     Args:
-        session: an open library.
         claims: sentences, or records of `ClaimInput` with the cited `papers` or `passages` to compare with; a sentence
             alone is compared with the passages nearest to it in the whole library.
         judge: whether a model judges; if not, the passages are returned, best first, and every label is "unjudged".
@@ -127,7 +124,6 @@ async def acheck_claims(
     }
 
 
-@requires_open
 async def acheck_text(
     session: Session,
     file: Path | str,
@@ -147,7 +143,6 @@ async def acheck_text(
     """Check every sentence of the user's own text; the text itself is changed only on request.
 
     Args:
-        session: an open library.
         file: the text: `.tex`, `.md`, `.qmd`, `.org`, `.docx`, `.typ` or `.pdf`.
         experiment: the `exp.json`, or what it holds, whose numbers the text may state without a source.
         bib: the bibliography, if the text does not name it.
@@ -163,8 +158,9 @@ async def acheck_text(
 
     Raises `InputError` for a file that cannot be read, and `PausedError` if the endpoint is lost.
     """
-    path, wanted = Path(file), check_formats(formats, out, Path(file))
-    for line in without_copy(formats, path):
+    path = Path(file)
+    wanted, lacking = check_formats(formats, out, path)
+    for line in lacking:
         on_notice(line)
     parts = frozenset((only,) if isinstance(only, str) else only)
     for part in parts.difference(CHECK_PARTS):
@@ -189,7 +185,6 @@ async def acheck_text(
     return result
 
 
-@requires_open
 async def acheck_read(
     session: Session, read: ReadText, *, only: Sequence[CheckPart], max_calls: int = 0
 ) -> CheckResult:
@@ -259,7 +254,6 @@ class _ProseOptions(TypedDict, total=False):
     on_notice: Callable[[str], None]
 
 
-@requires_open
 async def acheck_prose(
     session: Session,
     text: str,
@@ -279,8 +273,8 @@ async def acheck_prose(
         return {**result, "file": file.name}
 
 
-check_claims = requires_open(blocking(acheck_claims))
-check_text = requires_open(blocking(acheck_text))
+check_claims = blocking(acheck_claims)
+check_text = blocking(acheck_text)
 
 
 async def claim_checker(

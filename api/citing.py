@@ -12,10 +12,9 @@ from math import log
 from pathlib import Path
 from typing import Final
 
-from ..claims.claim_passages import ClaimPassage, choose_sentences, claim_query
+from ..claims.claim_passages import ClaimPassage, choose_sentences, claim_query, content_words
 from ..claims.manuscript import Manuscript
 from ..claims.markup_readers import read_manuscript
-from ..claims.nearest_sentences import content_words
 from ..claims.reference_entries import ReferenceList, bibliography_files, load_references, near_keys
 from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.paper_names import in_text_name
@@ -25,7 +24,7 @@ from ..graph.session import Session
 from ..text.words import close_gaps, without_accents
 from ..tools.retrieval import Retrieval, rank, retrieve
 from ..tools.scope import Scope
-from .arguments import at_least_one, requires_open
+from .arguments import at_least_one
 from .blocking import blocking
 from .results import SuggestedCitation, SuggestedCitations
 
@@ -96,14 +95,12 @@ def sentence_at(text: str, start: int, end: int, suffix: str) -> SentenceAt:
     return SentenceAt(said[-1], said[-2])
 
 
-@requires_open
 async def asuggest_citations(
     session: Session, sentence: str, *, before: str = "", prefix: str = "", without: Collection[str] = (), most: int = 5
 ) -> SuggestedCitations:
     """The papers of the library that fit a sentence best, each with the words that bear on it; asks no chat model.
 
     Args:
-        session: an open library.
         sentence: the sentence that is to cite, without its citations.
         before: the sentence before it, for one that depends on it.
         prefix: beginning of a key, or of a word of the author's name, the year or the title, that papers must have.
@@ -145,14 +142,11 @@ async def asuggest_citations(
     return {"papers": [_suggested(papers[key], scores[key], found.get(key)) for key in chosen]}
 
 
-@requires_open
-async def anearest_words(
-    session: Session, sentence: str, key: str, *, before: str = "", most: int = 1
-) -> list[SuggestedCitation]:
-    """The passages of one paper that are nearest to a sentence, best first. Raises `UnknownPaperError`."""
+async def anearest_words(session: Session, sentence: str, key: str, *, before: str = "") -> list[SuggestedCitation]:
+    """The passage of one paper that is nearest to a sentence, if any. Raises `UnknownPaperError`."""
     paper = await asyncio.to_thread(session.library.paper, key)
     options = Retrieval(session.settings.retrieval_mode, bm25_weight=WORD_WEIGHT)
-    hits = await retrieve(session.library, claim_query(sentence, before), most, Scope(papers=(key,)), options)
+    hits = await retrieve(session.library, claim_query(sentence, before), 1, Scope(papers=(key,)), options)
     return [_suggested(paper, hit.score, _nearest(sentence, hit.chunk, paper)) for hit in hits]
 
 
@@ -218,4 +212,4 @@ def _suggested(paper: Paper, score: float, passage: ClaimPassage | None) -> Sugg
     }
 
 
-suggest_citations = requires_open(blocking(asuggest_citations))
+suggest_citations = blocking(asuggest_citations)

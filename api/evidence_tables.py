@@ -1,4 +1,4 @@
-"""Evidence tables: `table`, which screens all papers of a scope and fills a row for each that belongs."""
+"""Evidence tables: `table`, `agree` on one claim, and `contradictions` over a topic; all are stored and continued."""
 
 from __future__ import annotations
 
@@ -7,34 +7,53 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..citations.export.section_files import slug, write_texts
+from ..citations.html_escaping import inert
 from ..documents.chunking import Window
 from ..documents.sandbox import in_thread
-from ..errors import InputError
-from ..evidence_tables.cells import TableCell, cell_text as cell_text, study_name as study_name
-from ..evidence_tables.column_specs import parse_columns
-from ..evidence_tables.column_values import sum_lines as sum_lines
+from ..drafts.completeness import few_succeeded
+from ..errors import ConfigurationError, InputError
+from ..evidence_tables.cells import (
+    TableCell,
+    cell_text as cell_text,
+    parse_columns,
+    study_name as study_name,
+    sum_lines as sum_lines,
+)
 from ..evidence_tables.extraction import Decision, own_window
-from ..evidence_tables.given_tables import GivenTable, give_table
+from ..evidence_tables.stances import (
+    agreement_columns,
+    agreement_lines as agreement_lines,
+    agreement_record,
+    claim_needs,
+    disagreements,
+    is_stance,
+    stance_column,
+    stances,
+)
 from ..evidence_tables.stored_tables import (
+    GivenTable,
     cell_record,
     count_line as count_line,
     describe_columns,
     find_table,
+    give_table,
     id_of_table as id_of_table,
     load_table as _load,
 )
 from ..evidence_tables.table_files import (
     TABLE_FORMATS as TABLE_FORMATS,
     TableFormat as TableFormat,
+    draw_table as draw_table,
     render_table,
 )
-from ..evidence_tables.table_plots import draw_table as draw_table
 from ..experiment import load_experiment
 from ..graph.session import Session
+from ..plurals import counted
 from ..roles.cell_protocols import TableColumn
+from ..roles.protocols import Purpose
 from ..roles.run_roles import Roles
 from ..runs.output_files import free_file_name
 from ..stores.backends import backend_of, written_files
@@ -45,15 +64,15 @@ from ..stores.evidence_table_register import (
     StoredTable as StoredTable,
     UnknownTableError as UnknownTableError,
 )
+from ..tools.paper_cards import keys_to_screen, make_cards
 from ..tools.scope import Scope, plain_question
-from .arguments import one_or_more, require_choice, require_writable, requires_open
+from .arguments import at_least_one, one_or_more, require_choice, require_writable
 from .blocking import blocking
 
 if TYPE_CHECKING:
     from ..graph.nodes.tabulate import Describe
 
 
-@requires_open
 async def amake_table(
     session: Session,
     question: str,
@@ -70,7 +89,6 @@ async def amake_table(
     columns, are read.
 
     Args:
-        session: an open library.
         question: what the rows are ("trials of aspirin for migraine") or a question about papers.
         columns: what to extract from each study, such as "n", "effect:number[%]" or "blinded:yes/no"; the model
             proposes them if omitted.
@@ -113,10 +131,9 @@ async def complete_table(
     return {**made, "usage": await session.usage(table.table_id)}
 
 
-make_table = requires_open(blocking(amake_table))
+make_table = blocking(amake_table)
 
 
-@requires_open
 async def asave_table(
     session: Session, table_id: str, out: Path | str, formats: Sequence[TableFormat] | str = (), *, force: bool = False
 ) -> dict[str, Any]:
@@ -145,14 +162,12 @@ async def asave_table(
     return await in_thread(save)
 
 
-@requires_open
 async def arender_table(session: Session, table_id: str, target: TableFormat) -> tuple[str, bytes]:
     """Return the file name and the content of a stored table in a format; raises as `asave_table` does."""
     table = await aload_table(session, table_id)
     return f"{slug(table['question'])}.{target}", await in_thread(render_table, table, target)
 
 
-@requires_open
 async def aload_table(session: Session, table_id: str) -> dict[str, Any]:
     """The JSON of a stored table; raises `UnknownTableError`."""
     return await asyncio.to_thread(_load, session.library, _register(session), table_id)
@@ -173,7 +188,6 @@ def _register(session: Session) -> EvidenceTableRegister:
     return backend_of(session.home).evidence_tables()
 
 
-@requires_open
 async def aedit_cell(
     session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int | None = None
 ) -> dict[str, Any]:
@@ -199,18 +213,136 @@ async def aedit_cell(
     return await asyncio.to_thread(edit)
 
 
-@requires_open
 async def alist_tables(session: Session) -> list[StoredTable]:
     """All stored tables, the latest first."""
     return await asyncio.to_thread(lambda: _register(session).all())
 
 
-save_table = requires_open(blocking(asave_table))
+save_table = blocking(asave_table)
 
 
-@requires_open
 async def adelete_table(session: Session, table_id: str) -> None:
     """Delete a table; raises `UnknownTableError`."""
     require_writable(session)
     register = _register(session)
     await asyncio.to_thread(lambda: register.delete(register.get(table_id).table_id))
+
+
+_CARDS: Final = 120  # papers whose cards a survey's claims are taken from, the nearest to its topic
+_ANY_TOPIC: Final = "what papers find"  # the topic of a survey without one
+
+
+class NoComparerError(ConfigurationError):
+    """Without a chat model, a claim cannot be distinguished from its contradiction."""
+
+    default_help = "Set CITELOOM_JUDGE_MODEL or CITELOOM_CHAT_MODEL (or give --model)."
+
+
+def id_of_agreement(claim: str, papers: Sequence[str]) -> str:
+    """The id of the table that says who agrees with a claim."""
+    return id_of_table(claim, papers, "agree")
+
+
+async def aagree(
+    session: Session,
+    claim: str,
+    *,
+    papers: Sequence[str] | str = (),
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Find out which papers are for a claim, against it, or silent; returns the JSON of `agree --json`.
+
+    Every paper in scope is screened by its card, and those that may bear on the claim are read. Each study has its
+    stance, the condition under which its result holds, and the words that say so; without a chat model, the sentence
+    nearest to the claim, not judged. What is known is stored as a table, which the same call continues.
+
+    Args:
+        claim: one sentence, such as "Aspirin relieves migraine better than placebo in adults".
+        papers: keys of the papers in scope, all if omitted.
+        on_progress: called with one line about each step.
+
+    Raises `InputError`, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
+    """
+    said = plain_question(claim)
+    keys: tuple[str, ...] = one_or_more(papers)
+
+    async def columns(_: StoredTable | None, roles: Roles) -> tuple[TableColumn, ...]:
+        return agreement_columns(said, judged=roles.stances is not None)
+
+    table = StoredTable(id_of_agreement(said, keys), said, {"papers": list(keys)})
+    made = await complete_table(session, table, columns, on_progress, lambda _: (said,))
+    return {**agreement_record(made), "run": table.table_id, "usage": made["usage"]}
+
+
+def agreement_of(table: dict[str, Any]) -> dict[str, Any] | None:
+    """The JSON of `agree` from that of its table; None for another table."""
+    return agreement_record(table) if table["table_id"].startswith("agree-") else None
+
+
+async def acontradictions(
+    session: Session,
+    topic: str = "",
+    *,
+    papers: Sequence[str] | str = (),
+    claims: int = 6,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Find claims on which papers disagree; returns the JSON of `contradictions --json`.
+
+    The model names claims on which several papers of the topic have results, and each paper is then asked for its
+    stance on them, as in `agree`.
+
+    Args:
+        topic: what to compare papers on; whatever they find if omitted.
+        papers: keys to compare, all if omitted.
+        claims: maximum claims to compare them on.
+        on_notice: called with one line about each step.
+
+    Raises `NoComparerError` before anything is searched, `InputError` for a topic without words, an unknown key or a
+    single key, and `PausedError` when a budget is reached or the endpoint is lost; repeat the call to resume.
+    """
+    require_writable(session)
+    at_least_one("claims", claims)
+    keys: tuple[str, ...] = one_or_more(papers)
+    if "judge" in session.extractive:
+        raise NoComparerError("Without a chat model, a claim cannot be distinguished from its contradiction.")
+    if len(keys) == 1:
+        raise InputError("One paper alone has nothing to be compared with.", help="Name two or more, or none for all.")
+    about = plain_question(topic) if topic.strip() else _ANY_TOPIC
+    scope = await asyncio.to_thread(Scope.within, session.library, keys)
+
+    async def columns(stored: StoredTable | None, roles: Roles) -> tuple[TableColumn, ...]:
+        if stored is not None and stored.plan["columns"]:
+            return tuple(map(TableColumn.from_dict, stored.plan["columns"]))
+        near = await keys_to_screen(session.library, Purpose(about, claim_needs([about])), scope, _CARDS)
+        cards = await asyncio.to_thread(make_cards, session.library, frozenset(near))
+        found = await roles.stances.propose_claims(about, cards, claims) if roles.stances else ()
+        on_notice(f"{counted(len(found), 'claim')} to compare papers on.")
+        return tuple(stance_column(claim, f"claim {number}") for number, claim in enumerate(found, 1))
+
+    def claims_of(columns: Sequence[TableColumn]) -> list[str]:
+        return [column.queries[0] for column in columns]
+
+    table = StoredTable(id_of_table(f"{about} {claims}", keys, "contradictions"), about, {"papers": list(keys)})
+    made = await complete_table(session, table, columns, on_notice, claims_of)
+    shown = [column for column in made["columns"] if is_stance(column)]
+    cells = [row["cells"][column["name"]] for row in made["rows"] for column in shown]
+    judged = sum(cell["status"] != "unread" for cell in cells)
+    return {
+        "topic": topic.strip(),
+        "papers": list(keys),
+        "table_id": table.table_id,
+        "contradictions": disagreements(made),
+        "claims": [
+            {"claim": inert(column["queries"][0]), "studies": list(stances(made, column["name"]))} for column in shown
+        ],
+        "judged": judged,
+        "unjudged": len(cells) - judged,
+        "warnings": few_succeeded("stances of papers", "judged", len(cells), judged),
+        "run": table.table_id,
+        "usage": made["usage"],
+    }
+
+
+agree = blocking(aagree)
+contradictions = blocking(acontradictions)

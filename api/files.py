@@ -1,7 +1,8 @@
-"""`export` and `verify`: work on existing files of sections, papers and answers, edited or not."""
+"""`export`, `verify`, `import` and `sync-tex`: finished texts as files, edited or not, and in LaTeX projects."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -9,11 +10,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
+
+from typing_extensions import TypedDict
 
 from ..citations.export.pandoc_formats import FORMATS, Format
 from ..citations.verification import LibraryReader, is_result, verify as verify_record
-from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported
+from ..documents.edited_documents import EXPORTED_SUFFIXES, EditedDocument, read_exported, read_latex
+from ..documents.pandoc import PandocError
 from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..experiment import parse_experiment
@@ -29,10 +33,24 @@ from ..runs.imported_text import edited_by_hand, import_sections, read_document
 from ..runs.output_files import stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
-from ..stores.backends import backend_of
+from ..runs.tex_project import (
+    Side as Side,
+    SyncedRegion as SyncedRegion,
+    TexProject,
+    TexSection,
+    synchronize,
+)
+from ..stores.backends import backend_of, written_files
 from ..stores.run_register import RunRecord, UnknownRunError
-from .arguments import ArgumentError, parse_formats, require_choice, require_writable, requires_open, word_options
-from .blocking import blocking
+from .arguments import (
+    ArgumentError,
+    one_or_more,
+    parse_formats,
+    require_choice,
+    require_writable,
+    word_options,
+)
+from .blocking import blocking, run_async
 from .results import ExportedFiles, ImportedText
 from .run_options import CitationFields, Tracked
 
@@ -47,7 +65,6 @@ class ExportOptions(TypedDict, total=False):
     reference_doc: Path | str | None
 
 
-@requires_open
 async def aexport(
     session: Session,
     source: Path | str,
@@ -101,7 +118,6 @@ async def aexport(
     return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings}
 
 
-@requires_open
 async def averify(session: Session, file: Path | str) -> dict[str, Any]:
     """Check every citation, quote and number of a result, both in the readable text and in its record.
 
@@ -123,7 +139,6 @@ class TrackedChangesError(InputError):
     default_help = "Give --tracked accept or --tracked reject (tracked in Python)."
 
 
-@requires_open
 async def aimport_text(
     session: Session,
     file: Path | str,
@@ -200,9 +215,9 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     }
 
 
-export = requires_open(blocking(aexport))
-import_text = requires_open(blocking(aimport_text))
-verify = requires_open(blocking(averify))
+export = blocking(aexport)
+import_text = blocking(aimport_text)
+verify = blocking(averify)
 
 
 def _run_of(session: Session, source: Path) -> RunRecord:
@@ -265,3 +280,69 @@ def _find_record(file: Path) -> Path:
             help="Give a file of a section, paper or answer, and keep its .json beside it.",
         )
     return record
+
+
+class TexSync(TypedDict):
+    """What became of each region of a LaTeX project, and lines about what was added or could not be done."""
+
+    folder: str
+    regions: list[SyncedRegion]
+    notices: list[str]
+    problems: list[str]
+
+
+async def async_tex(
+    session: Session, folder: Path | str, *, runs: Sequence[str] | str = (), side: Side = ""
+) -> TexSync:
+    """Bring the sections of finished runs in a LaTeX project up to date, with the entries that they cite.
+
+    Only marked regions are rewritten, and a `.bib` only grows. No model is called.
+
+    Args:
+        session: the open library that the runs were written from.
+        folder: the project, such as a git clone from Overleaf.
+        runs: ids of sections or papers; those that the project has already, if omitted.
+        side: what becomes of a region that a person edited: `ours` (overwritten, the file copied before), `theirs` (the
+            run takes their text) or "" (it stays, and the difference is returned).
+
+    Raises `InputError` for marks that do not pair up, and `NotEditableError` for an answer or an unfinished run.
+    """
+    require_writable(session)
+    require_choice("side", side, Side)
+    place = await in_thread(Path(folder).resolve)
+    lock = f"tex-{hashlib.sha256(str(place).encode()).hexdigest()[:16]}"
+    async with backend_of(session.home).lock_of_run(lock).held():
+        project = await in_thread(TexProject.read, place)
+        given: tuple[str, ...] = one_or_more(runs)
+        named = given or tuple(dict.fromkeys(region.run for _, region in project.regions() if region.run))
+        if not named:
+            raise ArgumentError(f"{place}: has no section of Citeloom yet.", help="Name a run with --run (runs list).")
+        sections: list[TexSection] = []
+        for name in named:
+            try:
+                sections += await _sections(session, name)
+            except UnknownRunError as error:
+                if given:
+                    raise
+                project.problems.append(f"{place}: {error.message} Its regions stay as they are.")
+
+        def take(section: TexSection, theirs: str) -> TexSection:
+            try:
+                document = EditedDocument(read_latex(theirs), f"{section.run} {section.kind}")
+            except PandocError as error:
+                raise InputError(f"{section.kind}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
+            project.notices.extend(keep_imported(session, place, document)["warnings"])
+            return next(item for item in run_async(_sections(session, section.run)) if item.kind == section.kind)
+
+        latest = {section.kind: section for section in sections}
+        done = await in_thread(synchronize, project, latest, side, written_files(session.home), take)
+    return {"folder": str(place), "regions": done, "notices": project.notices, "problems": project.problems}
+
+
+async def _sections(session: Session, run_id: str) -> list[TexSection]:
+    text = await in_thread(load_editable, session.home, run_id)
+    record = await edited_record(text, session) if text.edits else stored(text.run.result or {})
+    return await in_thread(TexSection.all_of, text.run.thread_id, record, session.home)
+
+
+sync_tex = blocking(async_tex)

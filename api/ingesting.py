@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..documents.bibliography import read_bibliography
+from ..documents import Paper
+from ..documents.bibliography import Refusal, has_own_entry, read_bibliography
+from ..documents.pdf.ocr import choose_ocr
 from ..documents.sandbox import in_thread
 from ..errors import CiteloomError, ConfigurationError
 from ..graph.session import Session
+from ..ingestion.ingest import remove_orphans
 from ..ingestion.ingest_events import (
     Described as Described,
     Embedded as Embedded,
@@ -23,11 +26,17 @@ from ..ingestion.ingest_events import (
     Stored as Stored,
     Waiting as Waiting,
 )
+from ..ingestion.paper_matching import matching_entries, update_metadata
+from ..ingestion.reading import ENDINGS, ConvertedFiles
+from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources, require_paths
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
+from ..stores.backends import backend_of
 from ..stores.home import Home
-from .arguments import ArgumentError, at_least_one, one_or_more, require_writable, requires_open
-from .blocking import blocking
+from ..stores.library import Library
+from ..stores.uploads import UPLOAD, Uploads as Uploads
+from .arguments import ArgumentError, at_least_one, one_or_more, require_writable
+from .blocking import blocking, threaded
 from .run_options import IngestOptions
 
 if TYPE_CHECKING:
@@ -36,19 +45,8 @@ if TYPE_CHECKING:
 
     from ..ingestion.describing import DescribeReport
     from ..ingestion.ray_jobs import RayRequest
-    from ..ingestion.sources import Sources
 
     Given = Path | str | Document | BaseLoader
-
-
-@dataclass(frozen=True, slots=True)
-class IngestRequest:
-    """Papers to ingest, and how; see `aingest`."""
-
-    paths: Sequence[Path]
-    options: IngestOptions
-    documents: Sequence[Document] = ()
-    ray: RayRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,6 @@ class IngestOutcome:
         return {**self.report.as_dict(), **({"figures": asdict(self.figures)} if self.figures else {})}
 
 
-@requires_open
 async def aingest(
     session: Session,
     paths: Given | Sequence[Given],
@@ -112,7 +109,7 @@ async def aingest(
     options = IngestOptions(
         bib=None if bib is None else Path(bib), prune=prune, follow_links=follow_links, describe=False
     )
-    return (await aingest_papers(session, IngestRequest(files, options, documents, cluster))).as_dict()
+    return (await aingest_papers(session, files, options, documents=documents, ray=cluster)).as_dict()
 
 
 def ray_request(ray: object, workers: int | None) -> RayRequest | None:
@@ -128,26 +125,22 @@ def ray_request(ray: object, workers: int | None) -> RayRequest | None:
     return RayRequest(workers=workers) if ray is True else RayRequest(ray, workers)
 
 
-async def aread_for_new_home(settings: Settings, home: Home, request: IngestRequest) -> Sources | None:
+async def aread_for_new_home(
+    settings: Settings, home: Home, paths: Sequence[Path], options: IngestOptions, ray: RayRequest | None
+) -> Sources | None:
     """Read papers before their home exists, so that a failed ingest leaves none; None if a cluster will read them.
 
     Raises `InputError` for a missing path or `.bib`, or if the home cannot be created.
     """
-    from ..documents.pdf.ocr import choose_ocr
-    from ..ingestion.reading import ConvertedFiles
-    from ..ingestion.sources import read_sources, require_paths
 
     home.require_place()
-    options = request.options
-    if request.ray is not None:
-        require_paths(request.paths)
+    if ray is not None:
+        require_paths(paths)
         if options.bib is not None:
             await asyncio.to_thread(read_bibliography, options.bib)
         return None
     converted, ocr = ConvertedFiles(home.converted), choose_ocr(settings, required=options.ocr)
-    return await in_thread(
-        read_sources, request.paths, options.bib, (), converted, ocr, follow_links=options.follow_links
-    )
+    return await in_thread(read_sources, paths, options.bib, (), converted, ocr, follow_links=options.follow_links)
 
 
 def refused_record(sources: Sources) -> dict[str, Any]:
@@ -158,8 +151,11 @@ def refused_record(sources: Sources) -> dict[str, Any]:
 
 async def aingest_papers(
     session: Session,
-    request: IngestRequest,
+    paths: Sequence[Path],
+    options: IngestOptions,
     *,
+    documents: Sequence[Document] = (),
+    ray: RayRequest | None = None,
     sources: Sources | None = None,
     on_event: Callable[[IngestEvent], None] = lambda _: None,
     on_report: Callable[[dict[str, Any]], None] = lambda _: None,
@@ -170,16 +166,15 @@ async def aingest_papers(
     `sources` are those already read; `on_report` is called with the report before figures are described. All calls
     are billed to `run`, by default a new one. Raises as `aingest` does.
     """
-    from ..documents.pdf.ocr import choose_ocr
     from ..graph.prompt_fitting import describe_papers, summarized
     from ..ingestion.ingest import ingest as ingest_files
 
-    settings, options, run = session.settings, request.options, run or f"ingest-{secrets.token_hex(6)}"
+    settings, run = session.settings, run or f"ingest-{secrets.token_hex(6)}"
     with bill_to(run, session.budget(run)):
         report = await ingest_files(
             session.library,
-            request.paths,
-            documents=request.documents,
+            paths,
+            documents=documents,
             sources=sources,
             bib=options.bib,
             prune=options.prune,
@@ -188,7 +183,7 @@ async def aingest_papers(
             chunking=(settings.chunk_tokens, settings.chunk_overlap),
             ocr=choose_ocr(settings, required=options.ocr),
             follow_links=options.follow_links,
-            ray=request.ray,
+            ray=ray,
         )
         on_report(report.as_dict())
         new = [*report.added, *report.updated]
@@ -201,7 +196,6 @@ async def aingest_papers(
     return IngestOutcome(report, figures)
 
 
-@requires_open
 async def adescribe_figures(
     session: Session,
     papers: Sequence[str] | str = (),
@@ -234,5 +228,115 @@ def event_record(event: IngestEvent) -> dict[str, Any]:
     return {"kind": type(event).__name__.lower(), **asdict(event)}
 
 
-ingest = requires_open(blocking(aingest))
-describe_figures = requires_open(blocking(adescribe_figures))
+ingest = blocking(aingest)
+describe_figures = blocking(adescribe_figures)
+
+
+PAPER_SUFFIXES = tuple(ENDINGS)
+UPLOAD_ID = UPLOAD
+# The made-up papers of the README's demo, with their `.bib`.
+SAMPLE_FILES = tuple(sorted((Path(__file__).parents[1] / "examples" / "library").glob("*.*")))
+
+
+async def aingest_upload(
+    session: Session,
+    upload_id: str,
+    files: Sequence[Path],
+    bib: Path | None,
+    uploads: Uploads,
+    *,
+    replaces: bool,
+    on_event: Callable[[IngestEvent], None],
+) -> IngestReport:
+    """Ingest uploaded files, billed to the upload; existing papers get metadata from the `.bib`.
+
+    A file whose key belongs to a different paper is refused unless it `replaces` that paper. Figures of new papers are
+    described if a vision model is configured. Raises as `aingest` does.
+    """
+    sources = Sources((), (), (), ())
+    if files or bib is None:
+        converted = ConvertedFiles(session.home.converted)
+        sources = await in_thread(read_sources, files, bib, (), converted, choose_ocr(session.settings))
+    sources, known = await asyncio.to_thread(_select_new, sources, session, uploads, replaces=replaces)
+    outcome = await aingest_papers(session, (), IngestOptions(), sources=sources, on_event=on_event, run=upload_id)
+    report = outcome.report
+    updated, problems = await _update_entries(session.library, bib, known, report) if bib else ([], [])
+    refused = outcome.figures.refused if outcome.figures else ()
+    undescribed = [f"{item.key}, {item.figure} is not described: {item.reason}." for item in refused]
+    if outcome.stopped is not None:
+        undescribed.append(f"Not all figures are described: {outcome.stopped}")
+    return replace(
+        report,
+        updated=(*report.updated, *updated),
+        unchanged=tuple(key for key in (*report.unchanged, *known) if key not in updated),
+        warnings=(*report.warnings, *problems, *undescribed),
+    )
+
+
+def _select_new(
+    sources: Sources, session: Session, uploads: Uploads, *, replaces: bool
+) -> tuple[Sources, dict[str, Paper]]:
+    """Separate new sources from known ones, the latter by their keys in the library.
+
+    On the command line a file of the same name is an edit of the same paper; uploads may come from anybody, so a
+    different paper with the same key is refused unless it `replaces` it.
+    """
+    records = session.library.records()
+    present = {
+        record.paper.content_hash: key
+        for key, record in records.items()
+        if uploads.place_of(record.paper.source) or Path(record.paper.source).is_file()
+    }
+    found, refused = [], list(sources.refused)
+    known: dict[str, Paper] = {}
+    for source in sources.found:
+        key = source.paper.key
+        same = present.get(source.paper.content_hash)
+        if same is not None and not (replaces and same == key):
+            known[same] = source.paper
+        elif key in records and not replaces and records[key].paper.content_hash != source.paper.content_hash:
+            # A text and a PDF of one paper are merged.
+            stored, converted = records[key].paper, ConvertedFiles(session.home.converted)
+            read = read_as(Path(stored.source), stored, converted, choose_ocr(session.settings))
+            both = None if isinstance(read, Refusal) else merge_text_with_pdf(read, source)
+            if both is None:
+                refused.append(Refusal(str(source.path), f"the library has another paper with the key {key}"))
+            else:
+                found.append(both)
+        else:
+            found.append(source)
+    return replace(sources, found=tuple(found), refused=tuple(refused)), known
+
+
+async def _update_entries(
+    library: Library, bib: Path, known: Mapping[str, Paper], report: IngestReport
+) -> tuple[list[str], list[str]]:
+    """Update papers already in the library (`known`) from the `.bib`; returns the keys that changed, and warnings."""
+    bibliography = await asyncio.to_thread(read_bibliography, bib)
+    entries = await asyncio.to_thread(matching_entries, library, bibliography)
+    entries |= {key: paper for key, paper in known.items() if has_own_entry(paper)}
+    updated = await update_metadata(library, {key: entry for key, entry in entries.items() if key not in report.added})
+    problems = [f"{item.path}: {item.reason}." for item in bibliography.refused if item not in report.refused]
+    if not entries and not report.added:
+        problems.append(f"{bib}: none of its entries is of a paper in the library.")
+    return [key for key in updated if key not in report.updated], problems
+
+
+@threaded
+def apaper_sources(session: Session) -> dict[str, str]:
+    """Return the file of each paper by its key."""
+    return {paper.key: paper.source for paper in session.library.papers()}
+
+
+@threaded
+def aremove_orphans(session: Session, uploads: Uploads, among: Collection[str]) -> None:
+    """Delete the files of these uploads that belong to no paper."""
+    remove_orphans(session.library, uploads, among)
+
+
+def stored_bytes(session: Session, *, without: Collection[str] = ()) -> int:
+    """Total size of uploaded and fetched files, except the uploads `without`; blocks."""
+    backend = backend_of(session.home)
+    stored = {**backend.uploads().files(), **backend.plots().files()}
+    uploaded = sum(sum(files.values()) for upload, files in stored.items() if upload not in without)
+    return uploaded + sum(file.stat().st_size for file in session.home.added.rglob("*") if file.is_file())

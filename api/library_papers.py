@@ -18,17 +18,18 @@ from ..errors import InputError
 from ..graph.session import Session
 from ..stores.backends import backend_of
 from ..stores.library import Library
+from ..stores.tables import acting
 from ..stores.uploads import Uploads
-from ..tools.paper_records import (
+from ..tools.paper_search import (
     OutlinedSection,
     Passage,
     count_kinds as count_kinds,
+    keys_with_words,
     merge_chunks,
     outline,
+    publication_statuses,
     read_indexed_text,
 )
-from ..tools.paper_search import keys_with_words, publication_statuses
-from .arguments import requires_open
 from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
@@ -87,17 +88,12 @@ async def aselect_papers(
     to_year: int | None = None,
     venue: str = "",
     status: str = "",
+    papers: Sequence[PaperSummary] | None = None,
 ) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
-    Args:
-        words: parts of key, title, authors, venue or year, in any case.
-        order: the field to sort by.
-        descending: reverse the order.
-        from_year: first year of publication.
-        to_year: last year of publication.
-        venue: the journal's or book's whole name.
-        status: such as "retracted"; "noted" for any.
+    `words` are parts of key, title, authors, venue or year, in any case; `venue` is the journal's or book's whole name;
+    `status` is such as "retracted", or "noted" for any; `papers` are all, if they were listed already.
     """
     folded = [word.casefold() for word in words]
 
@@ -118,7 +114,7 @@ async def aselect_papers(
 
     papers = [
         paper
-        for paper in await alist_papers(session)
+        for paper in (await alist_papers(session) if papers is None else papers)
         if (not limited or (paper["year"] is not None and first <= paper["year"] <= last))
         and venue in ("", paper["venue"])
         and (not status or status == paper["status"] or (status == "noted" and paper["status"]))
@@ -187,16 +183,16 @@ def apaper(session: Session, key: str) -> Paper:
 @threaded
 def apaper_details(session: Session, key: str, *, text: bool = False) -> PaperDetails:
     """The JSON of `papers show --json`, optionally with the searchable text; raises `UnknownPaperError`."""
-    from ..documents.paper_names import NO_LINK, zotero_link  # lazy: loads YAML, which listings do not need
+    from ..documents.paper_names import zotero_links  # lazy: loads YAML, which listings do not need
     from ..metadata.enriching import stored_metadata  # lazy: loads service clients
 
     library = session.library
     paper, sections = library.paper(key), outline(library, key)
     record = {
         **asdict(paper),
-        **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),
+        **zotero_links(paper.bibtex),
         "summary": library.summary(key),
-        "note": library.note(key),
+        "note": _note(session, key),
         "chunks": sum(item.chunk_count for item in sections),
         "sections": [
             {
@@ -303,6 +299,12 @@ async def acorrect_entry(session: Session, key: str, bibtex: str) -> None:
     await update_metadata(session.library, {key: entry})
 
 
+def _note(session: Session, key: str) -> str:
+    """The note that whoever acts sees: on a server with accounts their own, else that of the library."""
+    own = backend_of(session.home).accounts().note(person, key) if (person := acting.get()) else None
+    return session.library.note(key) if own is None else own
+
+
 class NoteNotSavedError(InputError):
     """A note on a paper cannot be saved."""
 
@@ -317,16 +319,21 @@ async def asave_note(session: Session, key: str, text: str, *, before: str | Non
 
     Raises `UnknownPaperError`, `CopyError` for a paper that is incomplete, and `NoteNotSavedError`.
     """
-    from ..documents.paper_names import zotero_link  # lists need no code that writes
+    from ..documents.paper_names import item_path  # lists need no code that writes
     from ..ingestion.home_copy import build_change
     from ..ingestion.indexing import run_to_end, write
 
     library, backend = session.library, backend_of(session.home)
+    if person := acting.get():  # a note of one's own is not in the library, where others would find its words
+        if before is not None and before.strip() != (await asyncio.to_thread(_note, session, key)).strip():
+            raise NoteNotSavedError(f"The note on {key} was changed elsewhere.", help="Load the page again to see it.")
+        await asyncio.to_thread(backend.accounts().keep_note, person, library.paper(key).key, text)
+        return
     async with backend.writer_lock().held(lambda pid: None):
         change = await asyncio.to_thread(build_change, library, library.paper(key).key)
         record = change.record
         assert record is not None  # the change adds the paper
-        if zotero_link(record.paper.bibtex):
+        if item_path(record.paper.bibtex):
             raise NoteNotSavedError(f"Zotero keeps the notes of {key}.", help="Edit the note in Zotero, and sync.")
         if before is not None and before.strip() != (record.note.text.strip() if record.note else ""):
             raise NoteNotSavedError(f"The note on {key} was changed elsewhere.", help="Load the page again to see it.")
@@ -367,7 +374,6 @@ async def aremove_papers(session: Session, keys: Sequence[str]) -> None:
     await remove_all(session.library, list(dict.fromkeys(keys)))
 
 
-@requires_open
 @threaded
 def afigures(session: Session, key: str, *, images: bool = False) -> list[FigureWithImage]:
     """Return the figures and tables of a paper, as the JSON of `papers figures --json`.
@@ -399,13 +405,6 @@ def figure_record(figure: PaperFigure) -> FigureWithImage:
 
 
 @threaded
-def ahas_read_figures(session: Session, key: str) -> bool:
-    """Return whether a paper's figures were ever extracted; raises `UnknownPaperError`."""
-    session.library.paper(key)
-    return bool(session.library.records()[key].figures_version)
-
-
-@threaded
 def afigure(session: Session, key: str, number: int) -> PaperFigure:
     """Return a figure of a paper by its number; raises `UnknownPaperError` and `MissingFigureError`."""
     found = next((figure for figure in session.library.figures(key) if figure.number == number), None)
@@ -415,20 +414,12 @@ def afigure(session: Session, key: str, number: int) -> PaperFigure:
 
 
 @threaded
-def afigure_image(session: Session, figure: PaperFigure) -> bytes | None:
-    """Return the image of a figure, PNG or JPEG; None if it has none, or it is missing or damaged."""
-    return session.library.figure_image(figure)
-
-
-@threaded
 def asave_figures(session: Session, key: str, folder: Path) -> dict[int, Path]:
     """Write a paper's figure images to a folder; returns the files by figure number.
 
     Never replaces a file with other content. Raises `UnknownPaperError` and `ImageNotWrittenError`.
     """
     from pathvalidate import sanitize_filename
-
-    from ..documents.safe_files import replace_file
 
     written: dict[int, Path] = {}
     for figure in session.library.figures(key):
@@ -484,4 +475,4 @@ async def apage_image(session: Session, key: str, number: int, *, words: str = "
     return await in_thread(draw_page_apart, await apaper_pdf(session, key), number, words=words, width=width)
 
 
-figures = requires_open(blocking(afigures))
+figures = blocking(afigures)

@@ -16,10 +16,10 @@ from ..settings.config import RetrievalMode
 from ..stores.library import Library
 from ..stores.search_records import FullTextError
 from ..stores.text_analysis import analyze
-from ..tools.paper_records import find_figure
 from ..tools.paper_search import (
     NEAR_PASSAGE,
     PAGE_SIZE,
+    find_figure,
     matching_sentence,
     nearness_to,
     papers_near_to,
@@ -35,7 +35,7 @@ from ..tools.scope import (
     as_years as as_years,
     require_words as require_words,
 )
-from .arguments import ArgumentError, at_least_one, one_or_more, require_choice, requires_open
+from .arguments import ArgumentError, at_least_one, one_or_more, require_choice
 from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
-@requires_open
 async def asearch(
     session: Session,
     query: str,
@@ -129,14 +128,7 @@ async def afind_papers(
     to_year: int | None = None,
     page: int = 1,
 ) -> FoundPapers:
-    """Return a page of ten papers near to a query, as the JSON of `find --json`.
-
-    Args:
-        query: what the papers are about, or words of their text.
-        by: search summaries and notes, or the full text.
-        from_year: first year of publication.
-        to_year: last year of publication.
-        page: page number, from 1.
+    """Return a page of ten papers near to a query by summary and note, or by full text, as the JSON of `find --json`.
 
     Raises `InputError` for a query without words, years in the wrong order, and when there is no full-text index.
     """
@@ -218,13 +210,7 @@ def akeys_within(
     from_year: int | None = None,
     to_year: int | None = None,
 ) -> tuple[str, ...]:
-    """Keys of the papers that a question may draw on, empty for the whole library.
-
-    Args:
-        papers: keys of the only papers; empty for all.
-        without: keys of papers to leave out.
-        from_year: first year of publication.
-        to_year: last year of publication.
+    """Keys of the papers that a question may draw on, of these `papers` if any are given; empty for the whole library.
 
     Raises `InputError` for an unknown key, and if no paper is left.
     """
@@ -238,4 +224,4 @@ def akeys_within(
     return tuple(found)
 
 
-search = requires_open(blocking(asearch))
+search = blocking(asearch)

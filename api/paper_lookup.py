@@ -1,9 +1,10 @@
-"""Looks papers up at metadata services, and adds papers by DOI or arXiv id."""
+"""Looks papers up at metadata services, adds them by DOI or arXiv id, and syncs them from Zotero."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,15 +29,19 @@ from ..metadata.adding import (
 from ..metadata.bib_entry import KeyPattern
 from ..metadata.enriching import enrich_paper
 from ..metadata.services import Services, open_services, service_hosts
+from ..models.http.limiter import Clock
 from ..models.journal.budget import bill_to
+from ..settings.config import Settings
 from ..stores.backends import backend_of
-from .arguments import one_or_more, require_writable, requires_open
+from ..stores.home import Home
+from ..zotero.syncing import SyncReport as SyncReport, sync_reading, watch_zotero
+from ..zotero.zotero_source import ZoteroReading as ZoteroReading, ZoteroRequest as ZoteroRequest, read_zotero
+from .arguments import one_or_more, require_writable
 from .blocking import blocking
 
 _IN_TEXT = 100  # characters of a bad identifier to show
 
 
-@requires_open
 async def aenrich(
     session: Session,
     papers: Sequence[str] | str = (),
@@ -71,7 +76,6 @@ async def aenrich(
     return {"papers": records, "requests": services.traffic["requests"], "cached": services.traffic["cached"]}
 
 
-@requires_open
 async def aadd(
     session: Session,
     identifiers: Sequence[str] | str,
@@ -228,5 +232,76 @@ def _record(
     }
 
 
-enrich = requires_open(blocking(aenrich))
-add = requires_open(blocking(aadd))
+enrich = blocking(aenrich)
+add = blocking(aadd)
+
+
+async def async_zotero(
+    session: Session,
+    collections: Sequence[str] | str = (),
+    *,
+    group: str = "",
+    prune: bool = False,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Sync Zotero's items, including deletions, into the library; returns the JSON of `sync zotero --json`.
+
+    Args:
+        collections: names, paths or keys of collections, including subcollections; default: the whole library.
+        group: name or id of a group whose library to sync instead of your own.
+        prune: also remove papers that came only from earlier syncs of other collections.
+        dry_run: change nothing, only report what would be done.
+
+    Raises `ZoteroError` if neither Zotero's local API nor its database can be read, `InputError` for an unknown
+    collection or group or a damaged state, and any error of the embedding model; finished papers are kept.
+    """
+    require_writable(session)
+    request = ZoteroRequest(group, one_or_more(collections), prune)
+    reading = await aread_zotero(session.settings, request)
+    return (await async_reading(session, reading, request, dry_run=dry_run)).record
+
+
+async def aread_zotero(
+    settings: Settings, request: ZoteroRequest, on_notice: Callable[[str], None] = lambda _: None
+) -> ZoteroReading:
+    """Read the requested part of Zotero; raises `ZoteroError`, and `InputError` for an unknown group."""
+    reading = await read_zotero(settings, request, on_notice=on_notice)
+    assert reading is not None  # no version was given to compare with
+    return reading
+
+
+async def async_reading(
+    session: Session,
+    reading: ZoteroReading,
+    request: ZoteroRequest,
+    *,
+    dry_run: bool = False,
+    on_event: Callable[[IngestEvent], None] = lambda _: None,
+    on_notice: Callable[[str], None] = lambda _: None,
+) -> SyncReport:
+    """Apply a Zotero reading to the library, billed to a separate run; raises as `async_zotero` does."""
+    run = f"sync-{secrets.token_hex(6)}"
+    with bill_to(run, session.budget(run)):
+        return await sync_reading(
+            session.library,
+            session.settings,
+            reading,
+            request,
+            dry_run=dry_run,
+            on_event=on_event,
+            on_wait=lambda _: on_notice("Another process is syncing with Zotero; waiting for it."),
+        )
+
+
+async def awatch_zotero(
+    settings: Settings,
+    home: Home,
+    request: ZoteroRequest,
+    sync: Callable[[ZoteroReading], Awaitable[SyncReport]],
+    on_notice: Callable[[str], None],
+) -> None:
+    """Call `sync` whenever Zotero or one of its files changes, until cancelled; raises as `async_zotero` does."""
+    await watch_zotero(settings, home, request, sync, Clock(), on_notice)
+
+
+sync_zotero = blocking(async_zotero)

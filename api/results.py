@@ -15,7 +15,7 @@ from ..documents.figures import FigureKind
 from ..drafts.person_questions import QuestionDetail as QuestionDetail, QuestionField as QuestionField
 from ..runs.imported_text import ImportedSentence
 from ..runs.result_record import UsageRecord
-from ..tools.paper_records import FigureOfPassage
+from ..tools.paper_search import FigureOfPassage
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,18 @@ Key = Annotated[str, Meaning("Citation key of the paper.")]
 ByOcr = Annotated[bool, Meaning("True if that page is a scan whose text was read by OCR.")]
 
 
-class PaperSummary(TypedDict):
-    """A paper in a list, with its number of chunks."""
+class TitledPaper(TypedDict):
+    """A paper by its key, as lists name it."""
 
     key: Key
-    authors: list[str]
-    year: int | None
     title: str
+    year: int | None
+
+
+class PaperSummary(TitledPaper):
+    """A paper in a list, with its number of chunks."""
+
+    authors: list[str]
     venue: str
     chunks: int
     source: str
@@ -121,14 +126,11 @@ class PaperText(TypedDict):
     text: list[TextRecord]
 
 
-class PaperDetails(TypedDict):
+class PaperDetails(TitledPaper):
     """A paper with its metadata, summary, note and section tree."""
 
-    key: Key
-    title: str
     authors: list[str]
     family_names: list[str]
-    year: int | None
     venue: str
     doi: str
     url: str
@@ -157,13 +159,10 @@ class DescribedFigure(TypedDict):
     described_by: str
 
 
-class FoundPassage(TypedDict):
+class FoundPassage(TitledPaper):
     """A passage of a paper, word for word."""
 
     chunk_id: Annotated[str, Meaning("Id of the passage, for get_context_window.")]
-    key: Key
-    title: str
-    year: int | None
     page: Annotated[int | None, Meaning("Page on which it begins; null for a source without pages.")]
     ocr: ByOcr
     section: str
@@ -462,24 +461,18 @@ class TableColumnRecord(TypedDict):
     queries: list[str]
 
 
-class StudyRow(TypedDict):
+class StudyRow(TitledPaper):
     """A study of an evidence table."""
 
-    key: Key
-    title: str
-    year: int | None
     study: Annotated[str, Meaning("The name of the study; empty if the paper has one only.")]
     reason: Annotated[str, Meaning("Why the paper belongs in the table.")]
     changed: Annotated[bool, Meaning("True if the paper has changed since it was read.")]
     cells: dict[str, CellRecord]
 
 
-class LeftOutPaper(TypedDict):
+class LeftOutPaper(TitledPaper):
     """A paper that is near to the question and has no row."""
 
-    key: Key
-    title: str
-    year: int | None
     reason: str
 
 
@@ -509,12 +502,9 @@ class TableRecord(TypedDict):
     notice: str
 
 
-class StudyStance(TypedDict):
+class StudyStance(TitledPaper):
     """What a study finds on a claim, with the words that decide."""
 
-    key: Key
-    title: str
-    year: int | None
     study: Annotated[str, Meaning("The name of the study; empty if the paper has one only.")]
     changed: bool
     stance: Annotated[str, Meaning("for, mixed, other condition, no difference, against, or not judged.")]
@@ -562,13 +552,10 @@ class ExportedFiles(TypedDict):
     warnings: list[str]
 
 
-class SuggestedCitation(TypedDict):
+class SuggestedCitation(TitledPaper):
     """A paper to cite for a sentence, with the words that bear on it."""
 
-    key: Key
-    title: str
     authors: Annotated[str, Meaning("As a sentence names them.")]
-    year: int | None
     score: Annotated[float, Meaning("Orders the papers of one answer; not comparable between answers.")]
     chunk_id: Annotated[str, Meaning("Id of the passage, for get_context_window.")]
     section: str

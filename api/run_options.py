@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, dataclass_transform, get_type_hints
 
 from ..section_kinds import (
     PAPER_ORDER as PAPER_ORDER,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 RunKind = SectionKind | Literal["paper"]
 Tracked = Literal["ask", "accept", "reject"]
-Options = TypeVar("Options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,6 @@ def option(description: str, *, value: Any = None, **limits: Any) -> Any:
 def required(description: str, **limits: Any) -> Any:
     """Like `option`, for a field without a default."""
     return field(metadata={"description": description, **limits})
-
-
-def part_of(given: Any, group: type[Options]) -> Options:
-    """The options of `group` among those of a class that extends it."""
-    return group(**{item.name: getattr(given, item.name) for item in fields(group)})  # type: ignore[arg-type]  # a dataclass
 
 
 def spread_options(
@@ -96,16 +90,26 @@ def spread_options(
     return result
 
 
-class SettingOptions:
-    """Base of dataclasses whose fields override the settings of the same name."""
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class OptionGroup:
+    """Base of options; its subclasses are frozen dataclasses."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+class SettingOptions(OptionGroup):
+    """Base of dataclasses with fields that override the settings of the same name."""
 
     def changes(self) -> dict[str, Any]:
         """The settings that were given, by name."""
-        given = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
-        return {name: value for name, value in given.items() if value not in (None, [])}
+        from ..settings.config import Settings  # slow import
+
+        given = {name: value for name, value in vars(self).items() if name in Settings.model_fields}
+        changed = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        return {name: value for name, value in changed.items() if value not in (None, [])}
 
 
-@dataclass(frozen=True, kw_only=True)
 class BudgetOptions(SettingOptions):
     """What a run may spend before it pauses."""
 
@@ -116,7 +120,6 @@ class BudgetOptions(SettingOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunLimits(BudgetOptions):
     """Limits that a request may set for its run, on a server or when resuming."""
 
@@ -125,16 +128,14 @@ class RunLimits(BudgetOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class DepthOption(SettingOptions):
     """How much a text says."""
 
-    depth: Annotated[Depth | None, Shown(default="standard")] = option(  # noqa: RUF009 - it makes a field
+    depth: Annotated[Depth | None, Shown(default="standard")] = option(
         "How much the text says: brief, standard or thorough."
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class TextOptions(DepthOption, RunLimits):
     """What a request for a text may set."""
 
@@ -143,7 +144,6 @@ class TextOptions(DepthOption, RunLimits):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class SteeredOptions(TextOptions):
     """What a request for a run may set, and what that run asks a person."""
 
@@ -152,7 +152,6 @@ class SteeredOptions(TextOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelSettings(BudgetOptions):
     """The chat model, and what it may cost."""
 
@@ -164,7 +163,6 @@ class ModelSettings(BudgetOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChatSettings(DepthOption, ModelSettings):
     """How answers cite, and which model writes them."""
 
@@ -174,7 +172,6 @@ class ChatSettings(DepthOption, ModelSettings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class StyleSettings(SettingOptions):
     """The style of exported references."""
 
@@ -184,15 +181,14 @@ class StyleSettings(SettingOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class WordOptions:
+class WordOptions(OptionGroup):
     """How Word and LibreOffice files are written."""
 
-    citations: Annotated[CitationFields | None, Shown(default="zotero if a cited paper came from Zotero")] = option(  # noqa: RUF009
+    citations: Annotated[CitationFields | None, Shown(default="zotero if a cited paper came from Zotero")] = option(
         "Citations in docx and odt: zotero (fields that its plugin refreshes and renumbers) or text."
     )
     evidence_comments: bool = option("Put the words behind each citation into docx and odt as comments.", value=False)
-    reference_doc: Path | None = option("A .docx or .odt whose styles that format gets.")  # noqa: RUF009
+    reference_doc: Path | None = option("A .docx or .odt whose styles that format gets.")
 
     def document(self) -> DocumentOptions:
         """The same for the export."""
@@ -201,7 +197,6 @@ class WordOptions:
         return DocumentOptions(*(getattr(self, item.name) for item in fields(WordOptions)))
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnswerSettings(ChatSettings, StyleSettings, SteeredOptions):
     """How an answer is written."""
 
@@ -210,7 +205,6 @@ class AnswerSettings(ChatSettings, StyleSettings, SteeredOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class PaperSettings(AnswerSettings):
     """How a paper is written."""
 
@@ -223,7 +217,6 @@ class PaperSettings(AnswerSettings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class SectionSettings(PaperSettings):
     """How a section is written."""
 
@@ -232,15 +225,13 @@ class SectionSettings(PaperSettings):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class YearLimits:
+class YearLimits(OptionGroup):
     """Papers published from one year to another."""
 
     from_year: int | None = option("First year of publication.", ge=0, le=9999)
     to_year: int | None = option("Last year of publication.", ge=0, le=9999)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PaperLimits(YearLimits):
     """Which papers to search."""
 
@@ -250,7 +241,6 @@ class PaperLimits(YearLimits):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class QuestionOptions(PaperLimits):
     """Which papers to search for an answer, and its length."""
 
@@ -280,7 +270,6 @@ class QuestionOptions(PaperLimits):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class SearchOptions(PaperLimits):
     """Which passages to find, and how they are ranked."""
 
@@ -294,8 +283,7 @@ class SearchOptions(PaperLimits):
     limit: int = option("Passages to show.", value=10, ge=1, le=200)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgreementOptions:
+class AgreementOptions(OptionGroup):
     """Which papers are asked for their stance."""
 
     papers: Annotated[tuple[str, ...], Shown(completes="papers")] = option(
@@ -303,7 +291,6 @@ class AgreementOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContradictionOptions(AgreementOptions):
     """What papers are compared on."""
 
@@ -311,7 +298,6 @@ class ContradictionOptions(AgreementOptions):
     claims: int = option("Claims to compare papers on.", value=6, ge=1, le=20)
 
 
-@dataclass(frozen=True, kw_only=True)
 class TableOptions(AgreementOptions):
     """The columns of a table, and the papers that it may hold."""
 
@@ -322,8 +308,7 @@ class TableOptions(AgreementOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableSources:
+class TableSources(OptionGroup):
     """The evidence tables that an introduction, a discussion or a paper rests on."""
 
     tables: Annotated[tuple[str, ...], Shown("--table", by_comma=False)] = option(
@@ -332,13 +317,10 @@ class TableSources:
     show_tables: bool = option("Put these tables into the text.", value=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class IngestOptions:
+class IngestOptions(OptionGroup):
     """How papers are ingested; `describe` has no effect unless a vision model is configured."""
 
-    bib: Path | None = option(  # noqa: RUF009 - it makes a field
-        "BibTeX file; its keys are kept verbatim. Default: the only .bib in the folder."
-    )
+    bib: Path | None = option("BibTeX file; its keys are kept verbatim. Default: the only .bib in the folder.")
     prune: bool = option("Remove papers whose files are gone.", value=False)
     follow_links: bool = option("Also follow links that lead out of a folder.", value=False)
     ocr: bool = option("Read PDF pages without text by OCR; needs tesseract.", value=False)

@@ -1,4 +1,4 @@
-"""Texts of finished runs: files, sentences, and the user's edits."""
+"""Texts of finished runs: files, sentences, the user's edits, and how they are shown: references, evidence."""
 
 from __future__ import annotations
 
@@ -6,9 +6,37 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from ..citations.export.evidence_report import ReportImages
-from ..citations.export.section_files import slug as slug
+from ..citations.checks.support_findings import DOUBTFUL as DOUBTFUL
+from ..citations.export.evidence_report import (
+    VERDICTS as VERDICTS,
+    Card as Card,
+    ReportImages,
+    ReportView as ReportView,
+    SearchHit as SearchHit,
+    commonness as commonness,
+    packaged_template as packaged_template,
+    report_links as report_links,
+    report_view as report_view,
+)
+from ..citations.export.report_html import (
+    EnclosedSentence as EnclosedSentence,
+    Link as Link,
+    doi_html as doi_html,
+    non_overlapping as non_overlapping,
+    reference_html as reference_html,
+    section_html as section_html,
+    shown_text as shown_text,
+    zotero_html as zotero_html,
+)
+from ..citations.export.section_files import section_title as section_title, slug as slug
+from ..citations.html_escaping import inert as inert
+from ..citations.references import numbered_list as numbered_list
 from ..documents.sandbox import in_thread
+from ..drafts.completeness import (
+    all_unreadable as all_unreadable,
+    coverage_line as coverage_line,
+    coverage_warnings as coverage_warnings,
+)
 from ..graph.session import Session
 from ..runs.edited_text import EditableText as EditableText, edited_record as edited_record
 from ..runs.output_files import (
@@ -23,6 +51,7 @@ from ..runs.publication_notices import with_notices as with_notices
 from ..runs.result_record import (
     ResultRecord as ResultRecord,
     StoredRecord as StoredRecord,
+    UsageRecord as UsageRecord,
     public_record as public_record,
     stored as stored,
 )
@@ -32,7 +61,6 @@ from ..runs.sentence_check import (
     NotEditedError as NotEditedError,
     Rewriting as Rewriting,
     SentenceChangedError as SentenceChangedError,
-    ShownSentence as ShownSentence,
     TextSentence as TextSentence,
     check_sentence as check_sentence,
     compare_versions as compare_versions,
@@ -46,6 +74,8 @@ from ..runs.sentence_check import (
 )
 from ..stores.backends import backend_of
 from ..stores.home import Home
+from ..stores.library import Library as Library
+from ..tools.paper_search import find_cited_figures as find_cited_figures
 from .run_options import WordOptions
 
 

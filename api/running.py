@@ -45,7 +45,7 @@ from ..stores.backends import backend_of
 from ..stores.run_register import RunRecord as RunRecord
 from ..text.wordings import find_subject as find_subject
 from ..tools.scope import plain_question as plain_question
-from .arguments import one_or_more, parse_formats, require_choice, require_writable, requires_open, word_options
+from .arguments import one_or_more, parse_formats, require_choice, require_writable, word_options
 from .blocking import blocking
 from .run_options import Ask, CitationFields, Depth, SteeredOptions
 
@@ -146,8 +146,8 @@ async def run_and_save(
 ) -> SavedRun:
     """Run or resume a request, or return its finished result; writes files to `output`.
 
-    `answer` is for the question that the run waits with (`api/answering.py`). Raises as `run_request` and
-    `save` does.
+    `answer` is for the question that the run waits with (`answer_run`). Raises as `run_request` and
+    `save` do.
     """
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice, answer=answer)
@@ -196,7 +196,6 @@ class ResearchOptions(RunOptions, total=False):
     single_shot: bool
 
 
-@requires_open
 async def aresearch(
     session: Session,
     question: str,
@@ -236,10 +235,9 @@ async def aresearch(
     return await run(request, session, on_event, **options)
 
 
-research = requires_open(blocking(aresearch))
+research = blocking(aresearch)
 
 
-@requires_open
 def astream_research(
     session: Session, question: str, **options: Unpack[ResearchOptions]
 ) -> AsyncGenerator[Event, None]:
@@ -261,7 +259,6 @@ def signed_answer(answer: object, by: str | None = None) -> dict[str, Any]:
     return {**given, "by": account_name() if by is None else by, "at": datetime.now(UTC).isoformat("T", "seconds")}
 
 
-@requires_open
 async def aanswer_run(
     session: Session,
     run_id: str,
@@ -298,7 +295,7 @@ async def require_valid_answer(session: Session, run_id: str, answer: object) ->
     await valid_answer(answer, await run_state(session.home, run_id), record, session)
 
 
-answer_run = requires_open(blocking(aanswer_run))
+answer_run = blocking(aanswer_run)
 
 
 async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]]) -> AsyncGenerator[Event, None]:

@@ -1,21 +1,24 @@
-"""Lists, shows, resumes and deletes the runs stored in a home."""
+"""Lists, shows, resumes and deletes the runs stored in a home; what they cost, and the journal of paid answers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from ..settings.config import Settings
+from ..models.journal.records import Spending as Spending, Usage as Usage, total_cost
+from ..settings.config import Price, Settings
 from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import RunHead as RunHead, RunRecord as RunRecord, UnknownRunError as UnknownRunError
 
 if TYPE_CHECKING:
     from ..graph.session import Session
+    from ..runs.result_record import UsageRecord
     from ..runs.run_requests import RunRequest
-    from .results import RunDetails, RunQuery, RunSummary, WaitingQuestion
+    from .results import RunDetails, RunQuery, RunSummary, SpendingRecord, UsageOfDay, WaitingQuestion
 
 
 def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
@@ -103,3 +106,72 @@ class ResumableRun:
         from ..runs.run_requests import require_same_run
 
         await asyncio.to_thread(require_same_run, self.run, self.request, session)
+
+
+async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:
+    """What all runs, or those of these ids or prefixes, spent by model; raises `InputError`, `UnknownRunError`."""
+    home.require_library()
+    backend = backend_of(home)
+    with backend.open_journal() as journal:
+        rows = await journal.spending()
+    if not run_ids:
+        return rows
+    register = backend.runs()
+    chosen = {register.get(run_id).thread_id for run_id in run_ids}
+    return [row for row in rows if row.run in chosen]
+
+
+def survey_journal(home: Home) -> dict[str, Any]:
+    """Size, age, models and reuse of cached answers, as the JSON of `journal stats --json`; blocks."""
+    from ..models.journal.maintenance import survey
+
+    return survey(backend_of(home).journal_database())
+
+
+def prune_journal(
+    home: Home, *, older_than: float | None, rejected: bool, embeddings: bool, dry_run: bool
+) -> dict[str, Any]:
+    """Delete cached answers no unfinished run needs; returns the JSON of `journal prune`. Blocks.
+
+    `older_than` is in days; `rejected` are answers that failed validation; `dry_run` only counts.
+    """
+    from ..models.journal.maintenance import prune
+
+    home.require_library()
+    home.prepare()
+    backend = backend_of(home)
+    unfinished = [run.thread_id for run in backend.runs().heads() if run.status != "finished"]
+    return prune(
+        backend.journal_database(),
+        keep_of_runs=unfinished,
+        older_than=older_than,
+        rejected=rejected,
+        embeddings=embeddings,
+        dry_run=dry_run,
+    )
+
+
+def spending_record(row: Spending, prices: Mapping[str, Price]) -> SpendingRecord:
+    chat = row.kind == "chat"
+    return {
+        "run": row.run,
+        "model": row.model,
+        "endpoint": row.endpoint,
+        "llm_calls": row.paid if chat else 0,
+        "journal_hits": row.reused if chat else 0,
+        "embedded_texts": 0 if chat else row.paid,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "lost_calls": row.reserved_calls,
+        "cost": total_cost([row], prices),
+    }
+
+
+def usage_total(rows: Sequence[Spending], prices: Mapping[str, Price]) -> UsageRecord:
+    return cast("UsageRecord", asdict(Usage.of(rows, total_cost(rows, prices))))  # which has the same fields
+
+
+def usage_by_day(rows: Iterable[tuple[str, Spending]], prices: Mapping[str, Price]) -> list[UsageOfDay]:
+    """Total per day; rows must be sorted by day."""
+    days = groupby(rows, key=lambda item: item[0])
+    return [{**usage_total([row for _, row in group], prices), "day": day} for day, group in days]

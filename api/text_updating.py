@@ -23,7 +23,7 @@ from ..runs.text_updates import UpdateItem as UpdateItem, accepted_edit, compare
 from ..stores.backends import Backend, backend_of
 from ..stores.evidence_table_register import StoredTable
 from ..stores.run_register import RunHead
-from .arguments import ArgumentError, at_least_one, one_or_more, require_writable, requires_open
+from .arguments import ArgumentError, at_least_one, one_or_more, require_writable
 from .blocking import blocking
 from .checking import claim_checker
 from .evidence_tables import amake_table
@@ -46,7 +46,6 @@ class UpdateRecord(TypedDict):
     usage: dict[str, Any]
 
 
-@requires_open
 async def aupdate_texts(
     session: Session,
     runs: Sequence[str] | str = (),
@@ -63,7 +62,6 @@ async def aupdate_texts(
     stays; an accepted answer is asked again, and of a table only what changed is read.
 
     Args:
-        session: an open library.
         runs: ids of runs or tables; all tables, and the latest run of each question and experiment, if omitted.
         accept: ids of items to accept; one that was accepted before is unknown.
         accept_all: accept all items.
@@ -116,12 +114,7 @@ async def aupdate_texts(
     }
 
 
-update_texts = requires_open(blocking(aupdate_texts))
-
-
-def library_version(session: Session) -> str:
-    """The version of the library, which changes whenever papers do; blocks."""
-    return session.library.version()
+update_texts = blocking(aupdate_texts)
 
 
 def pending_updates(session: Session) -> list[UpdateItem]:

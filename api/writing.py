@@ -37,7 +37,7 @@ from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
 from ..stores.uploads import Uploads
-from .arguments import ArgumentError, one_of, one_or_more, require_writable, requires_open
+from .arguments import ArgumentError, one_of, one_or_more, require_writable
 from .blocking import blocking
 from .evidence_tables import load_table_named
 from .run_options import TableSources
@@ -58,7 +58,6 @@ class WritingOptions(RunOptions, total=False):
     show_tables: bool
 
 
-@requires_open
 async def awrite_section(
     session: Session,
     kind: SectionKind,
@@ -80,7 +79,6 @@ async def awrite_section(
     return await _write(session, one_of("section", kind, SECTION_KINDS), experiment, on_event, options)
 
 
-@requires_open
 async def awrite_paper(
     session: Session, experiment: GivenExperiment, *, on_event: OnEvent | None = None, **options: Unpack[WritingOptions]
 ) -> ResultRecord:
@@ -91,7 +89,6 @@ async def awrite_paper(
     return await _write(session, "paper", experiment, on_event, options)
 
 
-@requires_open
 def astream_section(
     session: Session,
     kind: SectionKind,
@@ -105,7 +102,6 @@ def astream_section(
     return stream_events(lambda emit: awrite_section(session, kind, experiment, **options, on_event=emit))
 
 
-@requires_open
 def astream_paper(
     session: Session, experiment: GivenExperiment, **options: Unpack[WritingOptions]
 ) -> AsyncGenerator[Event, None]:
@@ -165,5 +161,5 @@ async def _write(
     return await run(await with_tables(request, session, tables), session, on_event, **cast(RunOptions, options))
 
 
-write_section = requires_open(blocking(awrite_section))
-write_paper = requires_open(blocking(awrite_paper))
+write_section = blocking(awrite_section)
+write_paper = blocking(awrite_paper)

@@ -18,7 +18,7 @@ from citeloom.citations.checks.citation_coverage import uncited_sentences
 from citeloom.citations.checks.fabricated_citations import find_fabricated
 from citeloom.citations.checks.injection import find_suspicions
 from citeloom.citations.checks.number_tracing import trace_numbers
-from citeloom.citations.checks.repetition import copied_runs
+from citeloom.citations.checks.repetition import copied_findings
 from citeloom.citations.citation_patterns import NamedSource
 from citeloom.citations.markers import sentences
 from citeloom.documents import Category, Chunk, Evidence, Paper
@@ -84,7 +84,7 @@ def score_copied() -> Score:
     data, sources = _case_file("copied_cases.json", "passages")
 
     def found(text: str) -> list[str]:
-        return [text[run.start : run.end] for run in copied_runs(text, sources, data["experiment"])]
+        return [text[slice(*run.span)] for run in copied_findings(text, sources, data["experiment"]) if run.span]
 
     return _score([(case["text"], case["copied"]) for case in data["cases"]], found)
 

@@ -17,7 +17,7 @@ from bench.papers import ROOT
 from citeloom.citations.checks.citation_coverage import uncited_sentences
 from citeloom.citations.checks.number_parsing import claimed_numbers
 from citeloom.citations.checks.number_tracing import trace_numbers
-from citeloom.citations.checks.repetition import copied_runs
+from citeloom.citations.checks.repetition import copied_findings
 from citeloom.experiment import Experiment, load_experiment
 from citeloom.text.sentences import sentence_spans
 
@@ -93,10 +93,10 @@ def _copied_sentences(papers: dict[str, str]) -> None:
             if len(words.split()) > 13:
                 made += 1
                 passage = source_of("E3", text[max(0, start - 600) : end + 600])
-                caught += bool(copied_runs(f"We say that {words} [E3]", [passage], ""))
+                caught += bool(copied_findings(f"We say that {words} [E3]", [passage], ""))
         for other in dice.sample([name for name in papers if name != key], 2):
             pairs += 1
-            runs += len(copied_runs(text[3000:30_000], [source_of("E3", papers[other][3000:30_000])], ""))
+            runs += len(copied_findings(text[3000:30_000], [source_of("E3", papers[other][3000:30_000])], ""))
     print(f"copied sentences: {caught} of {made} noticed; {pairs} pairs of different papers: {runs} runs")
 
 

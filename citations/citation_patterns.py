@@ -338,23 +338,3 @@ def _author_lists(authors: list[str], seen: str, start: int) -> Iterator[list[st
     yield authors
     if _PREPOSITION.search(seen, max(0, start - _LONGEST_PREPOSITION), start):
         yield authors[1:]
-
-
-_MORE_YEARS = re.compile(r"\s*+[,;&]\s*+(?:and\s)?(?P<year>(?:1[5-9]|20)\d\d[a-z]?|[a-z])(?=\s*(?:[,;)\]]|$))")
-
-
-def find_author_years(words: str) -> Iterator[tuple[str, bool, str, str]]:
-    """Authors, whether there are others, year, and the words after, for each work ("Smith 2019, 2020b" names two)."""
-    enclosed, narrative = name_patterns()
-    bracketed = words[:1] in ("(", "[")
-    pattern, words = (enclosed, words[1:-1]) if bracketed else (narrative, words)
-    for match in pattern.finditer(words):
-        others, year = match["others"] or "", matched_year(match)
-        if not year[:4].isdigit() or only_dates(match["authors"], others):
-            continue
-        end = match.end()
-        yield match["authors"], bool(others), year, words[end:].partition(";")[0]
-        while bracketed and (more := _MORE_YEARS.match(words, end)):
-            year = more["year"] if more["year"][0].isdigit() else f"{year[:4]}{more['year']}"
-            end = more.end()
-            yield match["authors"], bool(others), year, words[end:].partition(";")[0]

@@ -120,10 +120,6 @@ class Rendered:
             numbering=tuple(dict.fromkeys([*self.numbering, *keys])),
         )
 
-    def number(self, key: str) -> int:
-        """The number of a cited key in the numeric style, from 1; raises ValueError if it is not cited."""
-        return self.numbering.index(key) + 1
-
 
 def render(
     text: str,

@@ -10,7 +10,15 @@ from typing import Final
 
 from ..documents import Paper
 from .checks.unicode_folding import fold
-from .citation_patterns import CitationForm, NamedSource, citation_forms, find_author_years, split_authors
+from .citation_patterns import (
+    CitationForm,
+    NamedSource,
+    citation_forms,
+    matched_year,
+    name_patterns,
+    only_dates,
+    split_authors,
+)
 
 # The last bracket names the place, as in `\cite[see][p. 4]{key}`.
 LATEX_CITATION: Final = (
@@ -19,7 +27,7 @@ LATEX_CITATION: Final = (
 )
 _LATEX_KEYS: Final = re.compile(r"\{([^{}]{1,400})\}")
 _LATEX_NARRATIVE: Final = re.compile(r"\\(?:[Tt]extcite|[Cc]itet|[Cc]iteauthor)")
-_NUMBERS: Final = re.compile(r"\s*\d{1,4}[a-d]?(?:\s*(?:[,;\u2013-]|and|to|&)+\s*\d{1,4}[a-d]?)*\s*")
+NUMBER_LIST: Final = re.compile(r"\s*\d{1,4}[a-d]?(?:\s*(?:[,;\u2013-]|and|to|&)+\s*\d{1,4}[a-d]?)*\s*")
 _LOCATOR: Final = re.compile(
     r"(?:pp?\.?|pages?|sec(?:tions?)?\.?|in section|ch(?:ap(?:ter)?)?\.?|fig(?:ure)?\.?|tab(?:le)?\.?)\b.*"
     r"|\d[\d\s,\u2013-]*|[\"\u201c].*",
@@ -107,12 +115,26 @@ def _parse(form: CitationForm, words: str, known: Collection[str]) -> tuple[tupl
     return tuple((bracketed and parse_keys(inside, known)) or find_author_year_works(words)), not bracketed
 
 
+_MORE_YEARS = re.compile(r"\s*+[,;&]\s*+(?:and\s)?(?P<year>(?:1[5-9]|20)\d\d[a-z]?|[a-z])(?=\s*(?:[,;)\]]|$))")
+
+
 def find_author_year_works(words: str) -> list[CitedWork]:
-    """The works that are named by authors and year, in brackets or in the sentence."""
-    return [
-        CitedWork(authors=tuple(split_authors(authors)), others=others, year=year, pages=pages_in(behind))
-        for authors, others, year, behind in find_author_years(words)
-    ]
+    """The works named by authors and year, in brackets or in the sentence; "Smith 2019, 2020b" names two."""
+    enclosed, narrative = name_patterns()
+    bracketed = words[:1] in ("(", "[")
+    pattern, words = (enclosed, words[1:-1]) if bracketed else (narrative, words)
+    found: list[CitedWork] = []
+    for match in pattern.finditer(words):
+        years, end = [matched_year(match)], match.end()
+        if not years[0][:4].isdigit() or only_dates(match["authors"], match["others"] or ""):
+            continue
+        work = CitedWork(authors=tuple(split_authors(match["authors"])), others=bool(match["others"]))
+        found.append(replace(work, year=years[0], pages=pages_in(words[end:].partition(";")[0])))
+        while bracketed and (more := _MORE_YEARS.match(words, end)):
+            years.append(more["year"] if more["year"][0].isdigit() else f"{years[-1][:4]}{more['year']}")
+            end = more.end()
+            found.append(replace(work, year=years[-1], pages=pages_in(words[end:].partition(";")[0])))
+    return found
 
 
 def parse_keys(inside: str, known: Collection[str]) -> list[CitedWork]:
@@ -128,11 +150,6 @@ def parse_keys(inside: str, known: Collection[str]) -> list[CitedWork]:
         pages = pages_in(", ".join(locators))
         found += [CitedWork(key, pages=pages) for key in keys]
     return found
-
-
-def is_number_list(inside: str) -> bool:
-    """Whether a bracket holds reference numbers only."""
-    return _NUMBERS.fullmatch(inside) is not None
 
 
 def expand_numbers(inside: str) -> list[int]:

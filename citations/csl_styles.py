@@ -35,10 +35,6 @@ _SECONDS: Final = 60.0
 _MEGABYTES: Final = 500
 
 
-class _StyleRefusedError(Exception):
-    """A style was rejected and not passed to pandoc; the message is the reason."""
-
-
 def style_file(given: str) -> Path | None:
     """The file of a style given by path or name (`apa`, `ieee`, `nature-genetics`); None for pandoc's default.
 
@@ -118,7 +114,7 @@ def _read(path: Path) -> tuple[str, Element]:
         else:
             fault = "is not XML (line {}, column {})".format(*error.position)
         raise InputError(f"{path}: {fault}.", help="Give the path of a .csl file.") from error
-    except (FileRefusedError, _StyleRefusedError) as error:
+    except FileRefusedError as error:
         raise InputError(f"{path}: {error}.", help=_OTHER) from error
     return text, root
 
@@ -133,12 +129,12 @@ class _Builder(ElementTree.TreeBuilder):
     def start(self, tag: str, attrs: dict[str, str], /) -> Element:
         self._depth += 1
         if self._depth > _MOST_LEVELS:
-            raise _StyleRefusedError(f"is nested more than {_MOST_LEVELS} levels deep")
+            raise FileRefusedError(f"is nested more than {_MOST_LEVELS} levels deep")
         # pandoc ignores namespaces, so an element in another one could evade our checks.
         if not tag.startswith(_CSL) or any(name.startswith("{") and not name.startswith(_XML) for name in attrs):
-            raise _StyleRefusedError("is not a CSL style")
+            raise FileRefusedError("is not a CSL style")
         if any(len(value) > _MOST_CHARACTERS for value in attrs.values()):
-            raise _StyleRefusedError(f"has an attribute of more than {_MOST_CHARACTERS} characters")
+            raise FileRefusedError(f"has an attribute of more than {_MOST_CHARACTERS} characters")
         return super().start(tag, attrs)
 
     def end(self, tag: str, /) -> Element:
@@ -147,7 +143,7 @@ class _Builder(ElementTree.TreeBuilder):
 
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         """Refuse document types: their entities can refer to files or expand beyond memory."""
-        raise _StyleRefusedError("declares a document type, which CSL styles do not")
+        raise FileRefusedError("declares a document type, which CSL styles do not")
 
 
 def _parent(root: Element) -> str | None:
@@ -156,29 +152,29 @@ def _parent(root: Element) -> str | None:
 
 
 def _check(root: Element) -> None:
-    """Raise `_StyleRefusedError` if it is not a style, or if its macros expand without limit."""
+    """Raise `FileRefusedError` if it is not a style, or if its macros expand without limit."""
     if root.tag != f"{_CSL}style":
-        raise _StyleRefusedError("is not a CSL style")
+        raise FileRefusedError("is not a CSL style")
     if any(len(element.text or "") > _MOST_CHARACTERS for element in root.iter()):
-        raise _StyleRefusedError(f"has a text of more than {_MOST_CHARACTERS} characters")
+        raise FileRefusedError(f"has a text of more than {_MOST_CHARACTERS} characters")
     macros: dict[str, Element] = {}
     for element in root.iter(f"{_CSL}macro"):
         if macros.setdefault(name := element.get("name", ""), element) is not element:
-            raise _StyleRefusedError(f"has two macros named {name!r}")
+            raise FileRefusedError(f"has two macros named {name!r}")
     known: dict[str, int] = {}  # the size of each macro
     inside: list[str] = []
 
     def size(element: Element, level: int) -> int:
         """How many parts an element expands to for one reference, taking one branch of each choice."""
         if level > _MOST_LEVELS:
-            raise _StyleRefusedError(f"expands to more than {_MOST_LEVELS} levels")
+            raise FileRefusedError(f"expands to more than {_MOST_LEVELS} levels")
         parts = [size(child, level + 1) for child in element]
         own = max(parts, default=0) if element.tag == f"{_CSL}choose" else sum(parts)
         return 1 + own + size_of_macro(element.get("macro", ""), level + 1)
 
     def size_of_macro(name: str, level: int) -> int:
         if name in inside:
-            raise _StyleRefusedError(f"has a macro that calls itself, {name!r}")
+            raise FileRefusedError(f"has a macro that calls itself, {name!r}")
         if name not in known and name in macros:
             inside.append(name)
             known[name] = size(macros[name], level)
@@ -188,4 +184,4 @@ def _check(root: Element) -> None:
     for name in macros:
         size_of_macro(name, 0)
     if sum(size(element, 0) for element in root if element.tag != f"{_CSL}macro") > _MOST_PARTS:
-        raise _StyleRefusedError(f"expands to more than {_MOST_PARTS:,} parts for one reference")
+        raise FileRefusedError(f"expands to more than {_MOST_PARTS:,} parts for one reference")

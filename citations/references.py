@@ -167,10 +167,11 @@ def _run_pandoc(papers: Sequence[Paper], csl: Path | None, seconds: float) -> di
     with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
         bibliography, source, style = (Path(folder) / name for name in ("cited.bib", "source.md", "style.csl"))
         # Our own keys, which come back unchanged whatever the library's keys contain.
-        entries = [
-            _ENTRY_KEY.sub(rf"\g<1>r{number}\g<3>", _corrected(paper.bibtex), count=1)
-            for number, paper in enumerate(papers)
-        ]
+        entries: list[str] = []
+        for number, paper in enumerate(papers):  # corrected for pandoc; the exported `.bib` keeps the user's own
+            entry = _HEX_ESCAPE.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), paper.bibtex)
+            entry = _SUFFIXED.sub(r"\g<before>\g<family>, \g<suffix>, \g<given>", entry)
+            entries.append(_ENTRY_KEY.sub(rf"\g<1>r{number}\g<3>", entry, count=1))
         bibliography.write_text("\n\n".join(entries) + "\n", encoding="utf-8")
         source.write_text(_SOURCE, encoding="utf-8")
         options = ["--from", "markdown", "--to", "gfm", "--citeproc", "--wrap=none", f"--bibliography={bibliography}"]
@@ -179,23 +180,13 @@ def _run_pandoc(papers: Sequence[Paper], csl: Path | None, seconds: float) -> di
         listed = pandoc([*options, "--", str(source)], seconds=seconds, megabytes=_MEGABYTES).decode("utf-8", "replace")
     texts: dict[str, str] = {}
     for number, body in _LISTED.findall(listed):
-        text = _readable(body)
+        text = _LABEL.sub("", one_line(unescape_html(_SPAN.sub("", _DIV.sub(" ", body)))))
         if csl is None:
             # Drop the year's letter: labels tell papers apart already, and it depends on what else is cited.
             text = re.sub(r"(\. (?:1[5-9]|20)\d\d)[a-z](?=\. )", r"\1", text, count=1)
         if text:
             texts[papers[int(number)].key] = text
     return texts
-
-
-def _corrected(bibtex: str) -> str:
-    """An entry corrected for pandoc; the exported `.bib` keeps the user's own."""
-    text = _HEX_ESCAPE.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), bibtex)
-    return _SUFFIXED.sub(r"\g<before>\g<family>, \g<suffix>, \g<given>", text)
-
-
-def _readable(body: str) -> str:
-    return _LABEL.sub("", one_line(unescape_html(_SPAN.sub("", _DIV.sub(" ", body)))))
 
 
 def escape_markdown(text: str) -> str:

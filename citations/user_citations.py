@@ -1,26 +1,44 @@
-"""Keeps the user's own citations verbatim, since no writer or check may remove them, and links them to the library."""
+"""The user's own citations: kept verbatim in a draft, linked to the library, and mapped back to markers after an edit.
+
+No writer or check may remove what the user cites. The user edits the text as it was rendered: a citation that names a
+paper of the evidence becomes its markers (`(smith2024)` or `[3]` becomes `[E3]`); anything else stays text, which the
+checks report when it reads like a citation.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from ..documents import Paper
+from ..documents import Evidence, Paper
 from ..documents.blocks import field_blocks
 from ..documents.marker_escaping import as_text, as_written
 from ..experiment import Experiment, SectionKind
 from ..plurals import counted
 from ..roles.extractive.section_outlines import failed_statement
 from ..section_kinds import SECTIONS
-from ..text.sentences import sentence_spans
-from ..text.words import plain_wording
-from .checks.fabricated_citations import find_fabricated
+from ..settings.config import CitationStyle
+from ..text.sentences import replace_spans, sentence_spans
+from ..text.words import STOP_WORDS, one_line, plain_wording
+from .checks.fabricated_citations import NEEDED, find_fabricated
 from .checks.findings import shown
-from .cited_works import WorkIndex, find_author_year_works, find_marks
+from .citation_styles import show_group
+from .cited_works import (
+    LATEX_CITATION,
+    NUMBER_LIST,
+    WorkIndex,
+    expand_numbers,
+    find_author_year_works,
+    find_marks,
+    pages_in,
+    parse_keys,
+)
+from .markers import marker_groups, marker_ids, normalise_markers
+from .marking import MARKS
 from .quotations import verbatim_spans
 
 # Fields that an abstract only summarises.
@@ -195,3 +213,111 @@ def _keys(citation: str, papers: Sequence[Paper]) -> tuple[str, ...]:
     bare = [key for key in re.split(r"[\s,;]+", citation.strip("()[] ")) if key in keys]
     named = [paper.key for paper in papers if paper.doi and paper.doi.casefold() in citation.casefold()]
     return tuple(dict.fromkeys(key for key in (*map(index.key_of, works), *bare, *named) if key))
+
+
+_MOST: Final = 3  # passages of a newly cited paper that the sentence is compared with
+_GROUP = re.compile(rf"{LATEX_CITATION}|\[(?P<square>[^\[\]]{{1,400}})\]|\((?P<round>[^()]{{1,400}})\)")
+_LOCATED = re.compile(r"\s*(\d{1,4}),\s*pp?\.\s*\d[\d\s,\u2013-]{0,80}")
+_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+@dataclass(frozen=True)
+class CitableEvidence:
+    """What an edited sentence may cite: the evidence of the run, and the numbers of its papers."""
+
+    evidence: Sequence[Evidence]
+    style: CitationStyle
+    numbering: Sequence[str] = ()
+
+    def with_markers(self, words: str, original: str, *, covered: bool = False) -> str:
+        """The edited `words` with markers in place of citations; `original` is the unedited sentence with markers.
+
+        If that was `covered` by the citation of a later sentence, words without a citation keep its markers.
+        """
+        for mark in MARKS.values():  # inserted by rendering
+            words = words if mark == NEEDED else words.replace(f" {mark}", "").replace(mark, "")
+        words = one_line(words)
+        cited = [
+            (start, end, "".join(f"[{identifier}]" for identifier in ids))
+            for start, end, ids in self._citations(words, original)
+        ]
+        kept = "".join(f"[{found}]" for found in marker_ids(original)) if covered and words and not cited else ""
+        return normalise_markers(replace_spans(words, cited, as_text) + kept)
+
+    def adds_citation(self, words: str, original: str, shown: str) -> bool:
+        """Whether edited words have a citation that the sentence did not have as it was `shown`."""
+        words = one_line(words)
+        return any(words[start:end] not in shown for start, end, _ in self._citations(words, original))
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> CitableEvidence:
+        """The citable evidence of a published or stored record, with its numbering."""
+        evidence = [Evidence.from_dict(dict(item)) for item in record["evidence"]]
+        labels = {int(item["label"]): item["key"] for item in record["references"] if str(item["label"]).isdigit()}
+        numbering = [labels.get(number, "") for number in range(1, max(labels, default=0) + 1)]
+        return cls(evidence, "numeric" if numbering else "key", numbering)
+
+    def text_with_markers(self, text: str) -> str:
+        """A whole text with markers in place of citations, line by line."""
+        return "\n".join(self.with_markers(line, "") for line in text.splitlines())
+
+    def _citations(self, words: str, original: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+        by_id = {item.id: item for item in self.evidence}
+        numbers = {key: number for number, key in enumerate(self.numbering, 1)}
+        groups = [tuple(found for found in ids if found in by_id) for _, _, ids in marker_groups(original)]
+        # The citations of the original sentence as they were rendered, with the evidence behind each.
+        known = {show_group(ids, by_id, self.style, numbers): ids for ids in groups if ids}
+        written = as_written(original)
+        before = {identifier for ids in known.values() for identifier in ids}
+        named = "|".join(re.escape(shown) for shown in sorted(known, key=len, reverse=True))
+        either = re.compile(f"(?P<known>{named})|{_GROUP.pattern}") if named else _GROUP
+        for match in either.finditer(words):
+            if named and match["known"]:
+                yield match.start(), match.end(), known[match["known"]]
+                continue
+            # A citation from the experiment itself was plain text before and stays so.
+            cited = [] if match[0] in written else self._keys(match)
+            ids = [found for key, pages in cited for found in self._evidence_for(key, pages, words, before)]
+            if ids:
+                yield match.start(), match.end(), tuple(dict.fromkeys(ids))
+
+    def _keys(self, match: re.Match[str]) -> list[tuple[str, frozenset[int]]]:
+        """The papers that a group names, with the pages; empty if it is not a citation of the evidence."""
+        if match["keys"] is not None:
+            pages = pages_in(f"p. {match['place'].lstrip('p.~ ')}" if match["place"] else "")
+            keys = [key.strip() for key in match["keys"].split(",")]
+            return [(key, pages) for key in keys] if all(key in self._held for key in keys) else []
+        inside = match["square"] or match["round"]
+        located = [(part, _LOCATED.fullmatch(part)) for part in inside.split(";")]
+        numeric = match["square"] and self.style == "numeric"
+        if numeric and all(at or NUMBER_LIST.fullmatch(part) for part, at in located):
+            # "1, p. 4; 3": numbers, each with its pages
+            cited = [
+                (number, pages_in(part) if at else frozenset[int]())
+                for part, at in located
+                for number in ([int(at[1])] if at else expand_numbers(part))
+            ]
+            valid = all(1 <= number <= len(self.numbering) for number, _ in cited)
+            return [(self.numbering[number - 1], pages) for number, pages in cited] if valid else []
+        return [(work.key, work.pages) for work in parse_keys(inside, self._held)]
+
+    @cached_property
+    def _held(self) -> frozenset[str]:
+        return frozenset(item.key for item in self.evidence)
+
+    def _evidence_for(self, key: str, pages: frozenset[int], words: str, before: set[str]) -> list[str]:
+        """The evidence of a paper that a citation stands for.
+
+        The evidence that the sentence already cited, on the named pages if possible; for a newly cited paper, the
+        passages that share the most words with the sentence.
+        """
+        own = [item for item in self.evidence if item.key == key]
+        own = [item for item in own if item.page in pages] or own
+        if cited := [item.id for item in own if item.id in before]:
+            return cited
+        said = set(_WORD.findall(words.casefold())) - STOP_WORDS
+
+        def shared(item: Evidence) -> int:
+            return len(said.intersection(_WORD.findall(f"{item.quote} {item.summary}".casefold())))
+
+        return [item.id for item in sorted(own, key=lambda item: (-shared(item), item.id))[:_MOST]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, partial
@@ -26,9 +26,9 @@ from .checks.findings import shown
 from .checks.number_tracing import trace_numbers
 from .checks.unicode_folding import fold
 from .citation_patterns import NamedSource
-from .edited_citations import CitableEvidence
 from .markers import MARKER, CitedSentence, sentences
 from .quotations import is_quotation, is_verbatim, quoted_spans
+from .user_citations import CitableEvidence
 
 _WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d+")
@@ -41,16 +41,10 @@ class LibraryReader:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._papers = {paper.key: paper for paper in library.papers()}
-
-    def keys(self) -> Collection[str]:
-        return self._papers.keys()
-
-    def paper(self, key: str) -> Paper | None:
-        return self._papers.get(key)
+        self.papers = {paper.key: paper for paper in library.papers()}
 
     def passages(self, key: str) -> list[str]:
-        return [chunk.text for chunk in self._library.paper_chunks(key)] if key in self._papers else []
+        return [chunk.text for chunk in self._library.paper_chunks(key)] if key in self.papers else []
 
     def chunk(self, chunk_id: str) -> tuple[str, str] | None:
         """The key and text of a chunk; None if no chunk has this id."""
@@ -168,7 +162,7 @@ class TextCheck:
             ]
             quoted = "\n".join(words for words in _quotations(sentence.text) if self._repeats(words, sentence))
             named_at = dict.fromkeys(range(len(sentence.text) + 1), named)  # everywhere
-            for item in find_fabricated(sentence.text, self._library.keys(), own, names_at=named_at.__getitem__):
+            for item in find_fabricated(sentence.text, self._library.papers, own, names_at=named_at.__getitem__):
                 words = sentence.text[item.start : item.end]
                 if words not in quoted:
                     self._wrong(f"{_named(sentence.text)} cites {words}, which is not evidence of the run")
@@ -196,8 +190,7 @@ class TextCheck:
         known = "; ".join(str(item[name]) for item in own for name in fields if name in item)
         given = self._experiment.model_copy(update={"results": f"{self._experiment.results}\n\n{known}"})
         sources = [
-            Source(item, self._library.paper(item.key) or Paper(item.key, ""), "\n".join(self._passages_of(item.key)))
-            for item in self._citable.evidence
+            Source(item, Paper(item.key, ""), "\n".join(self._passages_of(item.key))) for item in self._citable.evidence
         ]
         for trace in trace_numbers(marked, sources, given):
             if trace.origin is None:
@@ -309,7 +302,7 @@ def _check(part: Mapping[str, Any], place: str, library: LibraryReader, found: V
         found.findings += 1
         _check_quote(entry, f"{place}evidence[{number}]", None, library, found)
     for number, entry in enumerate(_records(part, "references")):
-        if library.paper(str(entry.get("key"))) is None:
+        if str(entry.get("key")) not in library.papers:
             found.wrong(f"{place}references[{number}].key", f"the library has no paper {entry.get('key')!r}")
     try:
         check = TextCheck(part, library, partial(found.wrong, f"{place}text"), Experiment())

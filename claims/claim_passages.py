@@ -20,10 +20,9 @@ from ..stores.library import Library, UnknownPaperError
 from ..stores.text_analysis import analyze
 from ..text.sentences import is_context_dependent
 from ..text.words import is_generic, is_stop, split_words
-from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
+from ..tools.retrieval import Retrieval, retrieve
 from ..tools.scope import Scope
 from .claim_records import Does, GivenPassage, PassageRecord
-from .nearest_sentences import SAME_MATTER, NearSentence, SentenceIndex
 
 CLAIM_TOKENS: Final = 1_500  # of all passages of one claim
 # The share of a claim's words that being in the passage nearest by search is worth; half of it in the second one.
@@ -34,6 +33,75 @@ _ELSEWHERE_PAPERS: Final = 3
 _NEAR_PAPERS: Final = 8
 _WORD_HITS: Final = 8
 _MOST_CITED: Final = 3  # works named behind a sentence that cites others
+_FEWEST: Final = 3  # minimum words of a claim that is compared with sentences
+_LONGEST: Final = 2_000  # characters
+# Minimum shares of a claim's words for a sentence to be about the same thing, and to say nearly the same thing.
+SAME_MATTER: Final = 0.6
+SAME_WORDS: Final = 0.8
+_SAME_BACK: Final = 0.55  # of the sentence's words, that the claim has
+_LEAST_COPIED: Final = 7  # words
+SHOWN_WORDS: Final = 160  # characters of a sentence in a message
+
+
+@dataclass(frozen=True, slots=True)
+class NearSentence:
+    """The sentence at `start:end` of a passage with most of a claim's words, alone and with its neighbours (`around`).
+
+    `share` (0-1) is the share of the claim's words that it has, `back` the share of its words that the claim has.
+    """
+
+    chunk: Chunk
+    start: int
+    end: int
+    text: str
+    around: str
+    share: float
+    back: float
+    words: int
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether a claim repeats nearly all of its words."""
+        return self.share >= SAME_WORDS and self.back >= _SAME_BACK and self.words >= _LEAST_COPIED
+
+
+@lru_cache(maxsize=8192)
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text that carry its content, in their basic forms."""
+    return frozenset(word.form for word in split_words(text[:_LONGEST]) if not is_stop(word))
+
+
+class SentenceIndex:
+    """The sentences of some passages by their words; a comparison visits only the occurrences of a claim's words."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.text = "\n\n".join(chunk.text for chunk in chunks)
+        self._sentences = [
+            (chunk, units, number)
+            for chunk in chunks
+            for units in [readable_units(chunk.text)]
+            for number in range(len(units))
+        ]
+        self._words = [content_words(units[number].text) for _, units, number in self._sentences]
+        self._places: dict[str, list[int]] = {}
+        for place, words in enumerate(self._words):
+            for word in words:
+                self._places.setdefault(word, []).append(place)
+
+    def nearest(self, claim: str) -> NearSentence | None:
+        """The sentence that shares most words with a claim; None for a claim of a few words, or if none shares any."""
+        wanted = content_words(claim)
+        common = Counter(place for word in wanted for place in self._places.get(word, ()))
+        if len(wanted) < _FEWEST or not common:
+            return None
+        count, place = max(
+            common.items(), key=lambda item: (item[1] + len(wanted) / 4 * item[1] / len(self._words[item[0]]), -item[0])
+        )[::-1]
+        chunk, units, number = self._sentences[place]
+        around = " ".join(unit.text for unit in units[max(0, number - 1) : number + 2])
+        words = len(self._words[place])
+        unit = units[number]
+        return NearSentence(chunk, unit.start, unit.end, unit.text, around, count / len(wanted), count / words, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +161,12 @@ def needed_context(text: str, before: str) -> str:
 
 
 async def passages_elsewhere(
-    library: Library,
-    query: str,
-    without: Collection[str],
-    options: Retrieval = DEFAULT_OPTIONS,
-    papers: int = _ELSEWHERE_PAPERS,
+    library: Library, query: str, without: Collection[str], options: Retrieval
 ) -> list[ClaimPassage]:
     """The nearest passage of each of the nearest papers of the library, apart from some."""
     hits = await retrieve(library, query, _ELSEWHERE_HITS, Scope(), options)
     copied = await asyncio.to_thread(nearest_in_library, library, query, without)
-    if len({hit.chunk.key for hit in hits} - set(without)) < papers:
+    if len({hit.chunk.key for hit in hits} - set(without)) < _ELSEWHERE_PAPERS:
         # One paper may have all hits: then the papers with the nearest summaries are searched beside it.
         vector = await library.embedding.embed_query(query)
         near = await asyncio.to_thread(library.nearest_papers, vector, _NEAR_PAPERS + len(without))
@@ -117,7 +181,7 @@ async def passages_elsewhere(
         # Vectors may miss a sentence that stands there word for word.
         first = await nearest_passage(library, copied, query)
         found = [first, *(item for item in found if item.chunk.key != copied.chunk.key)]
-    return found[:papers]
+    return found[:_ELSEWHERE_PAPERS]
 
 
 def nearest_in_library(library: Library, text: str, without: Collection[str] = ()) -> NearSentence | None:
@@ -150,9 +214,8 @@ def given_passages(given: Sequence[GivenPassage]) -> list[ClaimPassage]:
 
 
 def _parts(text: str) -> list[tuple[int, int]]:
-    units = [unit for unit in readable_units(text) if unit.end > unit.start]
     spans: list[tuple[int, int]] = []
-    for unit in units:
+    for unit in (item for item in readable_units(text) if item.end > item.start):
         if spans and unit.end - spans[-1][0] <= _GIVEN_CHARACTERS:
             spans[-1] = (spans[-1][0], unit.end)
         else:
@@ -231,18 +294,9 @@ def _words(text: str) -> frozenset[str]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WholePaper:
-    """A whole paper: its text, and its sentences by their words."""
-
-    text: str
-    sentences: SentenceIndex
-
-    @classmethod
-    def of(cls, library: Library, key: str) -> WholePaper:
-        """Read it; empty for a paper that the library no longer has. Blocks."""
-        try:
-            chunks = library.paper_chunks(key)
-        except UnknownPaperError:
-            chunks = []
-        return cls("\n\n".join(chunk.text for chunk in chunks), SentenceIndex(chunks))
+def paper_sentences(library: Library, key: str) -> SentenceIndex:
+    """The sentences of a whole paper, none of one that the library no longer has; blocks."""
+    try:
+        return SentenceIndex(library.paper_chunks(key))
+    except UnknownPaperError:
+        return SentenceIndex(())

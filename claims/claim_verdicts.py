@@ -68,15 +68,15 @@ class JudgedClaim:
         """The verdict on the sentence by all passages together."""
         given = [verdict for verdict in self.verdicts or () if verdict.adds != "contradicts"] or self.verdicts or ()
         label = _LABELS.get(given[0].label, "unjudged") if given else "unjudged"
-        cites = [found for passage in self.passages for found in self._relied_on(passage)]
+        cites = [works for _, works in self._relied_on()]
         relies = bool(cites) and all(cites)
         return "supported" if label == "indirect" and not relies else label
 
-    def _relied_on(self, passage: ClaimPassage) -> Iterator[tuple[str, ...]]:
-        """For each run of deciding words of a passage, the works that they cite."""
+    def _relied_on(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """For each run of deciding words, the key of its paper and the works that they cite."""
         for item, verdict in zip(self.passages, self.verdicts or (), strict=False):
-            if item is passage:
-                yield from (cited_in(item.chunk.text[span.start : span.end]) for span in verdict.spans)
+            for span in verdict.spans:
+                yield item.chunk.key, cited_in(item.chunk.text[span.start : span.end])
 
     @property
     def reason(self) -> str:
@@ -103,21 +103,9 @@ class JudgedClaim:
         elif self.verdicts is not None and any(verdict.label != "unjudged" for verdict in self.verdicts):
             agrees = self.label if self.label in ("supported", "overstated", "indirect") else "supported"
             label = "contradicted" if "contradicts" in does else agrees if "supports" in does else "not_found"
-        relied = [
-            work
-            for passage in self.passages
-            if passage.chunk.key == key and self.label == "indirect"
-            for works in self._relied_on(passage)
-            for work in works
-        ]
-        return {
-            "written": written,
-            "key": entry,
-            "paper": key,
-            "label": label,
-            "passages": passages,
-            "cites": list(dict.fromkeys(relied)),
-        }
+        relied = [work for paper, works in self._relied_on() if paper == key for work in works]
+        cites = list(dict.fromkeys(relied)) if self.label == "indirect" else []
+        return SourceRecord(written=written, key=entry, paper=key, label=label, passages=passages, cites=cites)
 
 
 def does_of(verdict: Verdict) -> Does:

@@ -1,11 +1,17 @@
-"""Compares the details of a sentence with its sources, without a model: numbers, units, names, years, quotations."""
+"""Compares the details of a sentence with its sources, without a model: numbers, units, names, years, quotations.
+
+Only of sentences that share most of their words, all words are compared: there a number, a year, a name, "not", or
+"increased" in place of "decreased" is a difference and not another way to say it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
@@ -18,12 +24,12 @@ from ..documents import Category, Chunk, Paper
 from ..experiment import Experiment
 from ..roles.protocols import Source
 from ..text.words import is_stop, read_rules, shorten, split_words, stem
-from .claim_passages import ClaimPassage
+from .claim_passages import SAME_MATTER, SAME_WORDS, SHOWN_WORDS, ClaimPassage, NearSentence, content_words
 from .claim_records import FaultRecord, fault
 from .manuscript import ManuscriptSentence
-from .nearest_sentences import SAME_MATTER, SAME_WORDS, SHOWN_WORDS, NearSentence
 
-_DIMENSIONS: Final = tuple(read_rules(__file__, "sentence_rules")["units"]["dimensions"])
+_RULES: Final = read_rules(__file__, "sentence_rules")
+_DIMENSIONS: Final = tuple(_RULES["units"]["dimensions"])
 _UNITS: Final = MappingProxyType(
     {
         spelling: (dimension, unit.partition("|")[0])
@@ -34,7 +40,7 @@ _UNITS: Final = MappingProxyType(
 )
 _PERCENT_POINTS: Final = re.compile(r"[ \u00a0\u202f]?percentage[ \u00a0]points?\b")
 _UNIT_BEHIND: Final = re.compile(r"[ \u00a0\u2009\u202f-]?(\\?%|\u2030|[A-Za-z\u00b5]{1,12})(?![A-Za-z\u00b5/])")
-_FIRST_PERSON: Final = re.compile(r"\b(?:we|our|ours|us|I|my)\b")
+FIRST_PERSON: Final = re.compile(r"\b(?:we|our|ours|us|I|my)\b")  # a sentence's numbers may be its authors' own
 _SPACES: Final = re.compile(r"\s+")
 _LONGEST_SENTENCE: Final = 2_000  # characters in which names are looked for
 
@@ -43,11 +49,6 @@ def whole_source(paper: Paper, text: str, identifier: str) -> Source:
     """A whole paper as one source, to look for details in."""
     chunk = Chunk(f"{paper.key}:00000", paper.key, 0, text, "", "", Category.OTHER, 1, None, 0, len(text), 0)
     return ClaimPassage(chunk, paper, 0.0).source(identifier)
-
-
-def speaks_of_itself(text: str) -> bool:
-    """Whether a sentence speaks of its authors, so that its numbers may be their own."""
-    return _FIRST_PERSON.search(text) is not None
 
 
 def number_faults(
@@ -93,7 +94,8 @@ def number_faults(
         elif (
             trace.origin is None and not _stands_with_noun(marked, number, texts)
             if trace is not None
-            else experiment is None and not any(number.value == given.value for text in texts for given in _given(text))
+            else experiment is None
+            and not any(number.value == given.value for text in texts for given in given_numbers(text))
         ):
             where = "in the cited paper" if sources else "in the experiment"
             also = " nor in the experiment" if sources and experiment is not None else ""
@@ -106,7 +108,7 @@ def _other_bound(number: Number, sources: Sequence[str]) -> str:
     same = [
         (given, f"{given.sign}{source[given.start : given.end]}")
         for source in (sources if number.sign else ())
-        for given in _given(source)
+        for given in given_numbers(source)
         if given.value == number.value and given.scale == number.scale
     ]
     return same[0][1] if same and all(given.bounds(number) for given, _ in same) else ""
@@ -119,7 +121,7 @@ def _other_count(text: str, number: Number, sources: Sequence[str], said: NearSe
         return ""
     noun, others = _noun(text, number), dict[str, None]()
     for source in (*sources, said.around if said else ""):
-        for given in _given(source):
+        for given in given_numbers(source):
             if given.value == number.value and (noun == _noun(source, given) or (said and source == said.around)):
                 return ""
             near = number.value / 2 <= given.value <= number.value * 2
@@ -145,7 +147,7 @@ def _other_number(text: str, number: Number, said: NearSentence) -> str | None:
     Empty if it is unclear which of its numbers that is: none has the same unit and shares words around it.
     """
     near = said.text if said.share >= SAME_WORDS else said.around
-    if any(_same_value(number, given) for given in _given(near)):
+    if any(_same_value(number, given) for given in given_numbers(near)):
         return None
     claimed = claimed_numbers(text, small_counts=True)
     others = [
@@ -239,7 +241,7 @@ def _stands_with_noun(text: str, number: Number, sources: Sequence[str]) -> bool
     noun = _noun(text, number)
     digits = len(str(abs(number.value)).replace(".", "").strip("0"))
     for source in sources:
-        for given in _given(source):
+        for given in given_numbers(source):
             same = given.value == number.value or _percent(given) == _percent(number)
             if same and (digits >= _PARTICULAR or (noun and noun == _noun(source, given))):
                 return True
@@ -253,7 +255,7 @@ def _stands_alike(text: str, number: Number, sources: Sequence[str]) -> bool:
         and noun == _noun(source, given)
         and len(words & _words_around(source, given)) >= _SHARED_WORDS
         for source in sources
-        for given in _given(source)
+        for given in given_numbers(source)
     )
 
 
@@ -270,11 +272,6 @@ def _noun(text: str, number: Number) -> str:
 
 def _percent(number: Number) -> Decimal:
     return number.value * 100 if number.scale != "percent" and abs(number.value) <= 1 else number.value
-
-
-@lru_cache(maxsize=128)
-def _given(text: str) -> tuple[Number, ...]:
-    return tuple(given_numbers(text))
 
 
 def name_faults(
@@ -317,3 +314,84 @@ def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
         if is_quotation(words) and whole and not any(is_verbatim(words, source.text) for source in whole):
             found.append(fault("quote-differs", f"{shorten(words)} is not in the cited paper word for word."))
     return found
+
+
+_TOKEN: Final = re.compile(r"\d[\d.,]*\d|\d|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+_COMPARED: Final = _RULES["compared"]
+_NEGATION, _UNSAID = (frozenset(_COMPARED[name].split()) for name in ("negation", "unsaid"))
+_NOT_ONLY: Final = re.compile(_COMPARED["not_only"], re.IGNORECASE)
+_OPPOSITES: Final = frozenset(frozenset(map(stem, pair.split())) for pair in _COMPARED["opposites"])
+_CONTRACTED: Final = re.compile(
+    r"\b(?:can|(?:do|does|did|is|are|was|were|has|have|had|could|would|should)n)['\u2019]t\b"
+)
+_YEAR: Final = re.compile(r"(?:1[5-9]|20)\d\d")
+_BEHIND: Final = 3  # words that both have behind a replaced one, by which it is the same place
+
+
+def wording_faults(claim: str, near: NearSentence, key: str, paper: str = "") -> Iterator[FaultRecord]:
+    """How a claim differs from a sentence of nearly the same words in a paper, apart from its numbers.
+
+    Of a sentence with fewer of its words, only a negation counts whose word the `paper` denies nowhere.
+    """
+    if near.share < SAME_MATTER:
+        return
+    same = near.share >= SAME_WORDS
+    quoted = f'{key} has "{shorten(near.text, SHOWN_WORDS)}"'
+    if polarity_differs(claim, near.text) if same else _denies(claim, near.text, paper or near.chunk.text):
+        yield fault("polarity-differs", f"It says the opposite of its source: {quoted}.")
+    for one, other, _ in _replaced(claim, near.text) if same else ():
+        if _YEAR.fullmatch(one) and _YEAR.fullmatch(other) and one not in near.around:
+            yield fault("year-differs", f"{one}: {quoted}.")
+        elif one[:1].isupper() and other[:1].isupper() and one.casefold() not in near.around.casefold():
+            yield fault("name-differs", f"{one}: {quoted}.")
+
+
+def polarity_differs(claim: str, sentence: str) -> bool:
+    """Whether one of two sentences of nearly the same words denies what the other says."""
+    if _denies(claim, sentence) or _denies(sentence, claim):
+        return True
+    said = {stem(word) for word in _TOKEN.findall(sentence)}
+    return any(
+        frozenset((stem(one), stem(other))) in _OPPOSITES and (stem(one) not in said or content_words(behind))
+        for one, other, behind in _replaced(claim, sentence)
+    )
+
+
+def _denies(one: str, other: str, paper: str = "") -> bool:
+    """Whether a text denies a word that another says beside the same word, and neither it nor the `paper` denies."""
+    words, denied = _negated(one)
+    plain, places = _negated(other)
+    said = {pair for place, pair in enumerate(pairwise(plain)) if not {place, place + 1} & {*places}}
+    found = {
+        words[place]
+        for place in denied
+        if place < len(words) and any(pair in said for pair in pairwise(words[max(0, place - 1) : place + 2]))
+    }
+    for text in (other, *paper.split("\n")) if found else ():
+        words, denied = _negated(text)
+        found -= {words[place] for place in denied if place < len(words)}
+    return bool(found)
+
+
+def _negated(text: str) -> tuple[list[str], list[int]]:
+    """The words of a sentence without negations, and the places in them where one stood."""
+    words: list[str] = []
+    places: list[int] = []
+    plain = _CONTRACTED.sub(" not ", _NOT_ONLY.sub(" ", text[:_LONGEST_SENTENCE]))
+    for word in (found.casefold() for found in _TOKEN.findall(plain)):
+        if word in _NEGATION:
+            places.append(len(words))
+        elif word not in _UNSAID:
+            words.append(stem(word))
+    return words, places
+
+
+def _replaced(claim: str, sentence: str) -> Iterator[tuple[str, str, str]]:
+    """Pairs of a word of the claim and the word of the sentence that it replaces, and the words behind in both."""
+    mine, ours = _TOKEN.findall(claim[:_LONGEST_SENTENCE]), _TOKEN.findall(sentence[:_LONGEST_SENTENCE])
+    matcher = SequenceMatcher(None, [word.casefold() for word in mine], [word.casefold() for word in ours], False)
+    codes = matcher.get_opcodes()
+    for (kind, first, last, start, end), follows in zip(codes, [*codes[1:], None], strict=True):
+        if kind == "replace" and last - first == end - start <= 2 and first > 0:
+            behind = " ".join(mine[follows[1] : follows[2]][:_BEHIND]) if follows else ""
+            yield from ((one, other, behind) for one, other in zip(mine[first:last], ours[start:end], strict=True))

@@ -7,7 +7,6 @@ cannot be read costs one notice and never the rest. Time is linear in the length
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -49,6 +48,7 @@ _SIGNS: Final = {
     **dict.fromkeys((" ", ",", ";", ":", "!", "\\", "\n", *_COMMANDS["spaces"].split()), " "),
 }
 _UNITS: Final = _COMMANDS["units"]
+_TYPED: Final = {"--": "\u2013", "---": "\u2014", "``": "\u201c", "''": "\u201d"}
 NOTE: Final = "citeloomnote"  # the command of notes that an earlier check put into the margin
 _DEFINITIONS: Final = frozenset("newcommand renewcommand providecommand newcommand* renewcommand* def".split())
 _ACCENTS: Final = frozenset("`'^\"~=.cvuHkr")
@@ -59,17 +59,11 @@ _BIBITEM: Final = re.compile(r"\\bibitem\s{0,20}(?:\[[^\[\]]{0,200}\])?\s{0,20}\
 _LABEL: Final = re.compile(r"\\label\s*\{([^{}]{1,200})\}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Macro:
-    arguments: int
-    body: str
-
-
 class _LatexReading(Manuscript):
     def __init__(self, folder: Path) -> None:
         super().__init__("tex")
         self.folder = folder
-        self.macros: dict[str, _Macro] = {}
+        self.macros: dict[str, tuple[int, str]] = {}  # the number of arguments, and the body
         self.size = self.expanded = self.formulas = 0
 
     def note(self, line: str) -> None:
@@ -176,7 +170,7 @@ class _Scan:
         if token["command"]:
             return self._command(token["command"][1:], start, stop, end)
         if token["math"]:
-            return self._math(token["math"], start, stop, end)
+            return self._math(token["math"], start, stop, min(end, stop + 4_000))
         if token["blank"]:
             notes, self._footnotes = self._footnotes, []
             self._paragraph(start)
@@ -185,12 +179,8 @@ class _Scan:
                 self._paragraph(last)
         elif token["space"] or token["tie"]:
             prose.space(self._unit, self._place(start)[0])
-        elif token["dash"]:
-            self._add({1: "-", 2: "\u2013", 3: "\u2014"}[stop - start], start, stop)
-        elif token["quote"]:
-            self._add("\u201c" if token[0] == "``" else "\u201d", start, stop)
-        elif token["text"]:
-            self._add(token[0], start, stop)
+        elif not (token["comment"] or token["brace"]):
+            self._add(_TYPED.get(token[0], token[0]), start, stop)
         return stop
 
     def _place(self, start: int, stop: int | None = None) -> tuple[int, int]:
@@ -205,7 +195,7 @@ class _Scan:
     def _command(self, name: str, start: int, stop: int, end: int) -> int:
         bare, reading = name.rstrip("*"), self._reading
         if name in reading.macros:
-            return self._expand(reading.macros[name], start, stop)
+            return self._expand(*reading.macros[name], start, stop)
         if name in _DEFINITIONS:
             return self._define(name, stop)
         if bare in ("begin", "end"):
@@ -241,14 +231,7 @@ class _Scan:
             self._footnotes.append(inner)
             return stop
         if name in ("[", "("):
-            close = self._text.find("\\]" if name == "[" else "\\)", stop, min(end, stop + 8_000))
-            if close < 0:
-                return stop
-            if name == "[":
-                self._formula(start, self._text[stop:close])
-            else:
-                self._add(f"${' '.join(self._text[stop:close].split())}$", start, close + 2)
-            return close + 2
+            return self._math("\\]" if name == "[" else "\\)", start, stop, min(end, stop + 8_000))
         if name in ("SI", "qty", "num", "unit", "si", "SIrange", "qtyrange"):
             return self._quantity(name, start, stop)
         if name in ("item", "par", "bigskip", "medskip", "newpage", "clearpage", "pagebreak"):
@@ -364,15 +347,15 @@ class _Scan:
         content, _, behind = self._argument(head.end())
         count = int(head[2]) if head[2] else bool(head[3]) + bool(head[4])
         if behind > head.end() and head[1] != NOTE and f"\\{head[1]}" not in content:
-            self._reading.macros[head[1]] = _Macro(count, content)
+            self._reading.macros[head[1]] = count, content
         return max(behind, head.end())
 
-    def _expand(self, macro: _Macro, start: int, stop: int) -> int:
-        body, place = macro.body, stop
-        for number in range(1, macro.arguments + 1):
+    def _expand(self, arguments: int, body: str, start: int, stop: int) -> int:
+        place = stop
+        for number in range(1, arguments + 1):
             content, _, place = self._argument(place)
             body = body.replace(f"#{number}", content)
-        if macro.arguments == 0 and self._text.startswith("{}", place):
+        if arguments == 0 and self._text.startswith("{}", place):
             place += 2
         self._reading.expanded += len(body)
         if self._depth < _DEEPEST and self._reading.expanded <= _MOST_EXPANDED:
@@ -425,11 +408,11 @@ class _Scan:
             self._reading.listed.append(ListedReference(item[1].strip(), " ".join("".join(reading.pieces).split())))
 
     def _math(self, sign: str, start: int, stop: int, end: int) -> int:
-        close = self._text.find(sign, stop, min(end, stop + 4_000))
+        close = self._text.find(sign, stop, end)
         if close < 0:
             return stop
         behind = close + len(sign)
-        if sign == "$$":
+        if sign in ("$$", "\\]"):
             self._formula(start, self._text[stop:close])
             return behind
         inside = self._text[stop:close].replace("\\%", "%").replace("\\,", "").strip()

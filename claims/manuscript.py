@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -128,7 +127,7 @@ class Manuscript:
     cited_silently: list[str] = field(default_factory=list)
     pointers: list[Pointer] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
-    uncaptioned: Counter[str] = field(default_factory=Counter)
+    uncaptioned: dict[str, int] = field(default_factory=lambda: {"figure": 0, "table": 0})
     targets: dict[str, list[str]] = field(default_factory=dict)
     pieces: list[str] = field(default_factory=list)
     length: int = 0

@@ -63,6 +63,11 @@ def read_manuscript(path: Path, text: str | None = None) -> Manuscript:
             return read_pdf(path)
         if kind == ".docx":
             return TypeAdapter(Manuscript).validate_python(sandboxed(read_word, _LIMITS, str(path)))
+        if text is None and kind != ".tex":
+            data = read_regular(path, _MOST_BYTES)
+            if b"\0" in data:
+                raise FileRefusedError("is not a text file")
+            text = data.decode("utf-8-sig", "replace")
         if (path.stat().st_size if text is None else len(text)) <= _SMALL:
             return _MARKUP[kind](str(path), text)
         return TypeAdapter(Manuscript).validate_python(sandboxed(_MARKUP[kind], _LIMITS, str(path), text))
@@ -74,16 +79,8 @@ def read_manuscript(path: Path, text: str | None = None) -> Manuscript:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from None
 
 
-def _text_of(path: Path) -> str:
-    data = read_regular(path, _MOST_BYTES)
-    if b"\0" in data:
-        raise FileRefusedError("is not a text file")
-    return data.decode("utf-8-sig", "replace")
-
-
-def read_markdown(path: str, text: str | None = None) -> Manuscript:
-    """Read a markdown file, or `text` in its place. Raises `FileRefusedError`."""
-    source = _text_of(Path(path)) if text is None else text
+def read_markdown(path: str, source: str) -> Manuscript:
+    """Read the source of a markdown file."""
     prose = Manuscript("md", [Path(path).name], [source], labels=_LABELLED.findall(source))
     prose.uncaptioned.update(figure=len(_IMAGE.findall(source)), table=len(_TABLE_RULE.findall(source)))
     in_list = False
@@ -123,9 +120,8 @@ def split_references(raw: str) -> list[ListedReference]:
     return found
 
 
-def read_typst(path: str, text: str | None = None) -> Manuscript:
-    """Read a Typst file, or `text` in its place. Raises `FileRefusedError`."""
-    source = _text_of(Path(path)) if text is None else text
+def read_typst(path: str, source: str) -> Manuscript:
+    """Read the source of a Typst file."""
     scan = _TypstScan(Manuscript("typ", [Path(path).name], [source], labels=re.findall(r"<([\w][\w:.-]*)>", source)))
     scan.read(0, len(source))
     return scan.prose.finish()
@@ -232,9 +228,8 @@ _ORG_KEY: Final = re.compile(r"[@&]([\w:./-]*\w)([^;]*)")
 _ORG_PROSE: Final = frozenset({"quote", "abstract", "center"})
 
 
-def read_org(path: str, text: str | None = None) -> Manuscript:
-    """Read an Org file, or `text` in its place: citations of Org and org-ref. Raises `FileRefusedError`."""
-    source = _text_of(Path(path)) if text is None else text
+def read_org(path: str, source: str) -> Manuscript:
+    """Read the source of an Org file, with citations of Org and org-ref."""
     prose = Manuscript("org", [Path(path).name], [source])
     place, closing = 0, ""
     for line in source.splitlines(keepends=True):

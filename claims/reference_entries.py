@@ -216,8 +216,11 @@ def entry_faults(
 ) -> dict[str, list[FaultRecord]]:
     """The faults of each entry, by key; blocks. `store` holds earlier answers from services about papers."""
     found: dict[str, list[FaultRecord]] = {key: [] for key in references.entries}
-    listed = list(references.entries.values()) if references.complete else []
-    statuses = _statuses(references, library, store)
+    statuses: dict[str, PublicationStatus] = {}
+    if store is not None and not store.is_empty():  # by its own DOI or that of the library's paper
+        held = store.statuses(library.values())
+        statuses = store.statuses(references.entries.values())
+        statuses |= {key: held[paper] for key, paper in references.in_library.items() if paper in held}
     for key in references.entries if references.complete else [key for key in references.entries if cited[key]]:
         entry, paper = references.entries[key], library.get(references.in_library.get(key, ""))
         if references.complete and not cited[key] and key not in silent and "*" not in silent:
@@ -232,8 +235,11 @@ def entry_faults(
             ]
         if store is not None and entry.doi:
             found[key] += _service_differences(entry, paper, store)
-    for key, twin in _twins(listed, references):
-        found[key].append(fault("entry-twice", f"The same work is also listed as {twin}."))
+    first: dict[str, str] = {}
+    for entry in references.entries.values() if references.complete else ():
+        mark = find_doi(entry.doi) or references.in_library.get(entry.key) or ""
+        if mark and (twin := first.setdefault(mark, entry.key)) != entry.key:
+            found[entry.key].append(fault("entry-twice", f"The same work is also listed as {twin}."))
     return found
 
 
@@ -264,18 +270,6 @@ async def unknown_entries(references: ReferenceList, services: Services) -> dict
     return found | {one.key: fault("entry-unchecked", said) for one in entries if not (one.title or one.doi)}
 
 
-def _statuses(
-    references: ReferenceList, library: Mapping[str, Paper], store: MetadataStore | None
-) -> dict[str, PublicationStatus]:
-    """The status of each entry, by its own DOI or that of the library's paper."""
-    if store is None or store.is_empty():
-        return {}
-    own = store.statuses(references.entries.values())
-    held = store.statuses(library.values())
-    of_library = {key: held[paper] for key, paper in references.in_library.items() if paper in held}
-    return {**own, **of_library}
-
-
 def _service_differences(entry: Paper, paper: Paper | None, store: MetadataStore) -> list[FaultRecord]:
     known = differing(entry, paper) if paper is not None else {}
     found: dict[str, FaultRecord] = {}
@@ -283,21 +277,10 @@ def _service_differences(entry: Paper, paper: Paper | None, store: MetadataStore
         one, other = item.own, item.said
         near = isinstance(one, int) and isinstance(other, int) and abs(one - other) <= _YEARS_APART
         if item.field in ("title", "authors", "year") and item.field not in known and not near:
-            said = ", ".join(map(str, item.said)) if isinstance(item.said, list) else str(item.said)
-            own = ", ".join(map(str, item.own)) if isinstance(item.own, list) else str(item.own)
+            own, said = (", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in (one, other))
             message = f'{item.field}: the entry says "{shorten(own)}", {item.service} "{shorten(said)}".'
             found.setdefault(item.field, fault("entry-differs", message))
     return list(found.values())
-
-
-def _twins(entries: Sequence[Paper], references: ReferenceList) -> Iterator[tuple[str, str]]:
-    first: dict[str, str] = {}
-    for entry in entries:
-        mark = find_doi(entry.doi) or references.in_library.get(entry.key) or ""
-        if mark and mark in first:
-            yield entry.key, first[mark]
-        elif mark:
-            first[mark] = entry.key
 
 
 def citation_faults(

@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from ..citations.cited_works import CitedWork
 from ..documents import Chunk, Paper
@@ -26,20 +26,23 @@ from ..tools.paper_search import NEAR_PASSAGE, nearness_to
 from ..tools.retrieval import DEFAULT_OPTIONS, Retrieval, retrieve
 from ..tools.scope import Scope
 from .claim_passages import (
+    SAME_WORDS,
+    SHOWN_WORDS,
     ClaimPassage,
-    WholePaper,
+    NearSentence,
+    SentenceIndex,
     choose_sentences,
     claim_query,
     nearest_in_library,
     nearest_passage,
     needed_context,
+    paper_sentences,
     passages_elsewhere,
 )
 from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceCheck, SentenceRecord, SourceRecord, fault
 from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sentences, judge_claims
-from .detail_checks import name_faults, number_faults, quote_faults, speaks_of_itself, whole_source
+from .detail_checks import FIRST_PERSON, name_faults, number_faults, quote_faults, whole_source, wording_faults
 from .manuscript import Manuscript, ManuscriptSentence, written_citation
-from .nearest_sentences import SAME_WORDS, SHOWN_WORDS, NearSentence, wording_faults
 from .reference_entries import ReferenceList, citation_faults, entry_faults, pointer_faults, unknown_entries
 from .sentence_kinds import is_plainly_own, uncited_kind
 
@@ -164,15 +167,13 @@ class _SentenceCheck:
         if work.paper and self.claim is not None:
             return self.claim.source(work.paper, work.written, work.entry)
         label: ClaimLabel = "unread" if work.paper else "not_in_library"
-        named = {"written": work.written, "key": work.entry, "paper": work.paper, "label": label}
-        return cast(SourceRecord, {**named, "passages": [], "cites": []})
+        return SourceRecord(written=work.written, key=work.entry, paper=work.paper, label=label, passages=[], cites=[])
 
     def markers(self, ids: Mapping[str, str]) -> list[str]:
         """For each citation, the markers of its papers, by key; "" is a paper that the library lacks."""
-        papers = [
-            dict.fromkeys(work.paper for work in self.works if work.mark == number)
-            for number in range(len(self.sentence.marks))
-        ]
+        papers: list[dict[str, None]] = [{} for _ in self.sentence.marks]
+        for work in self.works:
+            papers[work.mark][work.paper] = None
         return ["".join(ids.get(key, "") for key in keys) for keys in papers]
 
 
@@ -212,13 +213,13 @@ class ManuscriptCheck:
         self.checker.progress.on_notice(f"{counted(len(checks), 'sentence')}, {len(cited)} with citations {how}.")
         if self.parts & {"claims", "numbers"}:
             keys = {key for check in cited for key in check.papers}
-            texts = await asyncio.to_thread(lambda: {key: WholePaper.of(self.checker.library, key) for key in keys})
+            texts = await asyncio.to_thread(lambda: {key: paper_sentences(self.checker.library, key) for key in keys})
             found = await gather_all(
                 self.checker.find(check.text, check.sentence.before, check.papers, MOST_PASSAGES) for check in cited
             )
             for check, passages in zip(cited, found, strict=True):
                 check.passages = passages
-                near = [said for key in check.papers if (said := texts[key].sentences.nearest(check.text))]
+                near = [said for key in check.papers if (said := texts[key].nearest(check.text))]
                 check.said = max(near, key=lambda item: item.share, default=None)
         if "claims" in self.parts:
             await self._judge_cited(cited)
@@ -241,7 +242,7 @@ class ManuscriptCheck:
             await gather_all(self._suspect_key(check) for check in asked)
             return
         failing = [check for check in cited if check.label in ("not_found", "not_in_library")]
-        await self._look_elsewhere([check for check in failing if check.works][:_MOST_ELSEWHERE])
+        await self._look_elsewhere(failing[:_MOST_ELSEWHERE])
 
     def _claim(self, check: _SentenceCheck) -> JudgedClaim:
         most = max(_FEWEST_PASSAGES, self.checker.most // len(check.papers))
@@ -281,18 +282,16 @@ class ManuscriptCheck:
             check.faults.append(fault("wrong-key", message))
 
     async def _look_elsewhere(self, checks: Sequence[_SentenceCheck]) -> None:
+        given = [(check.text, check.sentence.before) for check in checks]
         found = await gather_all(
-            self.checker.elsewhere(check.text, check.sentence.before, check.papers) for check in checks
+            self.checker.elsewhere(*item, check.papers) for item, check in zip(given, checks, strict=True)
         )
-        claims = [
-            self.checker.claim(check.text, check.sentence.before, passages)
-            for check, passages in zip(checks, found, strict=True)
-        ]
+        claims = [self.checker.claim(*item, passages) for item, passages in zip(given, found, strict=True)]
         for check, claim in zip(checks, await self.checker.judged(claims), strict=True):
             check.elsewhere = elsewhere_records(claim)
 
     async def _check_uncited(self, checks: Sequence[_SentenceCheck]) -> None:
-        own = self.experiment.words() if self.experiment is not None else ""
+        own = self.experiment.words if self.experiment is not None else ""
         uncited = [check for check in checks if not check.works]
         asked: list[_SentenceCheck] = []
         await gather_all(self._find_copied(check, own) for check in uncited)
@@ -312,9 +311,7 @@ class ManuscriptCheck:
             if check.kind not in ("other", "opinion") and not is_plainly_own(sentence.shown):
                 asked.append(check)
         if self.checker.judge is not None and asked:
-            given = [
-                UncitedSentence(item.sentence.shown, item.sentence.section, item.sentence.before) for item in asked
-            ]
+            given = [UncitedSentence(one.shown, one.section, one.before) for one in (item.sentence for item in asked)]
             kinds = await classify_sentences(self.checker.judge, given, self.checker.memory, self.checker.progress)
             for check, kind in zip(asked, kinds, strict=True):
                 check.kind = kind or check.kind
@@ -336,13 +333,12 @@ class ManuscriptCheck:
             check.faults.append(fault("copied-uncited", message))
 
     def _check_details(
-        self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, WholePaper]
+        self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, SentenceIndex]
     ) -> None:
         known = tuple(self.references.entries.values())
         for check in checks:
-            cited = [
-                self.references.entries[work.entry] for work in check.works if work.entry in self.references.entries
-            ]
+            entries = self.references.entries
+            cited = [entries[work.entry] for work in check.works if work.entry in entries]
             check.faults += name_faults(check.sentence, self.manuscript.text, cited, known)
             if check.missing:
                 continue  # its numbers may be those of a paper that is not here
@@ -350,7 +346,7 @@ class ManuscriptCheck:
             if not check.works and (self.experiment is None or uncited_kind(shown, section) != "own"):
                 continue
             same = said is not None and said.share >= SAME_WORDS
-            if check.works and self.experiment is None and not same and speaks_of_itself(shown):
+            if check.works and self.experiment is None and not same and FIRST_PERSON.search(shown):
                 continue  # its numbers may be the text's own
             ids = {key: f"E{number}" for number, key in enumerate(check.papers, 1)}
             whole = [whole_source(papers[key], texts[key].text, ids[key]) for key in check.papers if texts[key].text]

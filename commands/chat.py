@@ -12,10 +12,9 @@ from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
 from .options import command_on_home, complete_conversations, readable_records, resolve, takes_options
-from .output import Printed, notice, notice_command
+from .output import Columns, Printed, notice, notice_command
 from .runs import when
 from .sections import OverwriteOption
-from .terminal_text import Columns
 
 if TYPE_CHECKING:
     from ..api.homes import Home
@@ -58,10 +57,10 @@ def chat(
 async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | None) -> int:
     from ..api.homes import chunk_counts
     from ..api.stored_conversations import new_thread_id
-    from .shell import display, input
+    from .shell import display, parser
     from .shell.repl import converse
     from .shell.research_commands import finish_opening, restore
-    from .shell.shell import NO_PAPERS, Opening, Shell
+    from .shell.shell_state import NO_PAPERS, Opening, Shell
 
     opening = Opening(settings, home)
     chunks = chunk_counts(home)
@@ -76,14 +75,14 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
         restore(shell, home, thread)
     if chunks:
         shell.behind = asyncio.ensure_future(finish_opening(shell, settings, home))
-    interactive = input.on_terminal()
+    interactive = parser.on_terminal()
     if interactive:
         history = home.root / HISTORY if home.exists() else None
-        source: input.Lines = input.TerminalLines(
+        source: parser.Lines = parser.TerminalLines(
             history, lambda: shell.state.last_query_set, lambda: opening.keys() or tuple(chunks)
         )
     else:
-        source = input.PipedLines()
+        source = parser.PipedLines()
     try:
         code = await converse(shell, source)
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,29 +11,32 @@ import typer
 
 from ..api.blocking import run_async
 from ..api.messages import counted
-from ..api.run_options import AgreementOptions, ContradictionOptions, ModelSettings, Shown, TableOptions, option
+from ..api.run_options import (
+    AgreementOptions,
+    ContradictionOptions,
+    ModelSettings,
+    Shown,
+    TableOptions,
+    option,
+)
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
 from .options import complete_keys, home_session, takes_options
-from .output import Printed, notice
+from .output import Columns, Printed, notice, one_line, table
 from .runs import when
 from .searching import place_of, plain_sentence
 from .sections import OverwriteOption
-from .terminal_text import Columns, one_line, table
 
 if TYPE_CHECKING:
     from ..api.homes import Session
 
 
-@dataclass(frozen=True, kw_only=True)
 class TableFiles(OverwriteOption):
     formats: Annotated[tuple[str, ...], Shown("--format", "md")] = option(
         "Also write csv, xlsx (with a sheet of the words), tex, docx, html whose cells open to their words, or svg",
         value=(),
     )
 
-    out: Path | None = option(  # noqa: RUF009 - it makes a field
-        "Folder for the table's files; none are written without it."
-    )
+    out: Path | None = option("Folder for the table's files; none are written without it.")
 
     def require_folder(self) -> None:
         if self.formats and self.out is None:
@@ -176,7 +179,7 @@ def agree(
 
     Example: citeloom agree "Ensembles are better calibrated than single networks" --out agree --format html
     """
-    from ..api.agreement import aagree, agreement_lines
+    from ..api.evidence_tables import aagree, agreement_lines
 
     files.require_folder()
     with home_session(**settings.changes()) as session:
@@ -206,7 +209,7 @@ def contradictions(options: ContradictionOptions, settings: ModelSettings) -> Pr
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --claims 4
     """
-    from ..api.agreement import acontradictions
+    from ..api.evidence_tables import acontradictions
 
     with home_session(**settings.changes()) as session:
         record = run_async(acontradictions(session, **vars(options), on_notice=notice))

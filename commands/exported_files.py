@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +13,10 @@ from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, Tracked, WordOptions, option
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
 from .options import complete_runs, home_session, takes_options
-from .output import Printed, notice
+from .output import Printed, notice, one_line
 from .sections import OverwriteOption
-from .terminal_text import one_line
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExportFiles(WordOptions, OverwriteOption):
     formats: Annotated[tuple[str, ...], Shown("--format", completes="formats")] = option(
         "Formats to write: tex, docx, odt, html, pdf or zip", value=()
@@ -147,7 +145,7 @@ def sync_tex(
 
     Example: citeloom sync-tex ~/overleaf-clone --run discussion-1a2b
     """
-    from ..api.tex_sync import sync_tex as sync
+    from ..api.files import sync_tex as sync
 
     if ours and theirs:
         raise InputError("--ours and --theirs exclude each other.", help="Choose one.")

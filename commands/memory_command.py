@@ -9,8 +9,7 @@ import typer
 from ..api.blocking import run_async
 from ..api.messages import counted
 from .options import resolve
-from .output import Printed, notice
-from .terminal_text import Columns, one_line
+from .output import Columns, Printed, notice, one_line
 
 memory_app = typer.Typer(
     no_args_is_help=True,

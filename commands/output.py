@@ -1,23 +1,25 @@
-"""Prints notices and progress on stderr, results on stdout."""
+"""Prints notices and progress on stderr, results on stdout: text, tables and JSON for terminals of any width."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import typer
 
-from ..api.messages import counted, given_command
-from .terminal_text import Columns, end_with_command, json_text, one_line, printable, table, terminal_width, wrap
+from ..api.messages import counted
 
 if TYPE_CHECKING:
     from ..api.ingesting import IngestEvent
 
-
-_CREATING = frozenset({"add", "ingest", "serve", "sync"})  # commands
 
 # Chunks per second that the bundled model embeds on two cores, for the estimate before the bar has its own. Low, so
 # that ingestion rarely takes longer than announced.
@@ -65,11 +67,6 @@ class Printed:
             result(line)
         if self.code:
             raise typer.Exit(self.code)
-
-
-def announce_home(name: object, *, exists: bool) -> None:
-    """Print the command's home, and whether it will be created."""
-    notice(f"Home: {name}{'' if exists or given_command() not in _CREATING else ' (new)'}")
 
 
 def warnings_and_refusals(record: dict[str, Any]) -> None:
@@ -141,3 +138,162 @@ def ingest_progress() -> Iterator[Any]:
                 bar.console.print(escape(one_line(line)), style="dim", highlight=False)
 
         yield show
+
+
+_LEAST_PROSE: Final = 24  # minimum columns of a table cell; with fewer, rows are shown as blocks
+_IN_A_PIPE: Final = 200  # columns of a table, or more if its keys need them
+_FRAME: Final = 3  # padding around each column
+
+
+# Control characters except tab and line feed, lone surrogates, and marks that change text direction.
+_OBEYED = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f"
+)
+_IN_TEXT = re.compile(f"[{_OBEYED}]")
+# A name must contain nothing invisible, and no line break that could fake a line of ours.
+_IN_NAME = re.compile(f"[{_OBEYED}\t\n\u00ad\u200b\ufeff]")
+
+
+def printable(text: str) -> str:
+    """Escape control characters (`\\u202e`) in text from papers and models; keep line breaks."""
+    return _IN_TEXT.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    """Put a name (of a file, key, title, model, home) or message on one line: `\\n` for a break."""
+    return _IN_NAME.sub(_escape, text)
+
+
+def json_text(record: object) -> str:
+    """A record as JSON that is safe on a terminal and parses back to the same strings."""
+    written = json.dumps(record, ensure_ascii=False, indent=2)
+    return _IN_TEXT.sub(lambda match: json.dumps(match[0])[1:-1], written)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """The width of the terminal behind a stream (`COLUMNS` overrides it); None if it is not a terminal."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def wrap(text: str, width: int | None) -> str:
+    """Wrap each line of `text` between words, keeping its indent; never breaks a long word."""
+    if width is None:
+        return text
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = " " * min(len(line) - len(line.lstrip(" ")), width // 2)
+        fits = cell_len(line) <= width
+        lines += [line] if fits else [indent + part for part in _wrapped(line.strip(), max(width, 20) - len(indent))]
+    return "\n".join(lines)
+
+
+def end_with_command(text: str, command: str, width: int | None) -> str:
+    """Append a command to `text`, on its own line if too long; never breaks it, so it can be copied."""
+    line = f"{text} {command}"
+    return line if width is None or len(line) <= width else f"{wrap(text, width)}\n{command}"
+
+
+Columns = Mapping[str, str | Callable[[Any], object]]
+
+
+def table(title: str, records: Sequence[Any], columns: Columns, prose: Collection[str] = ()) -> None:
+    """Print a table, or its rows as blocks if it does not fit. Without records only the title is printed.
+
+    Args:
+        columns: by name what a cell shows of a record: a key, or a function; None is empty. A first column "" numbers
+            the rows, the next one names them.
+        prose: the columns that may wrap; cells of the others are never broken.
+    """
+
+    def cell(name: str, shown: str | Callable[[Any], object], record: Any) -> str:
+        value = record[shown] if isinstance(shown, str) else shown(record)
+        text = "" if value is None else str(value)
+        return printable(" ".join(text.split())) if name in prose else one_line(text)
+
+    cells = [
+        [cell(name, shown, record) if name else str(number) for name, shown in columns.items()]
+        for number, record in enumerate(records, 1)
+    ]
+    least: list[int] = []
+    for name, *column in zip(columns, *cells, strict=True):
+        longest_word = max(cell_len(word) for text in [name, *column] for word in text.split() or [""])
+        whole = max(map(cell_len, [name, *column]))
+        least.append(min(whole, max(_LEAST_PROSE, longest_word)) if name in prose else whole)
+    needed = sum(least) + _FRAME * len(columns) + 1
+    asked = os.environ.get("COLUMNS", "")
+    width = terminal_width(sys.stdout) or (int(asked) if asked.isdigit() else 0) or max(_IN_A_PIPE, needed)
+    parts = [wrap(one_line(title), width)]
+    if cells and needed <= width:
+        parts.append(_drawn([*columns], cells, least, prose, width))
+    else:
+        parts += ["\n".join(_stacked([*columns], row, width)) for row in cells]
+    print("\n".join(parts), flush=True)  # noqa: T201
+
+
+def _drawn(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], prose: Collection[str], width: int
+) -> str:
+    """The table with its frame; columns of prose share the room that the others leave."""
+    widths = list(least)
+    room = width - sum(least) - _FRAME * len(columns) - 1
+    growing = [place for place, name in enumerate(columns) if name in prose]
+    wanted = {
+        place: max(cell_len(cell) for cell in (columns[place], *(row[place] for row in rows))) for place in growing
+    }
+    for left, place in enumerate(sorted(growing, key=lambda place: wanted[place] - least[place]), -len(growing)):
+        grown = min(wanted[place] - least[place], room // -left)
+        widths[place] += grown
+        room -= grown
+    top, middle, bottom, *sides = _BOX if (sys.stdout.encoding or "").lower().startswith("utf") else _ASCII_BOX
+
+    def ruled(rule: str) -> str:
+        return rule[0] + rule[2].join(rule[1] * (size + 2) for size in widths) + rule[3]
+
+    def lines(row: Sequence[str], side: str) -> Iterator[str]:
+        cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            filled = (part + " " * (size - cell_len(part)) for part, size in zip(parts, widths, strict=True))
+            yield f"{side} {f' {side} '.join(filled)} {side}"
+
+    shown = [ruled(top), *lines(columns, sides[0]), ruled(middle)]
+    return "\n".join([*shown, *(line for row in rows for line in lines(row, sides[1])), ruled(bottom)])
+
+
+# The rules of a table (left end, line, joint, right end), then the sides of its heading and its rows.
+_BOX: Final = ("┏━┳┓", "┡━╇┩", "└─┴┘", "┃", "│")
+_ASCII_BOX: Final = ("+-++", "+-++", "+-++", "|", "|")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The lines of a cell, broken between words; no word is wider than its column."""
+    lines: list[str] = []
+    line = ""
+    for word in text.split() if cell_len(text) > width else [text]:
+        longer = f"{line} {word}" if line else word
+        if line and cell_len(longer) > width:
+            lines.append(line)
+            longer = word
+        line = longer
+    return [*lines, line]
+
+
+def _stacked(columns: Sequence[str], row: Sequence[str], width: int) -> Iterator[str]:
+    """A row as lines: number and name, then the other cells, indented, each after the name of its column."""
+    named = 2 if not columns[0] else 1
+    yield ". ".join(row[:named])
+    for name, text in list(zip(columns, row, strict=True))[named:]:
+        if text:
+            yield wrap(f"  {name}: {text}", width)
+
+
+def cell_len(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)

@@ -15,8 +15,7 @@ from ..api.run_options import BudgetOptions
 from ..errors import DONE, DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
 from .options import JsonOption, complete_keys, home_session, takes_options
-from .output import Printed, ingest_progress, name_refused_figures, notice, result
-from .terminal_text import Columns, one_line, table
+from .output import Columns, Printed, ingest_progress, name_refused_figures, notice, one_line, result, table
 
 if TYPE_CHECKING:
     from ..api.results import FigureRecord, PaperDetails, PaperSummary, SectionRecord
@@ -105,12 +104,12 @@ def paper_figures(
 
     Example: citeloom papers figures smith2024quantum --out figures/
     """
-    from ..api.library_papers import afigures, ahas_read_figures, asave_figures, count_kinds
+    from ..api.library_papers import afigures, asave_figures, count_kinds
 
     with home_session(reading=True) as session:
         records = run_async(afigures(session, key))
         written = run_async(asave_figures(session, key, out)) if out is not None else {}
-        were_read = run_async(ahas_read_figures(session, key))
+        were_read = bool(session.library.records()[key].figures_version)
     files = {number: str(path) for number, path in written.items()}
 
     def caption(record: FigureRecord) -> str:

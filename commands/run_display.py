@@ -1,23 +1,33 @@
-"""Shows a running run: steps, evidence and cost so far, and an answer's draft."""
+"""Shows a run: its steps and cost, what it asks, an answer's draft, and in the end what it found."""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import typer
+
+from ..api.blocking import run_async
 from ..api.messages import counted, shorten
-from .output import notice
-from .terminal_text import cell_len, one_line, printable
+from ..errors import DONE_WITH_REFUSALS, InputError, WaitingError
+from .options import command_on_home
+from .output import cell_len, notice, one_line, printable, result
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
 
-    from ..api.running import Event, FindingEvent, ProgressEvent
-    from ..api.spending import Usage
+    from ..api.homes import Session
+    from ..api.results import QuestionDetail, QuestionField
+    from ..api.run_texts import ResultRecord, UsageRecord
+    from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, SavedRun
+    from ..api.stored_runs import Usage
 
     Spent = Callable[[], Usage]
 
@@ -208,7 +218,7 @@ class AnswerStreamView:
         """Whether the streamed text equals the answer of `record`."""
         if self._out is None:
             return False
-        from ..api.result_views import inert  # imports all of `citations`
+        from ..api.run_texts import inert  # imports all of `citations`
 
         return inert("".join(self._said)).strip() == inert(str(record["text"])).strip()
 
@@ -229,3 +239,199 @@ def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[Answ
             yield view
         finally:
             view.end()
+
+
+_ENDINGS = {"answered": "Answered", "passages": "Nearest passages, not judged", "nothing": "Nothing near"}
+# An address in angle brackets would be shown twice, as text and as link.
+_ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
+
+
+def answer_markdown(record: Mapping[str, Any]) -> str:
+    return f"{str(record['text']).strip()}\n\n{references_markdown(record)}".strip()
+
+
+def references_markdown(record: Mapping[str, Any]) -> str:
+    """An answer's references, each with its cited places; empty without citations."""
+    if not record["references"]:
+        return ""
+    if record["cite_style"] == "numeric":
+        from ..api.run_texts import numbered_list
+
+        return f"## References\n\n{numbered_list(record['references'])}"
+    lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
+    return "## References\n\n" + "\n".join(lines)
+
+
+def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None) -> None:
+    """Print the answer, or only its references if already streamed."""
+    if not sys.stdout.isatty():
+        show_markdown(f"# {one_line(record['question'])}\n\n{answer_markdown(record)}")
+    elif view is not None and view.has_shown(record):
+        result("")
+        show_markdown(references_markdown(record))
+    else:
+        if view is not None and view.has_output:
+            result("\nThat was a draft. The answer after the checks:\n")
+        show_markdown(answer_markdown(record), title=one_line(f" {record['question']} "))
+
+
+def show_markdown(markdown: str, *, title: str = "") -> None:
+    """Print a result: drawn on a terminal, framed if it has a title; as plain text elsewhere."""
+    if not sys.stdout.isatty():
+        from ..api.run_texts import inert  # imports all of `citations`
+
+        result(inert(markdown))
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+    from rich.panel import Panel
+
+    # Text from papers and models: links would hide their targets, and must never be clickable.
+    drawn = Markdown(_ADDRESS.sub(r"\1", printable(markdown)), hyperlinks=False)
+    frame = Panel(drawn, title=title.replace("[", "\\["), title_align="left", padding=(1, 2)) if title else drawn
+    Console().print(frame, highlight=False)
+    sys.stdout.flush()
+
+
+def next_steps(record: Mapping[str, Any]) -> list[str]:
+    if record["route"]["kind"] == "remark":
+        return []
+    if not record["citations"]:
+        return [
+            "Next: rephrase the question, or drop --papers, --from-year, --to-year or --venue.",
+            f'Next: {command_on_home("find")} "..." lists papers on a subject; {command_on_home("ingest")} adds more.',
+        ]
+    key = record["citations"][0]["key"]
+    steps = [f"Next: {command_on_home('papers show')} {key} shows a cited paper."]
+    if not record["files"]:
+        steps.append("Next: add --out DIR to save the answer and its evidence report, at no further cost.")
+    if record["route"]["track"] == "survey" and not record["route"]["papers"]:
+        steps.append("Next: --papers KEY limits a question to given papers; --sources N draws on more of them.")
+    return steps
+
+
+def report_run(finished: SavedRun) -> None:
+    from ..api.run_texts import coverage_line
+
+    record = finished.record
+    is_answer = "question" in record
+    for warning in record["warnings"]:
+        notice(f"Note: {warning}")
+    made = _ENDINGS[record["outcome"]] if is_answer else record["section"]
+    if is_answer and record["outcome"] == "nothing" and record["citations"]:
+        made = "Not answered, the nearest evidence"
+    if is_answer and record["route"]["kind"] == "remark":
+        made = "Nothing was searched"
+    papers = len({citation["key"] for citation in record["citations"]})
+    cited = f"{counted(len(record['citations']), 'citation')} of {counted(papers, 'paper')}"
+    notice(f"{made}: {cited}; {usage_words(record['usage'])}.")
+    if finished.finished_earlier:
+        verb = "answers" if is_answer else "writes"
+        notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh {verb} again.")
+    if coverage := coverage_line(record["coverage"]):
+        notice(coverage)
+    if not is_answer and (numbers := record["numbers"]):
+        found = sum(number["found"] is not None for number in numbers)
+        notice(f"Numbers: {found} of {len(numbers)} found in the experiment or in a cited passage.")
+    if not is_answer and record["left_out"]:
+        sentences = counted(len(record["left_out"]), "sentence")
+        notice(f"Left out (--strict): {sentences} that failed a check, listed in the JSON.")
+    if record["files"]:
+        notice("Files: " + ", ".join(record["files"].values()))
+
+
+def usage_words(usage: UsageRecord) -> str:
+    calls = counted(usage["llm_calls"], "model call")
+    hits = counted(usage["journal_hits"], "answer")
+    tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")
+    cost = f", cost {usage['cost']:.4f}" if usage["cost"] else ""
+    return f"{calls}, {hits} from the journal, {tokens}{cost}"
+
+
+def end_incomplete(record: ResultRecord) -> None:
+    """Exit with code 4 if a section has no text, or the model could read no passage for it."""
+    from ..api.run_texts import all_unreadable
+
+    sections = record.get("sections") or [record]
+    if empty := [item for item in sections if "section" in item and not item["text"].strip()]:
+        names = ", ".join(str(item["section"]) for item in empty)
+        remedy = "Write without --strict" if any(item["left_out"] for item in empty) else "Write with --fresh"
+        notice(f"Failed: no text was written for: {names}. {remedy}, or name another model.")
+        raise typer.Exit(DONE_WITH_REFUSALS)
+    if all_unreadable(record["coverage"]):
+        notice("Warning: the model could read none of the passages; the result rests on none of them.")
+        raise typer.Exit(DONE_WITH_REFUSALS)
+
+
+def run_steered(
+    request: RunRequest, session: Session, output: Output | None, answer: object = None, *, draft: bool = False
+) -> tuple[ResultRecord, AnswerStreamView]:
+    """Run a request, or resume it with an `answer`, given what the person at the terminal says until it asks no more.
+
+    Writes files if a folder is given, reports on stderr, and shows an answer's `draft`. Raises `WaitingError` without a
+    terminal, and when the person leaves a question for later.
+    """
+    from ..api.running import AnswerError, ResearchRequest, run_and_save, signed_answer
+
+    waiting: WaitingError | None = None
+    about = session.notice_of(answer=isinstance(request, ResearchRequest))
+    if about and answer is None:
+        notice(about)
+    with answer_progress(session.spent_now, draft=draft) as view:
+        while True:
+            said = None if answer is None else signed_answer(answer)
+            try:
+                work = run_and_save(request, session, output, on_event=view, on_notice=notice, answer=said)
+                finished = run_async(work)
+            except WaitingError as asked:
+                waiting = asked
+            except AnswerError as error:
+                if waiting is None:
+                    raise
+                notice(f"Error: {error}")
+            else:
+                view.end()
+                report_run(finished)
+                return finished.record, view
+            view.end()
+            terminal = sys.stdin.isatty() and sys.stderr.isatty()
+            if not terminal or (answer := _ask(waiting.question["citeloom"])) is None:
+                raise waiting
+
+
+def _ask(detail: QuestionDetail) -> object:
+    """What the person says to a question: "accept", "ignore", the fields that they changed, or None for later."""
+    of = f" of the {detail['section']}" if detail["section"] else ""
+    notice(f"\n{detail['ask'].capitalize()}{of}: {detail['summary']}\n")
+    for line in detail["about"].splitlines():
+        notice(f"  {line}")
+    answers: dict[str, object] = {"": "accept", "e": "edit", "l": None}
+    stop = ""
+    if "ignore" in detail["answers"]:
+        answers["s"], stop = "ignore", ", s pauses the run"
+    asked = f"Enter accepts this, e edits it{stop}, l leaves it for later"
+    while (said := typer.prompt(asked, "", show_default=False, err=True).strip().lower()) not in answers:
+        notice("That is none of these.")
+    if said != "e":
+        return answers[said]
+    return {item["name"]: value for item in detail["fields"] if (value := _ask_field(item)) != item["value"]}
+
+
+def _ask_field(item: QuestionField) -> str:
+    """The new value of a field: for one with a value a line, for one of several entries lines up to an empty one."""
+    if not item["several"]:
+        notice(f"{item['name']}: {one_line(item['value'])}")
+        said = typer.prompt("  Enter keeps it, - drops it, or type it anew", "", show_default=False, err=True)
+        return "" if said.strip() == "-" else said.strip() or item["value"]
+    lines: list[str] = []
+    notice(f"{item['label']} (Enter ends):")
+    while said := typer.prompt(f"  {item['name']}", "", show_default=False, err=True).strip():
+        lines.append(said)
+    return "\n".join(lines)
+
+
+def read_json(file: Path) -> object:
+    try:
+        return json.loads(sys.stdin.read() if str(file) == "-" else file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: {error}.", help="Give a JSON object with the fields to change.") from error

@@ -12,14 +12,10 @@ from ..api.blocking import run_async
 from ..api.messages import command, counted, shorten
 from ..api.run_options import RunLimits
 from ..errors import InputError
-from .answering import read_json, steered
 from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
-from .output import Printed, notice, result, result_json
-from .research import answer_one
-from .run_display import answer_progress
-from .run_report import end_incomplete
-from .sections import OutOption, RunFiles, write_one
-from .terminal_text import Columns, one_line
+from .output import Columns, Printed, notice, one_line, result, result_json
+from .run_display import end_incomplete, read_json, run_steered
+from .sections import OutOption, RunFiles
 
 if TYPE_CHECKING:
     from ..api.results import RunDetails
@@ -106,21 +102,15 @@ def answer_run(
 
 def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = None, *, as_json: bool = False) -> None:
     """Resume a run, with an answer if it asks something, and print its text."""
-    from ..api.running import ResearchRequest
     from ..api.stored_runs import ResumableRun
 
     current, found = resolve(**limits.changes())
     found.require_library()
     found.prepare()
     run = ResumableRun.load(run_id, found, current, limits.changes())
-    request = run.request
     with command_session(run.settings, found, create=False) as session:
         run_async(run.require_unchanged(session))
-        if isinstance(request, ResearchRequest):
-            with answer_progress(session.spent_now, draft=False) as view:
-                record = steered(lambda said: run_async(answer_one(request, output, session, view, said)), answer)
-        else:
-            record = steered(lambda said: run_async(write_one(request, output, session, said)), answer)
+        record, _ = run_steered(run.request, session, output, answer)
     result_json(record) if as_json else result(f"\n{record['text']}")
     end_incomplete(record)
 

@@ -11,8 +11,7 @@ from ..api.blocking import run_async
 from ..api.messages import counted, shorten
 from ..api.run_options import SearchOptions, YearLimits
 from .options import home_session, takes_options
-from .output import Printed, notice
-from .terminal_text import Columns, one_line, table
+from .output import Columns, Printed, notice, one_line, table
 
 if TYPE_CHECKING:
     from ..api.results import FoundPapers, FoundPassage

@@ -1,9 +1,8 @@
-"""One command per section type, and `paper` for all six."""
+"""One command per section type, `paper` for all six, and `research`, which answers a question from the papers alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,26 +12,30 @@ from ..api.blocking import run_async
 from ..api.messages import command
 from ..api.run_options import (
     SECTIONS,
+    AnswerSettings,
+    OptionGroup,
     PaperSettings,
+    QuestionOptions,
     RunKind,
     SectionSettings,
     Shown,
     TableSources,
     WordOptions,
     option,
-    part_of,
 )
-from .answering import steered
-from .failure_hints import require_single_value
-from .options import FILE_FORMATS, JsonOption, home_session, takes_options
-from .output import notice, result, result_json
-from .run_display import section_progress
-from .run_report import end_incomplete, references_markdown, report_run
-from .terminal_text import one_line
+from ..errors import InputError
+from .options import FILE_FORMATS, JsonOption, home_session, require_single_value, takes_options
+from .output import notice, one_line, result, result_json
+from .run_display import (
+    end_incomplete,
+    next_steps,
+    references_markdown,
+    run_steered,
+    show_answer,
+)
 
 if TYPE_CHECKING:
-    from ..api.homes import Session
-    from ..api.running import Output, ResultRecord, SectionRequest
+    from ..api.running import Output
 
 ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.")]
 ExpOption = Annotated[Path | None, "The experiment, if it is not named first."]
@@ -42,12 +45,10 @@ OutOption = Annotated[Path, "Folder for the files; created if missing."]
 FreshOption = Annotated[bool, "Write it again, without reusing cached answers."]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OverwriteOption:
+class OverwriteOption(OptionGroup):
     force: bool = option("Overwrite files that you edited; by default new files get a number.", value=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunFiles(WordOptions, OverwriteOption):
     page_images: bool = option(
         "Put images of the cited PDF pages into the evidence report, with the cited words marked.", value=False
@@ -62,7 +63,6 @@ class RunFiles(WordOptions, OverwriteOption):
         return Output(out, ordered, self.force, self.page_images, self.document())
 
 
-@dataclass(frozen=True, kw_only=True)
 class TextFiles(RunFiles):
     """Which files of a text are written, and how."""
 
@@ -73,7 +73,6 @@ class TextFiles(RunFiles):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class TableTextFiles(TableSources, TextFiles):
     """The same for a text that weighs studies, and the tables that it rests on."""
 
@@ -114,7 +113,7 @@ def section_command(kind: RunKind) -> Callable[..., None]:
 
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
-        tables = part_of(files, TableSources) if isinstance(files, TableSources) else TableSources()
+        tables = files if isinstance(files, TableSources) else TableSources()
         request = load_section_request(kind, given, fresh=fresh)
         with home_session(**settings.changes()) as session:
             if settings.section_words is not None and "writer" in session.extractive:
@@ -123,7 +122,7 @@ def section_command(kind: RunKind) -> Callable[..., None]:
             if session.settings.cite_style == "numeric" and others and not session.settings.csl:
                 notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
             whole = run_async(with_tables(request, session, tables))
-            record = steered(lambda answer: run_async(write_one(whole, output, session, answer)))
+            record, _ = run_steered(whole, session, output)
         if as_json:
             result_json(record)
         else:
@@ -146,7 +145,6 @@ def section_command(kind: RunKind) -> Callable[..., None]:
 
 def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment file, given by position or as --exp."""
-    from ..errors import InputError
 
     require_single_value("--format", FILE_FORMATS, file)
     if file and exp and file != exp:
@@ -156,13 +154,41 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
     raise InputError("No experiment was given.", help=f"Give its file: {command(f'{kind} exp.json')}.")
 
 
-async def write_one(request: SectionRequest, output: Output, session: Session, answer: object = None) -> ResultRecord:
-    """Write a section or paper to files, or resume it with an `answer` to what it asked; reports on stderr."""
-    from ..api.running import run_and_save
+QuestionArgument = Annotated[str, "What to answer."]
+AnswerFolder = Annotated[Path | None, "Folder for the answer's files; none are written without it."]
 
-    if session.notice and answer is None:
-        notice(session.notice)
-    with section_progress(session.spent_now) as show:
-        finished = await run_and_save(request, session, output, on_event=show, on_notice=notice, answer=answer)
-    report_run(finished)
-    return finished.record
+
+@takes_options(files=TextFiles, limits=QuestionOptions, settings=AnswerSettings)
+def research(
+    question: QuestionArgument,
+    files: TextFiles,
+    limits: QuestionOptions,
+    settings: AnswerSettings,
+    out: AnswerFolder = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from your papers, with citations.
+
+    Prints the answer with its references; --out writes <question>.md, .bib (the cited entries), .evidence.html (opens
+    every citation to its passage) and .json as well, --format adds others. Nothing is answered from a model's own
+    knowledge: when no passage bears on the question, it says so and what was searched. Run the same command
+    again to resume a killed or paused run; a finished one is shown again at no cost.
+
+    Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018
+    """
+    from ..api.early_loading import plain_question
+
+    if out is None and (files.formats or files.page_images):
+        flag = "--format" if files.formats else "--page-images"
+        raise InputError(f"{flag} needs a folder.", help="Name one with --out.")
+    output = None if out is None else files.output(out, files.formats)
+    plain_question(question)  # before a home is created or printed
+    with home_session(early="answer", **settings.changes()) as session:
+        record, view = run_steered(limits.request(question), session, output, draft=not as_json)
+    if as_json:
+        result_json(record)
+    else:
+        show_answer(record, view)
+        for step in next_steps(record):
+            notice(step)
+    end_incomplete(record)

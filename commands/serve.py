@@ -43,13 +43,17 @@ def serve(
 
         from ..server.app import create_app, uvicorn_config
         from ..server.server_options import ServerOptions, token_from_environment
+    from ..api.people import has_accounts
     from ..api.serving import join_servers
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)  # dozens of arenas would each keep freed memory
     settings, found = resolve()
-    options = ServerOptions(host, port, token_from_environment(), tuple(name or ()))
+    people = has_accounts(found)
+    options = ServerOptions(host, port, token_from_environment(), tuple(name or ()), people=people)
+    if people and options.token is not None:
+        notice("This home has accounts: CITELOOM_SERVER_TOKEN is not used.")
     try:
         listening = _bind(options)
     except ConfigurationError:

@@ -1,18 +1,29 @@
-"""doctor, rebuild-index and library copy: check, repair and move a library."""
+"""setup, doctor, rebuild-index, library, usage and journal: set up, check, repair and move a library, and its costs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 import typer
 
 from ..api.blocking import run_async
-from ..api.messages import command, counted
-from ..errors import DONE, DONE_WITH_REFUSALS
-from .options import command_session, home_session, resolve
-from .output import Printed, ingest_progress, notice, show_rebuilt, warnings_and_refusals
-from .terminal_text import one_line
+from ..api.messages import command, counted, megabytes
+from ..errors import DONE, DONE_WITH_REFUSALS, InputError
+from .options import command_session, complete_runs, home_session, readable_records, resolve
+from .output import (
+    Columns,
+    Printed,
+    ingest_progress,
+    notice,
+    one_line,
+    result,
+    show_rebuilt,
+    table,
+    warnings_and_refusals,
+)
 
 library_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Move a whole library.")
 
@@ -22,7 +33,6 @@ _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key
 
 def doctor(
     repair: Annotated[bool, "Repair what is found; papers that lost their vectors are embedded again."] = False,
-    mend: Annotated[bool, typer.Option("--mend", hidden=True, help="The earlier name of --repair.")] = False,
     all_settings: Annotated[
         bool, typer.Option("--settings", help="Show every setting in force with its origin.")
     ] = False,
@@ -36,11 +46,10 @@ def doctor(
 
     settings, found = resolve()
     record: dict[str, Any] = {"home": str(found.name), "settings": settings_in_force(settings), "findings": []}
-    repairs = repair or mend
     if found.exists():
-        with command_session(settings, found, create=False, reading=not repairs) as session:
+        with command_session(settings, found, create=False, reading=not repair) as session:
             record["library"] = run_async(alibrary_counts(session))
-            if repairs:
+            if repair:
                 with ingest_progress() as show:
                     record["findings"], refused = run_async(arepair_library(session, on_event=show))
                 warnings_and_refusals({"warnings": (), "refused": refused})
@@ -124,3 +133,169 @@ def copy_library(
         counts = ", ".join(counted(records[name], word) for name, word in kinds)
         lines.append(f"{counts} and {counted(records['checkpoints'], 'checkpoint')} were compared.")
     return Printed(record, lambda _: lines)
+
+
+journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and prune cached model answers.")
+
+
+def usage(
+    run_ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUN]...", help="Ids of runs; all runs when left out.", autocompletion=complete_runs),
+    ] = None,
+) -> Printed:
+    """Show calls, cached answers, tokens and cost of each run.
+
+    A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
+    """
+    from ..api.stored_runs import read_spending, spending_record, usage_total
+
+    settings, found = resolve()
+    rows = run_async(read_spending(readable_records(found), run_ids or ()))
+    records = [spending_record(row, settings.prices) for row in rows]
+    total = usage_total(rows, settings.prices)
+
+    def count_of(name: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda record: f"{record[name]:,}"
+
+    numbers = {
+        "calls made": "llm_calls",
+        "answers reused": "journal_hits",
+        "texts embedded": "embedded_texts",
+        "tokens in": "input_tokens",
+        "tokens out": "output_tokens",
+    }
+    columns: Columns = {
+        "run": "run",
+        "model": "model",
+        **{label: count_of(name) for label, name in numbers.items()},
+        "cost": lambda record: "price not known" if record["cost"] is None else f"{record['cost']:.4f}",
+    }
+
+    def show(_: object) -> None:
+        table("Usage", [*records, {"run": "in all", "model": "", **total}], columns)
+        if lost := sum(record["lost_calls"] for record in records):
+            notice(f"In addition, {counted(lost, 'request')} failed or were refused; they count against a budget.")
+
+    return Printed({"runs": records, "total": total}, show)
+
+
+@journal_app.command("stats")
+def stats() -> Printed:
+    """Show the size, age, models and reuse of cached answers."""
+    from ..api.stored_runs import survey_journal
+
+    named = resolve()[1]
+    place = one_line(str(named.place_of("journal.sqlite")))
+    return Printed(survey_journal(readable_records(named)), lambda record: _show_stats(place, record))
+
+
+def _show_stats(place: str, record: dict[str, Any]) -> None:
+    if not record["answers"] and not record["made"]:
+        result(f"{place}: empty. Every answer of a chat or embedding model will be kept there.")
+        return
+    oldest, size = record["oldest"], megabytes(record["file_bytes"])
+    since = "" if oldest is None else f", the oldest of {datetime.fromtimestamp(oldest):%Y-%m-%d %H:%M}"
+    result(f"{place}: {size}, {counted(record['answers'], 'answer')}{since}")
+    made, reused, rejected = record["made"], record["reused"], record["rejected"]
+    result(f"Calls made: {made}. Answers reused: {reused}. Rejected, never reused: {rejected}.")
+    columns: Columns = {
+        "kind": "kind",
+        "model": "model",
+        "endpoint": "endpoint",
+        "answers": lambda row: f"{row['answers']:,}",
+        "size": lambda row: megabytes(row["payload_bytes"]),
+    }
+    table("Cached answers", record["models"], columns)
+
+
+@journal_app.command("prune")
+def prune(
+    older_than: Annotated[
+        float | None, typer.Option(min=0, metavar="DAYS", help="Answers older than this many days.")
+    ] = None,
+    rejected: Annotated[bool, "Answers that failed validation."] = False,
+    embeddings: Annotated[bool, "Only embedding vectors."] = False,
+    dry_run: Annotated[bool, "Only report what would be deleted."] = False,
+) -> Printed:
+    """Delete cached answers and free their space.
+
+    The usage of runs stays counted. Answers of a paused or killed run are always kept, since it resumes from them.
+    """
+    from ..api.stored_runs import prune_journal
+
+    _, found = resolve()
+    if older_than is None and not rejected:
+        raise InputError("No answers were selected to prune.", help="Give --older-than DAYS, --rejected, or both.")
+    pruned = prune_journal(found, older_than=older_than, rejected=rejected, embeddings=embeddings, dry_run=dry_run)
+    verb = "would be deleted" if dry_run else "deleted"
+    gone = f"{counted(pruned['answers'], 'answer')} {verb} ({megabytes(pruned['payload_bytes'])})"
+    lines = [f"{gone}; {pruned['kept_for_runs']} kept for unfinished runs."]
+    lines += [] if dry_run else [f"The journal takes {megabytes(pruned['file_bytes'])} now."]
+    return Printed(pruned, lambda _: lines)
+
+
+def setup(
+    model: Annotated[str | None, typer.Option(help="Chat model. Default: one that is found.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="OpenAI-compatible endpoint. Default: one that is found.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Take the first that is found, without asking.")] = False,
+) -> None:
+    """Choose a chat model, try one call, and write it to your own settings file.
+
+    Looks for an OPENAI_API_KEY, and for a server of Ollama, LM Studio, llama.cpp or vLLM on its usual local port.
+    Keys are not written: they stay in the environment.
+
+    Example: citeloom setup --yes
+    """
+    from ..api.model_setup import atry_model, write_settings
+    from ..settings.key_trust import user_configuration
+
+    asking = not yes and sys.stdin.isatty()
+    if not asking and not yes:
+        raise InputError("There is no terminal to ask on.", help="Give --yes to take the first model that is found.")
+    url, name = _chosen(model, base_url, asking=asking)
+    run_async(atry_model(name, url))
+    file = user_configuration()
+    if asking and not typer.confirm(f"{name} answers. Write it to {file}?", default=True):
+        raise typer.Exit(0)
+    write_settings(file, {"chat_model": name, "chat_base_url": url})
+    result(one_line(f"{name} at {url} answers, and is now the chat model ({file})."))
+    result(f"Next: {command('ingest PAPERS --bib FILE')}")
+
+
+def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
+    from ..api.model_setup import USUAL_PORTS, FoundServer, find_servers, models_at
+    from ..settings.config import OPENAI_BASE_URL
+
+    if base_url is not None:
+        found = [FoundServer("server", base_url, (model,) if model else models_at(base_url))]
+    else:
+        found = find_servers()
+        for server in found:
+            notice(f"Found {server.name} at {server.base_url} ({', '.join(server.models[:5])})")
+    if model is not None and base_url is None:
+        having = [server for server in found if model in server.models or server.base_url == OPENAI_BASE_URL]
+        return (having[0].base_url if having else OPENAI_BASE_URL), model
+    found = [server for server in found if server.models]
+    if not found:
+        ports = ", ".join(f"{name} ({port})" for name, port in USUAL_PORTS.items())
+        raise InputError(
+            f"No chat model was found: no OPENAI_API_KEY is set, and no server answers of {ports}."
+            if base_url is None
+            else f"{base_url}: lists no chat model.",
+            help="Start a server, or give --base-url and --model. Without a chat model Citeloom quotes your papers.",
+        )
+    server = found[_asked("Server", [each.name for each in found]) if asking and len(found) > 1 else 0]
+    place = _asked("Model", list(server.models)) if asking and len(server.models) > 1 else 0
+    return server.base_url, server.models[place]
+
+
+def _asked(what: str, names: list[str]) -> int:
+    for number, name in enumerate(names, 1):
+        notice(f"  {number}  {one_line(name)}")
+    chosen = 0
+    while not 1 <= chosen <= len(names):
+        chosen = typer.prompt(what, default=1, type=int, err=True)
+    return chosen - 1

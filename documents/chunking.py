@@ -228,9 +228,6 @@ class Window:
     def vector_score(self) -> float:
         return max(self.cosines)
 
-    def hit_cosine(self, hit: str) -> float:
-        return self.cosines[self.hits.index(hit)]
-
     @property
     def tokens(self) -> int:
         """The approximate number of tokens, without overlaps, and with descriptions of figures."""

@@ -101,22 +101,8 @@ _PDF = re.compile(_FIELD.format(name="zoteropdf", scheme="zotero://open-pdf/", w
 _ADDRESS = re.compile(rf"zotero://(?:select|open-pdf)/{_WHERE}")
 
 
-@dataclass(frozen=True, slots=True)
-class ZoteroLink:
-    """Addresses that Zotero opens: `select` shows the item, `pdf` its PDF; empty if there is none."""
-
-    select: str
-    pdf: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        return {"zotero": self.select, "zotero_pdf": self.pdf}
-
-
-NO_LINK: Final = ZoteroLink("")
-
-
 def is_zotero_address(address: object) -> bool:
-    """Whether an address has the form made by `zotero_link`, so that it is safe to show as a link."""
+    """Whether an address has the form made by `zotero_links`, so that it is safe to show as a link."""
     return isinstance(address, str) and _ADDRESS.fullmatch(address) is not None
 
 
@@ -128,20 +114,18 @@ def zotero_fields(library: str, item: str, pdf: str = "") -> dict[str, str]:
     }
 
 
-def zotero_link(bibtex: str) -> ZoteroLink | None:
-    """The link of a paper, from its BibTeX entry; None if it did not come from Zotero."""
+def zotero_links(bibtex: str) -> dict[str, str]:
+    """Addresses that Zotero opens: `zotero` shows the item, `zotero_pdf` its PDF; empty if there is none."""
     item, pdf = _ITEM.search(bibtex), _PDF.search(bibtex)
-    if item is None:
-        return None
-    select = f"zotero://select/{item['library']}/items/{item['key']}"
-    same = pdf is not None and pdf["library"] == item["library"]
-    return ZoteroLink(select, f"zotero://open-pdf/{pdf['library']}/items/{pdf['key']}" if pdf and same else "")
+    select = f"zotero://select/{item['library']}/items/{item['key']}" if item else ""
+    same = item is not None and pdf is not None and pdf["library"] == item["library"]
+    opens = f"zotero://open-pdf/{pdf['library']}/items/{pdf['key']}" if pdf and same else ""
+    return {"zotero": select, "zotero_pdf": opens}
 
 
 def item_path(bibtex: str) -> str:
     """The library and key of a paper's item, such as library/items/ABCD2345; empty if it did not come from Zotero."""
-    link = zotero_link(bibtex)
-    return link.select.removeprefix("zotero://select/") if link else ""
+    return zotero_links(bibtex)["zotero"].removeprefix("zotero://select/")
 
 
 def zotero_address(bibtex: str, key: str) -> str:

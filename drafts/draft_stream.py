@@ -54,8 +54,10 @@ class DraftEventStream:
         self._text += _SURROGATE.sub("\ufffd", text)
         ends = [match.end() for match in _SENTENCE_END.finditer(self._text, self._looked_at)]
         self._looked_at = max(self._shown, len(self._text) - _LOOKBACK)
-        whole = next((end for end in reversed(ends) if not self._is_open(end)), self._shown)
-        self._show(whole)
+        for end in reversed(ends):
+            if not _OPEN.search(fold(self._text[max(self._shown, end - _LONGEST_BRACKET) : end]).text):
+                self._show(end)
+                break
 
     def restart(self) -> None:
         """See `TextListener`."""
@@ -69,9 +71,6 @@ class DraftEventStream:
             self.restart()
         self._text = text
         self._show(len(text), last=True)
-
-    def _is_open(self, end: int) -> bool:
-        return bool(_OPEN.search(fold(self._text[max(self._shown, end - _LONGEST_BRACKET) : end]).text))
 
     def _show(self, end: int, *, last: bool = False) -> None:
         """Emit the text up to `end`, preceded by the evidence that it cites for the first time.

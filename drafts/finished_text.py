@@ -95,7 +95,7 @@ def finish_text(
         return replace(final, text=final.text + tables, tables=tables)
     lead = f"{_NO_ANSWER}.\n\n" if draft.declined and isinstance(brief, AnswerBrief) else ""
     text, replaced = replace_invalid_citations(
-        lead + draft.text, sources, brief.experiment.words(), known_keys=known_keys, word_for_word=brief.word_for_word
+        lead + draft.text, sources, brief.experiment.words, known_keys=known_keys, word_for_word=brief.word_for_word
     )
     lost = list(written.lost)
     if not isinstance(brief, AnswerBrief):

@@ -1,4 +1,7 @@
-"""Renders a finished text in its citation style, and builds its record: text, references, findings and files."""
+"""Renders a finished text in its citation style, and builds its record: text, references, findings and files.
+
+A paper is assembled from its sections: one text, one reference list, and merged records.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.csl_styles import style_file
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.export.plot_figures import figures_in, find_mentions
-from ..citations.export.section_files import bibliography, file_stem, markdown_document
+from ..citations.export.section_files import bibliography, file_stem, markdown_document, section_title, without_title
 from ..citations.marking import CITES_NOTHING, MARKS, missing_marks
 from ..citations.references import Reference, References, build_references, cited_places
 from ..citations.user_citations import UserCitation, find_user_citations
@@ -25,7 +28,7 @@ from ..roles.extractive.passage_details import blank_details
 from ..roles.protocols import AnswerBrief
 from ..settings.config import CitationStyle
 from ..stores.library import Library
-from .completeness import coverage_warnings, measure_coverage
+from .completeness import add_coverage, coverage_warnings, measure_coverage
 from .finished_text import FinishedText, as_answer
 from .written_draft import QuestionSearch, load_read_chunks
 
@@ -77,9 +80,8 @@ def render_page(
     own = [] if isinstance(brief, AnswerBrief) else find_user_citations(text, brief.experiment, list(papers.values()))
     shown = shown.with_cited_keys([key for citation in own for key in citation.keys])
     papers |= {source.paper.key: source.paper for source in sources}
-    if style == "pandoc":
-        for_pandoc = shown
-    else:
+    for_pandoc = shown
+    if style != "pandoc":
         for_pandoc = render_text(text, sources, "pandoc", verdicts=verdicts, marks=marks, typed=typed)
     places = [*for_pandoc.places, *filter(None, (pandoc_place(citation, for_pandoc) for citation in own))]
     return RenderedPage(
@@ -262,3 +264,98 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
 def _move_spans(items: Sequence[Placed], shown: Rendered) -> list[Placed]:
     spans = [shown.span(item.start, item.end) for item in items]
     return [replace(item, start=start, end=end) for item, (start, end) in zip(items, spans, strict=True)]
+
+
+def paper_record(
+    pages: Sequence[RenderedPage],
+    usage: Sequence[Mapping[str, Any]],
+    evidence: Sequence[Mapping[str, Any]],
+    title: str,
+    notice: str,
+) -> dict[str, Any]:
+    """The paper's record, without thread and usage; `evidence` is in the order of its ids, `title` may be empty.
+
+    Blocks.
+    """
+    cited = {paper.key: paper for page in pages for paper in page.papers}
+    numbering, options = pages[-1].shown.numbering, pages[-1].options
+    papers = [cited[key] for key in numbering if key in cited]
+    references = page_references(papers, numbering, options.style, options.csl)
+    without_warnings = References(references.entries)
+    sections = [
+        {**page_record(page, without_warnings), "usage": spent} for page, spent in zip(pages, usage, strict=True)
+    ]
+    text, shifts = "", list[int]()
+    for record in sections:
+        name = section_title(record["section"])
+        body = without_title(record["text"], name)
+        start = record["text"].find(body)
+        if start == -1:  # with different line ends
+            body, start = record["text"], 0
+        heading = ("\n\n" if text else "") + f"## {name}\n\n"
+        shifts.append(len(text) + len(heading) - start)
+        text += heading + body if body else ""  # a section may be empty
+
+    def moved(name: str) -> list[dict[str, Any]]:
+        """These records of all sections, with their spans in the paper's text; one about a heading has no span."""
+        found: list[dict[str, Any]] = []
+        for record, shift in zip(sections, shifts, strict=True):
+            for item in record["report"][name] if name == "places" else record[name]:
+                start, end = item["start"], item["end"]
+                inside = start is not None and start + shift >= 0 and end <= len(record["text"])
+                place = {"start": start + shift, "end": end + shift} if inside else {"start": None, "end": None}
+                of_section = {"section": record["section"]} if name == "findings" else {}
+                found.append({**item, **place, **of_section})
+        return found
+
+    # A figure mentioned in several sections counts once in the paper.
+    figures = {
+        figure["number"]: {
+            **figure,
+            "file": "paper" + figure["file"].removeprefix(figure["file"].partition(".figure-")[0]),
+        }
+        for record in sections
+        for figure in record["figures"]
+    }
+    shown = [figures[number] for number in sorted(figures)]
+    raised: dict[str, list[str]] = {}  # each warning once, with the sections that raised it
+    for record in sections:
+        for warning in record["warnings"]:
+            raised.setdefault(warning, []).append(section_title(record["section"]))
+    warnings = [f"{', '.join(titles)}: {warning}" for warning, titles in raised.items()] + list(references.warnings)
+    flags = [flag for record in sections for flag in record["suspicious"]]
+    return {
+        "section": "paper",
+        "title": title,
+        "sections": sections,
+        "text": text,
+        "citations": [citation for record in sections for citation in record["citations"]],
+        "evidence": [dict(item) for item in evidence],
+        "references": [reference.as_dict() for reference in references.entries],
+        "findings": moved("findings"),
+        "numbers": moved("numbers"),
+        "left_out": [{**item, "section": record["section"]} for record in sections for item in record["left_out"]],
+        "own_citations": moved("own_citations"),
+        "figures": shown,
+        "warnings": warnings,
+        "suspicious": [flag for place, flag in enumerate(flags) if flag not in flags[:place]],
+        "cite_style": options.style,
+        "csl": options.csl,
+        "strict": options.strict,
+        "markdown": markdown_document(title, text, references.entries, shown, [notice, *warnings]),
+        "bibliography": bibliography(papers),
+        "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
+        "report": {
+            "places": moved("places"),
+            "notes": [
+                *(
+                    f"{section_title(record['section'])}: {note}"
+                    for record in sections
+                    for note in record["report"]["notes"]
+                ),
+                *references.warnings,
+            ],
+            "notice": notice,
+        },
+        "coverage": add_coverage(section["coverage"] for section in sections),
+    }

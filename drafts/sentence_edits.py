@@ -1,7 +1,8 @@
 """Repair by sentence: selects the failing sentences of a draft, applies their replacements, and keeps the better ones.
 
 A sentence that does not fail is never rewritten: replacements are applied by span. Each edit is reverted separately if
-its sentence is no better, or if it makes a neighbouring sentence worse.
+its sentence is no better, or if it makes a neighbouring sentence worse. Before that, markers that can be found without
+a model are added (`complete_citations`); the judge then compares the sentences with them.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, NotRequired
 
-from typing_extensions import TypedDict  # as in `graph/state.py`, which holds these
+from typing_extensions import TypedDict
 
+from ..citations.checks.citation_coverage import unsupported_findings
 from ..citations.checks.fabricated_citations import NEEDED
 from ..citations.checks.findings import Finding, FindingRecord, for_writer
+from ..citations.checks.number_tracing import number_findings
 from ..citations.markers import CitedSentence, line_start, marker_ids, normalise_markers, sentences
 from ..citations.marking import without_spans
+from ..experiment import Experiment
 from ..roles.protocols import FailingSentence, Source
+from ..text.wordings import telling_words
 from .written_draft import DraftRecord
 
 # Problems of the draft as a whole; they cause a complete rewrite.
@@ -383,3 +389,41 @@ def is_heading(text: str, sentence: CitedSentence) -> bool:
 
 def _words(text: str) -> set[str]:
     return {word.casefold() for word in _WORD.findall(text)}
+
+
+_BREAK: Final = re.compile(r"\n[ \t]*(?:\n|(?:[-*+]|\d{1,3}[.)])[ \t])")
+_LIST_MARK: Final = 5  # characters of a sentence that may belong to the break before it
+_MOST: Final = 4  # markers for a sentence that sums up
+_AFTER_WORDS: Final = " \t\n.!?\u2026*_"
+
+
+def complete_citations(text: str, sources: Sequence[Source], experiment: Experiment, *, answer: bool) -> str:
+    """A normalised text with the markers added; only an `answer` needs one in every sentence."""
+    known = {source.evidence.id for source in sources}
+    added = _of_paragraphs(text) if answer else {}
+    for sentence in sentences(text):
+        # Passages of its papers with a number that it takes from none of those that it cites.
+        papers = {source.paper.key for source in sources if source.evidence.id in sentence.ids}
+        same = [source for source in sources if source.paper.key in papers]
+        of_numbers = [name for finding in number_findings(sentence.text, same, experiment) for name in finding.ids]
+        added.setdefault(sentence.start, []).extend(of_numbers)
+    for sentence in reversed(sentences(text)):
+        if names := [name for name in dict.fromkeys(added[sentence.start]) if name in known]:
+            place = sentence.start + len(sentence.text.rstrip(_AFTER_WORDS))
+            blank = "" if text[place - 1] == "]" else " "
+            text = f"{text[:place]}{blank}{''.join(f'[{name}]' for name in names)}{text[place:]}"
+    return text
+
+
+def _of_paragraphs(text: str) -> dict[int, list[str]]:
+    """What the rest of a paragraph or list item cites, for each first sentence that needs a citation, by its start."""
+    lacking = {finding.span for finding in unsupported_findings(text)}
+    breaks = [match.start() for match in _BREAK.finditer(text)]
+    found: dict[int, list[str]] = {}
+    for _, group in groupby(sentences(text), lambda it: sum(place < it.start + _LIST_MARK for place in breaks)):
+        first, *others = group
+        if (first.start, first.end) in lacking:
+            words = telling_words(first.text).keys()
+            near = sorted(others, key=lambda other: -len(words & telling_words(other.text).keys()))
+            found[first.start] = list(dict.fromkeys(name for other in near for name in other.ids))[:_MOST]
+    return found

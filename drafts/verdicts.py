@@ -86,28 +86,24 @@ def carry_verdicts(
 
 
 def relocate_verdicts(verdicts: Mapping[PairKey, Verdict], sources: Sequence[Source]) -> dict[PairKey, Verdict]:
-    """Drop the spans of chunks that have changed since the verdicts were made."""
-    by_id = {source.evidence.id: source for source in sources}
-    return {key: _relocate(verdict, by_id.get(key[1])) for key, verdict in verdicts.items()}
-
-
-def _relocate(verdict: Verdict, source: Source | None) -> Verdict:
-    """The verdict with the spans that are still valid.
+    """Drop the spans of chunks that have changed since the verdicts were made.
 
     Spans in the evidence's own chunk are kept, under its current id, if its text is unchanged; spans in another chunk
     are kept if they are still among the shown sentences.
     """
-    if source is None:
-        return Verdict(verdict.label, verdict.reason, adds=verdict.adds)
-    same = text_hash(source.text) == source.evidence.chunk_hash
-    # Chunk ids shift in an edited paper: the evidence's own chunk is the one whose span `start` and `end` repeat.
-    own = next((span.chunk_id for span in verdict.spans if (span.start, span.end) == (verdict.start, verdict.end)), "")
-    shown = {(sentence.chunk_id, sentence.start, sentence.end) for sentence in source.beyond}
-    spans: list[DecidingSpan] = []
-    for span in verdict.spans:
-        if span.chunk_id == own:
-            spans += [replace(span, chunk_id=source.evidence.chunk_id)] * same
-        elif (span.chunk_id, span.start, span.end) in shown:
-            spans.append(span)
-    start, end = (verdict.start, verdict.end) if same else (None, None)
-    return replace(verdict, start=start, end=end, spans=tuple(spans))
+    by_id = {source.evidence.id: source for source in sources}
+    found: dict[PairKey, Verdict] = {}
+    for key, verdict in verdicts.items():
+        source = by_id.get(key[1])
+        same = source is not None and text_hash(source.text) == source.evidence.chunk_hash
+        # Chunk ids shift in an edited paper: the evidence's own chunk is the one whose span `start` and `end` repeat.
+        own = {span.chunk_id for span in verdict.spans if (span.start, span.end) == (verdict.start, verdict.end)}
+        spans: list[DecidingSpan] = []
+        for span in verdict.spans:
+            if source and span.chunk_id in own:
+                spans += [replace(span, chunk_id=source.evidence.chunk_id)] * same
+            elif source and any(span == DecidingSpan(s.chunk_id, s.start, s.end) for s in source.beyond):
+                spans.append(span)
+        start, end = (verdict.start, verdict.end) if same else (None, None)
+        found[key] = replace(verdict, start=start, end=end, spans=tuple(spans))
+    return found

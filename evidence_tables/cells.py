@@ -1,21 +1,30 @@
-"""The cells of a table: accepted if their words have each number, or a formula of printed numbers yields it."""
+"""Columns as a user writes them, the cells of a table, and the numbers in them.
+
+A column is `n`, `effect:number[%]`, `blinded:yes/no`, `design:RCT|cohort|other`. A cell is accepted if its words have
+each number, or a formula of printed numbers yields it. Its numbers are estimates with intervals, and statistics.
+"""
 
 from __future__ import annotations
 
 import ast
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
 from functools import cache
+from importlib.resources import files
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from ..citations.checks.number_parsing import Number, given_numbers
 from ..documents import Chunk
 from ..documents.blocks import is_table_rule
 from ..documents.types import EvidenceSpan
-from ..roles.cell_protocols import CellReading, TableColumn
+from ..errors import InputError
+from ..plurals import counted
+from ..roles.cell_protocols import COLUMN_KINDS, CellReading, TableColumn
 
 if TYPE_CHECKING:
     from pint import UnitRegistry
@@ -203,3 +212,139 @@ def _units() -> UnitRegistry[Decimal]:
     import pint
 
     return pint.UnitRegistry(non_int_type=Decimal)
+
+
+_LEVEL: Final = re.compile(r"\s?%?\s?(?:C[rI]?I\b|confidence|credible)", re.IGNORECASE)  # after "95"
+_SPREAD: Final = re.compile(r"\s?(?:\(|\[|±|$)")  # after a value: "12.4 (SD 3.1)"
+
+
+@dataclass(frozen=True, slots=True)
+class CellValue:
+    """A number of a cell with its unit; `low` and `high` are the ends of its interval, if the cell has one."""
+
+    label: str
+    at: float
+    unit: str
+    low: float | None = None
+    high: float | None = None
+
+
+def column_values(table: Mapping[str, Any], column: Mapping[str, Any]) -> Iterator[CellValue]:
+    """The values of a number or interval column, in the order of the rows; cells without one are skipped."""
+    if column["kind"] not in ("number", "interval"):
+        return
+    for row in table["rows"]:
+        cell = row["cells"][column["name"]]
+        if cell["status"] in ("reported", "computed", "conflicting", "edited"):
+            unit = column["unit"] if cell["converted"] or cell["status"] == "edited" else cell["unit"]
+            if (found := _read(cell["converted"] or cell["value"], column["kind"])) is not None:
+                yield CellValue(study_name(row), found[0], unit, *found[1:])
+
+
+def _read(text: str, kind: str) -> tuple[float, ...] | None:
+    """The estimate of a cell, and the ends of its interval if it has one; None if it is ambiguous."""
+    numbers = [number for number in outermost(given_numbers(text)) if not _LEVEL.match(text, number.end)]
+    values = [float(number.value) for number in numbers]
+    if kind == "interval" and len(values) == 3 and values[1] <= values[0] <= values[2]:
+        return tuple(values)
+    if len(values) == 1 or (values and _SPREAD.match(text, numbers[0].end)):
+        return (values[0],)
+    return None
+
+
+def column_sums(table: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """For each column of numbers, by unit: count, median and range."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for column in table["columns"]:
+        by_unit: dict[str, list[float]] = defaultdict(list)
+        for value in column_values(table, column):
+            by_unit[value.unit].append(value.at)
+        if by_unit:
+            found[column["name"]] = [
+                {"unit": unit, "count": len(given), "median": median(given), "low": min(given), "high": max(given)}
+                for unit, given in by_unit.items()
+            ]
+    return found
+
+
+def sum_lines(table: Mapping[str, Any]) -> list[str]:
+    """The summary statistics of the columns, a line for each unit."""
+    return [
+        f"{name}: {counted(item['count'], 'value')}, median {item['median']:.6g}, "
+        f"{item['low']:.6g} to {item['high']:.6g} {item['unit']}".rstrip()
+        for name, units in table["sums"].items()
+        for item in units
+    ]
+
+
+_MOST_COLUMNS: Final = 20
+_LONGEST: Final = 60  # characters of a name
+_WORDS_OF_A_NAME: Final = 3  # in a question
+_UNIT: Final = re.compile(r"\[([^\[\]]{1,30})\]\s*$")
+
+
+class ColumnError(InputError):
+    """A column cannot be understood."""
+
+    default_help = (
+        "Write a name, and after a colon its kind: text, number, number[unit], yes/no, p-value, interval, or the "
+        "allowed values divided by |."
+    )
+
+
+def parse_columns(written: Sequence[str]) -> tuple[TableColumn, ...]:
+    """The columns in their order; raises `ColumnError` for an empty or repeated name, an unknown kind, or too many."""
+    columns = tuple(_parse(item) for item in written)
+    names = [column.name.casefold() for column in columns]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ColumnError(f"The column {twice!r} is named twice.")
+    if len(columns) > _MOST_COLUMNS:
+        raise ColumnError(f"A table has at most {_MOST_COLUMNS} columns, not {len(columns)}.")
+    return columns
+
+
+def split_columns(question: str) -> tuple[str, tuple[str, ...]]:
+    """A question without the columns listed after its colon, and these: "trials of aspirin: n, dose and design"."""
+    subject, colon, listed = question.rstrip(" ?.").rpartition(":")
+    names = [name.strip() for name in listed.replace(" and ", ",").replace(";", ",").split(",") if name.strip()]
+    if not colon or len(names) < 2 or any(len(name.split()) > _WORDS_OF_A_NAME for name in names):
+        return question, ()
+    return subject.strip(), tuple(names)
+
+
+def describe_column(column: TableColumn) -> TableColumn:
+    """The column with what a common name usually means in papers, else unchanged; for tables without a chat model."""
+    if (known := _known(column)) is None:
+        return column
+    names, asks, queries, _ = known
+    kind = "number" if column.kind == "text" and names.startswith("n,") else column.kind
+    return replace(column, asks=asks, kind=kind, queries=tuple(queries.split("; ")))
+
+
+def stated_as(column: TableColumn) -> str:
+    """The rule of `find_statement` by which papers state what a common name means, else empty."""
+    known = _known(column)
+    return known[3] if known else ""
+
+
+def _known(column: TableColumn) -> list[str] | None:
+    table = files("citeloom.evidence_tables").joinpath("templates", "known_columns.tsv").read_text(encoding="utf-8")
+    lines = [line.split("\t") for line in table.splitlines()]
+    return next((line for line in lines if column.name.casefold() in line[0].split(", ")), None)
+
+
+def _parse(written: str) -> TableColumn:
+    name, _, given = (part.strip() for part in " ".join(written.split()).partition(":"))
+    if not any(character.isalnum() for character in name) or len(name) > _LONGEST:
+        raise ColumnError(f"The column {written!r} needs a name of at most {_LONGEST} characters.")
+    unit = _UNIT.search(given) if given else _UNIT.search(name)
+    if unit and not given:
+        return TableColumn(name[: unit.start()].strip() or name, kind="number", unit=unit[1].strip())
+    kind = given[: unit.start()].strip() if unit else given
+    if "|" in kind:
+        options = tuple(dict.fromkeys(option.strip() for option in kind.split("|") if option.strip()))
+        return TableColumn(name, kind="choice", options=options)
+    if kind and kind.casefold() not in COLUMN_KINDS:
+        raise ColumnError(f"The column {name!r} has the unknown kind {kind!r}.")
+    known = next((item for item in COLUMN_KINDS if item == kind.casefold()), COLUMN_KINDS[0])
+    return TableColumn(name, kind=known, unit=unit[1].strip() if unit else "")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..documents import Category, Chunk, Paper, chunk_id
 from ..documents.chunking import Window
+from ..documents.plain_text import plain_text
 from ..documents.types import EvidenceSpan
 from ..experiment import Experiment
 from ..models.concurrency import gather_all
@@ -25,11 +26,10 @@ from ..roles.cell_protocols import RowReading, TableColumn
 from ..roles.protocols import EvidenceReader, Need, Purpose
 from ..stores.evidence_table_register import EvidenceTableRegister, StoredCell, StoredPaper
 from ..stores.library import Library
-from ..tools.paper_cards import keys_to_screen, screen_papers
+from ..tools.paper_cards import find_statement, keys_to_screen, screen_papers
 from ..tools.scope import Scope
 from ..tools.window_search import WindowLimits, propose_windows
-from .cells import TableCell, accept_cells
-from .column_specs import split_columns
+from .cells import TableCell, accept_cells, split_columns, stated_as
 
 if TYPE_CHECKING:
     from ..roles.chat.chat_cell_reader import ChatCellReader
@@ -79,12 +79,6 @@ class TableFiller:
     needs: tuple[Need, ...] = ()
     own: Window | None = None
 
-    @property
-    def _purpose(self) -> Purpose:
-        asked = self.question if self.cells else split_columns(self.question)[0]
-        needs = self.needs or (Need("N1", asked, (asked,)),)
-        return Purpose("; ".join(need.text for need in needs), needs)
-
     async def fill(self, scope: Scope) -> None:
         """Decide on every paper in scope and store the cells of those that belong; raises whatever the roles raise."""
         papers = {paper.key: paper for paper in await asyncio.to_thread(self.library.papers) if scope.holds(paper)}
@@ -125,7 +119,9 @@ class TableFiller:
         """
         if not undecided:
             return []
-        purpose = self._purpose
+        asked = self.question if self.cells else split_columns(self.question)[0]
+        needs = self.needs or (Need("N1", asked, (asked,)),)
+        purpose = Purpose("; ".join(need.text for need in needs), needs)
         near = await keys_to_screen(self.library, purpose, Scope(tuple(papers)), self.most or len(papers))
         undecided = [key for key in near if key in set(undecided)]
         if not undecided or not self.most or len(papers) == 1:
@@ -203,7 +199,10 @@ class TableFiller:
         lacking = [column for column in columns if any((name, column.name) not in found for name in names)]
         # What held a refused value may be read again: only the words of accepted values are known.
         read = {span.chunk_id for cell in found.values() for span in cell.spans} if lacking else set()
-        read |= {chunk.id for window in windows for chunk in window.chunks} - _named(reading, lacking)
+        lacks = {column.name for column in lacking}
+        refused = [cell for study in reading.studies for cell in study.cells if cell.column in lacks]
+        of_refused = {chunk.id for cell in refused for chunk, _, _ in cell.spans}
+        read |= {chunk.id for window in windows for chunk in window.chunks} - of_refused
         again = await self._windows(paper, lacking, _AGAIN, (), read) if lacking else []
         if again:
             second = await cells.read_row(self.question, lacking, again, [name for name in names if name])
@@ -232,7 +231,11 @@ class TableFiller:
         return [*first, *sorted(found, key=lambda window: window.chunks[0].index)]
 
     async def _nearest_cell(self, paper: Paper, column: TableColumn) -> TableCell:
-        """The sentence of a paper nearest to a column, not judged; for numbers, the nearest with a number."""
+        """The sentence of a paper that states or is nearest to a column, not judged; for numbers, one with a number."""
+        rule = stated_as(column)
+        if rule and (stated := await asyncio.to_thread(find_statement, self.library, paper.key, rule)):
+            span = EvidenceSpan.of(*stated)
+            return TableCell(value=" ".join(plain_text(span.quote).split()), status="not_judged", spans=(span,))
         need = _need(column)
         windows = await self._windows(paper, [column], _NEAREST, ())
         asked = replace(need, text=f"How many {need.text}?") if column.kind == "number" else need
@@ -269,13 +272,6 @@ def column_version(column: TableColumn) -> str:
 def _need(column: TableColumn) -> Need:
     asked = column.asks or column.name
     return Need("N1", asked, column.queries or (asked,), "number")
-
-
-def _named(reading: RowReading, columns: Sequence[TableColumn]) -> set[str]:
-    """The ids of the chunks on which a reading rests cells of these columns."""
-    wanted = {column.name for column in columns}
-    cells = [cell for study in reading.studies for cell in study.cells if cell.column in wanted]
-    return {chunk.id for cell in cells for chunk, _, _ in cell.spans}
 
 
 def _accept(

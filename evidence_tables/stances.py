@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from ..roles.cell_protocols import TableColumn
 from ..roles.protocols import Need
-from .cells import cell_text
-from .column_specs import describe_column
+from .cells import cell_text, describe_column
 
 # From against to for, in the order of the picture.
 STANCES: Final = ("against", "no difference", "other condition", "mixed", "for")

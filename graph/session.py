@@ -24,6 +24,7 @@ from ..stores.backends import backend_of
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.local.read_only_copy import discard_copy
+from ..stores.tables import acting
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -230,8 +231,21 @@ class Session:
     def budget(self, run_id: str) -> Budget:
         from ..models.journal.budget import Budget, BudgetLimits
 
-        limits = BudgetLimits.of(self.settings)
-        return self._budgets.setdefault(run_id, Budget(limits, self.settings.prices, self.journal, run_id))
+        if (known := self._budgets.get(run_id)) is not None:
+            return known
+        prices, person = self.settings.prices, acting.get()
+        budget = Budget(BudgetLimits.of(self.settings), prices, self.journal, run_id)
+        if person:
+            backend = backend_of(self.home)
+            backend.runs().note_owner(run_id)
+
+            def of_person() -> Budget | None:
+                account = backend.accounts().find(person)
+                limits = BudgetLimits(cost=None if account is None else account.budget)
+                return Budget(limits, prices, self.journal, *backend.runs().owned(person)) if limits else None
+
+            budget.within = of_person
+        return self._budgets.setdefault(run_id, budget)
 
     async def roles(self, runtime: Runtime[Any]) -> Roles:
         return await self.roles_of(self.run_id(runtime))
@@ -270,10 +284,10 @@ def with_memory(settings: Settings, home: Home) -> Settings:
 
 
 def memory_of(settings: Settings, home: Home) -> AuthorMemory:
-    """The memory of the user that the settings name, else of the account."""
+    """The memory of the person who acts, else of the user that the settings name, else of the account."""
     from ..stores.author_memory import AuthorMemory  # slow import
 
-    return AuthorMemory(home, settings.user or account_name())
+    return AuthorMemory(home, acting.get() or settings.user or account_name())
 
 
 def account_name() -> str:

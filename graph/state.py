@@ -21,7 +21,7 @@ from ..drafts.person_questions import SteeringRecord
 from ..drafts.sentence_edits import Attempt
 from ..drafts.verdicts import VerdictRecord
 from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_query
-from ..evidence_tables.given_tables import GivenTable, cell_findings
+from ..evidence_tables.stored_tables import GivenTable, cell_findings
 from ..experiment import SectionKind, parse_experiment
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
 from ..roles.protocols import Need, NeedCoverage, Purpose, Turn

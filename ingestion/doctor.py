@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from ..documents import chunk_id, split_chunk_id
 from ..documents.bibliography import Refusal
-from ..documents.paper_names import zotero_link
+from ..documents.paper_names import item_path
 from ..documents.pdf.ocr import Ocr
 from ..documents.safe_files import FileRefusedError
 from ..documents.sandbox import in_thread, raise_if_stopped
@@ -25,9 +25,8 @@ from ..stores.library import Library
 from ..stores.search_records import FullTextError, VectorKind, VectorStoreError
 from .describing import figure_counts
 from .indexing import OnEvent
-from .ingest import ingest_sources
+from .ingest import OrphanedFiles, ingest_sources
 from .ingest_events import IngestReport
-from .orphaned_files import OrphanedFiles
 from .reading import Chunking, ConvertedFiles
 from .sources import SourcePaper, Sources, read_again
 
@@ -271,7 +270,7 @@ def _library_sources(
         raise_if_stopped()
         try:
             # A note from Zotero has no file next to the paper.
-            note = library.note(paper.key) if zotero_link(paper.bibtex) else ""
+            note = library.note(paper.key) if item_path(paper.bibtex) else ""
             found.append(replace(read_again(paper, kept, ocr), note=note))
         except FileRefusedError as error:
             if paper.key in incomplete:

@@ -17,7 +17,7 @@ from ..documents.figure_search import FoundFigure, find_figures
 from ..documents.figures import FIGURES_VERSION, PaperFigure
 from ..documents.image_extraction import ReadFigures
 from ..documents.notes import make_note
-from ..documents.paper_names import zotero_link
+from ..documents.paper_names import item_path
 from ..documents.types import Section
 from ..models.embeddings.protocol import Vector
 from ..stores.library import Library
@@ -166,7 +166,7 @@ def _record(
     A paper without a `.bib` entry keeps an entry set in the library, unless that came from Zotero.
     """
     paper = source.paper
-    given = old is not None and has_own_entry(old.paper) and not zotero_link(old.paper.bibtex)
+    given = old is not None and has_own_entry(old.paper) and not item_path(old.paper.bibtex)
     if old is not None and given and not has_own_entry(paper):
         read = {name: getattr(paper, name) for name in ("source", "content_hash", "pages", "ocr_pages")}
         paper = replace(old.paper, **read)

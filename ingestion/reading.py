@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import math
-import secrets
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,9 +22,8 @@ from ..documents.chunking import CountTokens, chunk_paper
 from ..documents.markdown import ParsedPaper, parse_markdown
 from ..documents.pandoc import FORMATS, as_markdown, most_bytes
 from ..documents.pdf.ocr import PAGE_READINGS, PAGE_SECONDS, Ocr, pages_at_once
-from ..documents.pdf.reader import PdfRefusedError, pdf_record
-from ..documents.pdf.structure import PdfText, parsed_pdf
-from ..documents.safe_files import FileRefusedError, read_regular, require_regular
+from ..documents.pdf.reader import PdfRefusedError, PdfText, parsed_pdf, pdf_record
+from ..documents.safe_files import FileRefusedError, read_regular, replace_file, require_regular
 from ..documents.sandbox import CallLimits, SandboxError, raise_if_stopped, sandboxed
 from ..models.embeddings.protocol import EmbeddingModel, Vector
 
@@ -62,15 +60,9 @@ class ConvertedFiles:
 
         `digest` is the sha256 of the bytes that were read; by default that of the current file.
         """
-        entry = self.entry(file)
-        temporary = entry.with_suffix(f".{secrets.token_hex(4)}.tmp")
-        try:
+        with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps({"stamp": _make_stamp(file, digest), "read": read}), encoding="utf-8")
-            temporary.replace(entry)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+            replace_file(self.entry(file), json.dumps({"stamp": _make_stamp(file, digest), "read": read}).encode())
 
     def forget(self, file: Path) -> None:
         """Delete the entry of a file, which may itself no longer exist."""
@@ -84,10 +76,10 @@ class ConvertedFiles:
 
 
 def _make_stamp(file: Path, digest: str = "") -> str:
-    if digest:
-        return f"{READING_VERSION}:{digest}"
-    with file.open("rb") as opened:
-        return f"{READING_VERSION}:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
+    if not digest:
+        with file.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    return f"{READING_VERSION}:{digest}"
 
 
 # Real papers take some hundredths of a second per page.

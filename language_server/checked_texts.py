@@ -26,8 +26,7 @@ from ..api.library_papers import apaper
 from ..api.messages import shorten
 from ..api.results import SuggestedCitation
 from ..errors import CiteloomError
-from .citation_syntax import CitedKey, cited_keys
-from .manuscript_documents import ManuscriptDocument, document_of
+from .manuscript_documents import CitedKey, ManuscriptDocument, cited_keys, document_of
 
 if TYPE_CHECKING:
     from ..api.homes import Session

@@ -27,8 +27,16 @@ from ..api.messages import NAME, shorten
 from ..api.results import SuggestedCitation
 from ..errors import CiteloomError
 from .checked_texts import CheckedText, check_document, code_actions, diagnostics, paper_of, symbols
-from .citation_syntax import CitedKey, cited_at, cited_keys, entry_span, open_citation
-from .manuscript_documents import ManuscriptDocument, ManuscriptWorkspace, document_of
+from .manuscript_documents import (
+    CitedKey,
+    ManuscriptDocument,
+    ManuscriptWorkspace,
+    cited_at,
+    cited_keys,
+    document_of,
+    entry_span,
+    open_citation,
+)
 
 if TYPE_CHECKING:
     from ..api.homes import Session

@@ -1,17 +1,20 @@
-"""Documents as editors have them: their lines end as the protocol says, and their positions become offsets."""
+"""Documents as editors have them, with positions as offsets, and their citations: the one that is typed, and all keys.
+
+Every pattern is bounded or anchored, so that the time is linear in the length of the text.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Final
 
 from lsprotocol.types import Position, PositionEncodingKind, Range
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import TextDocument, Workspace
-
-from .citation_syntax import SUFFIXES
 
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _UNIT_BYTES: Final = {PositionEncodingKind.Utf8: ("utf-8", 1), PositionEncodingKind.Utf32: ("utf-32-le", 4)}
@@ -104,3 +107,141 @@ def document_of(file: Path, workspace: Workspace) -> ManuscriptDocument | None:
     except (OSError, UnicodeDecodeError):
         return None
     return ManuscriptDocument(from_fs_path(str(file)) or "", source, position_codec=workspace.position_codec)
+
+
+# The suffixes of files and the names that editors give languages, with the suffix whose reader reads them.
+SUFFIXES: Final = {
+    **dict.fromkeys((".tex", ".ltx", "latex", "tex", "plaintex", "latex-mode"), ".tex"),
+    **dict.fromkeys((".md", ".markdown", ".rmd", "markdown", "rmarkdown", "rmd", "pandoc", "gfm"), ".md"),
+    **dict.fromkeys((".qmd", "quarto"), ".qmd"),
+    **dict.fromkeys((".org", "org"), ".org"),
+    **dict.fromkeys((".typ", "typst"), ".typ"),
+}
+_BEFORE: Final = 1_000  # characters before a cursor in which its citation begins
+_AFTER: Final = 400
+_KEY: Final = r"[^\s,;@{}\[\]()<>\"'\\]"
+_AT: Final = re.compile(rf"(?<![\w\\@])-?@\{{?(?P<prefix>{_KEY}{{0,100}})\Z")
+_CROSS: Final = re.compile(r"(?:fig|tbl|tab|eq|sec|lst|thm)[:-]")
+_OPENINGS: Final = {
+    ".tex": (
+        re.compile(
+            r"\\[A-Za-z]{0,20}cite[A-Za-z]{0,20}\*?(?:\[[^\[\]]{0,200}\]){0,2}(?:\{[^{}]{0,400}\}){0,5}"
+            r"\{(?:[^{}\\,]{0,200},){0,40}[ \t\n]{0,40}(?P<prefix>[^{}\\,]{0,100})\Z"
+        ),
+    ),
+    ".typ": (re.compile(rf"#cite\(\s{{0,5}}<(?P<prefix>{_KEY}{{0,100}})\Z"), _AT),
+    ".org": (
+        re.compile(rf"\[cite(?:/[\w/-]{{1,20}})?:[^\[\]]{{0,400}}?(?P<sign>@?)(?P<prefix>{_KEY}{{0,100}})\Z"),
+        re.compile(rf"\b[a-z]{{0,6}}cite[a-z]{{0,6}}:(?:{_KEY}{{1,100}}[,;]){{0,20}}(?P<prefix>{_KEY}{{0,100}})\Z"),
+    ),
+}
+_REST: Final = re.compile(rf"{_KEY}{{0,100}}")
+_LATEX: Final = re.compile(
+    r"\\(?:[A-Za-z]{0,20}cite[A-Za-z]{0,20}\*?(?:\[[^\[\]]{0,200}\]){0,2}|bibitem(?:\[[^\[\]]{0,200}\])?)"
+    r"(?P<keys>(?:\{[^{}]{1,1000}\}){1,10})"
+)
+_PANDOC: Final = r"(?<![\w\\@])-?@(?:\{(?P<braced>[^{}\s]{1,200})\}|(?P<bare>\w[\w:.#$%&+?<>~/-]{0,200}))"
+_CITATIONS: Final = {
+    ".tex": _LATEX,
+    ".typ": re.compile(rf"{_PANDOC}|#cite\(\s{{0,5}}<(?P<label>[\w:.-]{{1,200}})>"),
+    ".org": re.compile(
+        r"\[cite(?:/[\w/-]{1,20})?:(?P<keys>[^\[\]]{1,1000})\]|\b[a-z]{0,6}cite[a-z]{0,6}:(?P<listed>[\w:.,;&-]{1,400})"
+    ),
+}
+_IN_GROUP: Final = {
+    ".tex": re.compile(r"[^\s,{}]+"),
+    ".org": re.compile(r"(?<=[@&])\w[\w:./-]*|(?:(?<=[,;])|\A)\w[\w:.-]*"),
+}
+_MARKDOWN: Final = re.compile(_PANDOC)
+_NUMBERED: Final = re.compile(r"\[(?P<keys>\d{1,4}(?:\s?[,;\u2013-]\s?\d{1,4}){0,30})\]")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCitation:
+    """The citation that is being typed: `start:end` is its key so far, with the `prefix` before the cursor.
+
+    `whole` is the span of all of it, `keys` its other keys, and `sign` what its key still lacks in front.
+    """
+
+    prefix: str
+    start: int
+    end: int
+    whole: tuple[int, int]
+    keys: tuple[str, ...]
+    sign: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CitedKey:
+    """A key, or a number, at `start:end` of a text; `whole` is the span of its citation."""
+
+    key: str
+    start: int
+    end: int
+    whole: tuple[int, int]
+
+
+def open_citation(text: str, cursor: int, suffix: str) -> OpenCitation | None:
+    """The citation that is being typed at a cursor; None elsewhere."""
+    first = max(0, cursor - _BEFORE)
+    before = text[first:cursor]
+    for pattern in _OPENINGS.get(suffix, (_AT,)):
+        found = pattern.search(before)
+        if found is None or (pattern is _AT and _CROSS.match(found["prefix"])):
+            continue
+        start = first + found.start("prefix")
+        rest = _REST.match(text, cursor)
+        begin, stop = first + found.start(), rest.end() if rest else cursor
+        if pattern is _AT and suffix != ".typ":
+            bracket = before.rfind("[", max(0, found.start() - _AFTER), found.start())
+            if bracket >= 0 and not re.search(r"[\]\n]", before[bracket : found.start()]):
+                begin = first + bracket
+        closing = {"\\": "}", "[": "]", "#": ")"}.get(text[begin], "")
+        close = text.find(closing, stop, stop + _AFTER) if closing else -1
+        behind = close + 1 if close >= 0 and not re.search(r"\n[ \t]*\n|[\\\[{]", text[stop:close]) else stop
+        others = (item for item in cited_keys(text[begin:behind], suffix) if not start <= begin + item.start < stop)
+        keys = tuple(item.key for item in others)
+        sign = "@" if "sign" in pattern.groupindex and not found["sign"] else ""
+        prefix = found["prefix"].removeprefix("&")  # org-ref
+        return OpenCitation(prefix, start + len(found["prefix"]) - len(prefix), stop, (begin, behind), keys, sign)
+    return None
+
+
+def cited_keys(text: str, suffix: str) -> Iterator[CitedKey]:
+    """All keys that a text cites, in order."""
+    for match in _CITATIONS.get(suffix, _MARKDOWN).finditer(text):
+        groups = match.groupdict()
+        for name, found in groups.items():
+            if found is None:
+                continue
+            start = match.start(name)
+            if name in ("keys", "listed"):
+                for key in _IN_GROUP[suffix].finditer(found):
+                    if name == "listed" or suffix != ".org" or found[key.start() - 1 : key.start()] == "@":
+                        yield CitedKey(key[0], start + key.start(), start + key.end(), match.span())
+                continue
+            key_text = found.rstrip(".,:;?!-") if name == "bare" else found
+            if not _CROSS.match(key_text):
+                yield CitedKey(key_text, start, start + len(key_text), match.span())
+
+
+def cited_at(text: str, place: int, suffix: str) -> CitedKey | None:
+    """The key or the number at a place; None if there is none."""
+    first, last = text.rfind("\n\n", 0, place) + 1, text.find("\n\n", place)
+    part = text[first : last if last >= 0 else len(text)]
+    for item in cited_keys(part, suffix):
+        if item.start <= place - first <= item.end:
+            whole = (first + item.whole[0], first + item.whole[1])
+            return CitedKey(item.key, first + item.start, first + item.end, whole)
+    for match in _NUMBERED.finditer(part):
+        for number in re.finditer(r"\d+", match["keys"]):
+            start = first + match.start("keys") + number.start()
+            if start <= place <= start + len(number[0]):
+                return CitedKey(number[0], start, start + len(number[0]), (first + match.start(), first + match.end()))
+    return None
+
+
+def entry_span(bib: str, key: str) -> tuple[int, int] | None:
+    """The span of a key in the entry of a `.bib` file that has it."""
+    found = re.search(rf"@\w{{1,40}}\s*[{{(]\s*(?P<key>{re.escape(key)})\s*,", bib)
+    return found.span("key") if found else None

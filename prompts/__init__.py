@@ -1,4 +1,4 @@
-"""The words that chat models are given, as files with declared variables, and their one strict loader."""
+"""The words that chat models are given, as files, and their one strict loader."""
 
 from .loader import PROMPT_NAMES, Prompt, PromptError, PromptLibrary, PromptOverrideError, load_prompt
 

@@ -1,9 +1,9 @@
 """Prompts as files: read once, checked whole, filled in a single pass.
 
-A prompt is `<name>.md`: a YAML head between two lines `---` with `variables` (a list of names) and, if
-wished, a `description`; then the body, in which `{{name}}` stands for a variable. Values are put in by one
-pass over the body, so that braces inside a paper's text are never read as a template. No caller may rely on
-the wording: a user's folder can replace any file, as long as it takes the same variables.
+A prompt is `<name>.md`: a text in which `{{name}}` stands for a variable, if wished under a head between two lines
+`---`, which is for people. Values are put in by one pass over the text, so that braces inside a paper's text are never
+read as a template. No caller may rely on the wording: a user's folder can replace any file, as long as it takes the
+same variables.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..errors import WRONG_INPUT, CiteloomError, ExitCode
 
@@ -23,12 +22,11 @@ SHIPPED_FOLDER = Path(__file__).resolve().parent
 PROMPT_NAMES: tuple[str, ...] = tuple(sorted(path.stem for path in SHIPPED_FOLDER.glob("*.md")))
 
 _VARIABLE = re.compile(r"\{\{[ \t]*([a-z][a-z0-9_]*)[ \t]*\}\}")
-_HEAD = re.compile(r"\A---[ \t]*\n(?P<head>.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
-_HEAD_FIELDS = frozenset({"description", "variables"})
+_HEAD = re.compile(r"\A---[ \t]*\n.*?^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 
 
 class PromptError(CiteloomError):
-    """A prompt file is missing or malformed, or was filled with other variables than it declares."""
+    """A prompt file is missing or malformed, or was filled with other variables than it has."""
 
     default_help = "Reinstall citeloom: its prompt files are not those it was shipped with."
 
@@ -42,12 +40,14 @@ class PromptOverrideError(PromptError):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A checked template; `body` mentions each of `variables` and no other."""
+    """A checked template."""
 
     name: str
-    variables: frozenset[str]
     body: str
-    description: str = ""
+
+    @property
+    def variables(self) -> frozenset[str]:
+        return frozenset(_VARIABLE.findall(self.body))
 
     def render(self, **values: str | int) -> str:
         """The body with its variables filled in; `PromptError` names all that are missing or unknown.
@@ -77,7 +77,7 @@ def _on_own_lines(match: re.Match[str], value: str) -> str:
 
 
 def load_prompt(name: str, folder: Path = SHIPPED_FOLDER, *, error: type[PromptError] = PromptError) -> Prompt:
-    """Read and check `<folder>/<name>.md`; raises `error`, naming the file and every variable at fault."""
+    """Read and check `<folder>/<name>.md`; raises `error`, naming the file."""
     path = folder / f"{name}.md"
     try:
         raw = path.read_text(encoding="utf-8-sig")
@@ -85,57 +85,12 @@ def load_prompt(name: str, folder: Path = SHIPPED_FOLDER, *, error: type[PromptE
         raise error(f"Prompt {path}: no such file.") from None
     except (OSError, UnicodeDecodeError) as problem:
         raise error(f"Prompt {path}: cannot be read as UTF-8 text ({problem}).") from problem
-    match = _HEAD.match(raw)
-    if match is None:
-        raise error(f"Prompt {path}: expected a head between two lines '---' that declares variables.")
-    import yaml  # most commands read no prompt
-
-    try:
-        head = _read_yaml(match["head"])
-    except (yaml.YAMLError, ValueError, RecursionError) as problem:  # a number of 5,000 digits, lists 1,000 deep
-        raise error(f"Prompt {path}: the head is not YAML ({' '.join(str(problem).split())}).") from problem
-    try:
-        variables, description = _declared(head)
-        body = raw[match.end() :].strip()
-        _check_body(body, variables)
-    except ValueError as problem:
-        raise error(f"Prompt {path}: {problem}.") from problem
-    return Prompt(name=name, variables=variables, body=body, description=description)
-
-
-@lru_cache(256)  # a server reads the same forty heads for each request
-def _read_yaml(text: str) -> Any:
-    import yaml
-
-    return yaml.safe_load(text)
-
-
-def _declared(head: Any) -> tuple[frozenset[str], str]:
-    if not isinstance(head, dict) or "variables" not in head:
-        raise ValueError("the head must declare variables, as in 'variables: [query]'")
-    if unknown := sorted(str(field) for field in head.keys() - _HEAD_FIELDS):
-        raise ValueError(f"the head has the unknown field {', '.join(unknown)}")
-    names, description = head["variables"], head.get("description", "")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("variables must be a list of names")
-    if not isinstance(description, str):
-        raise ValueError("description must be text")
-    if malformed := [name for name in names if not _VARIABLE.fullmatch(f"{{{{{name}}}}}")]:
-        raise ValueError(f"a variable is written in small letters, digits and _: {', '.join(malformed)}")
-    return frozenset(names), description
-
-
-def _check_body(body: str, declared: frozenset[str]) -> None:
-    if not body:
-        raise ValueError("there is no text under the head")
-    used = frozenset(_VARIABLE.findall(body))
-    problems = [f"{{{{{name}}}}} is used but not declared" for name in sorted(used - declared)]
-    problems += [f"{name} is declared but not used" for name in sorted(declared - used)]
+    body = _HEAD.sub("", raw, count=1).strip()
     rest = _VARIABLE.sub("", body)
-    if "{{" in rest or "}}" in rest:
-        problems.append("double braces that are not a variable (put a space between them)")
-    if problems:
-        raise ValueError("; ".join(problems))
+    if not body or "{{" in rest or "}}" in rest:
+        wrong = "double braces that are not a variable (put a space between them)" if body else "there is no text"
+        raise error(f"Prompt {path}: {wrong}.")
+    return Prompt(name, body)
 
 
 class PromptLibrary(Mapping[str, Prompt]):
@@ -189,14 +144,8 @@ def _overrides(folder: Path, shipped: Mapping[str, Prompt]) -> dict[str, Prompt]
                 help=f"The names are {', '.join(sorted(shipped))}.",
             )
         prompt = load_prompt(path.stem, folder, error=PromptOverrideError)
-        expected = shipped[path.stem].variables
-        if prompt.variables != expected:
-            raise PromptOverrideError(
-                f"Prompt {path}: declares {_listed(prompt.variables)}, expected {_listed(expected)}."
-            )
+        own, expected = (", ".join(sorted(item.variables)) or "no variables" for item in (prompt, shipped[path.stem]))
+        if own != expected:
+            raise PromptOverrideError(f"Prompt {path}: has {own}, expected {expected}.")
         found[path.stem] = prompt
     return found
-
-
-def _listed(names: frozenset[str]) -> str:
-    return ", ".join(sorted(names)) or "no variables"

@@ -15,17 +15,16 @@ from typing import Any, Final
 from ..citations.checks.draft_checks import check_draft
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.citation_styles import Rendered, render as render_text
-from ..citations.edited_citations import CitableEvidence
 from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
 from ..citations.export.section_files import prepare_folder, write_atomically
 from ..citations.export.word_fields import DocumentOptions
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
+from ..citations.user_citations import CitableEvidence
 from ..documents import Evidence, Paper
 from ..documents.sandbox import in_thread
 from ..drafts.finished_text import FinishedText
-from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, render_page
-from ..drafts.paper_record import paper_record
+from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, paper_record, render_page
 from ..drafts.verdicts import relocate_verdicts, verdicts_from
 from ..drafts.written_draft import WrittenDraft, sources_for
 from ..errors import InputError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -28,6 +29,7 @@ from ..models.journal.journal import Journal
 from ..stores.backends import Backend, backend_of
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, NewRun, RunRecord, RunRegister
+from ..stores.tables import acting
 from .publication_notices import with_notices
 from .result_record import StoredRecord, complete_record, stored
 from .run_requests import OnNotice, RunRequest
@@ -123,7 +125,7 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
     hashes = {key: record.paper.content_hash for key, record in records.items()}
     begun = register.begin(
         NewRun(
-            thread_id=fingerprint if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
+            thread_id=_new_id(fingerprint) if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
             fingerprint=fingerprint,
             section=request.kind,
             title=request.title,
@@ -134,6 +136,12 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
     )
     backend_of(session.home).text_updates().note_library(version, hashes)
     return begun
+
+
+def _new_id(fingerprint: str) -> str:
+    """The id of a person's first run of a request: two with accounts never share one."""
+    person = acting.get()
+    return f"{fingerprint}-{hashlib.sha256(person.encode()).hexdigest()[:12]}" if person else fingerprint
 
 
 async def _advance(
@@ -303,7 +311,7 @@ def _delete_plots(run: RunRecord, backend: Backend) -> None:
 async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver: Checkpoints) -> None:
     """Remove a run from all stores, the register last, so that a killed deletion can be repeated."""
     await saver.adelete_thread(run.thread_id)
-    await journal.forget(run.thread_id)
+    await journal.forget(run.thread_id, spending=not acting.get())  # which counts for a person's budget
     await asyncio.to_thread(register.delete, run.thread_id)
 
 

@@ -50,7 +50,7 @@ from ..stores.backends import backend_of, written_files
 from ..stores.home import Home
 from ..stores.library import Library, UnknownPaperError
 from ..stores.run_register import WrittenFiles
-from ..tools.paper_records import find_cited_figures
+from ..tools.paper_search import find_cited_figures
 from .result_record import ResultRecord, StoredRecord, public_record as public_record, stored
 
 ALWAYS: Final = ("md", "bib", "evidence.html", "json")

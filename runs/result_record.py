@@ -13,7 +13,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic read
 
 from ..citations.html_escaping import inert_record
 from ..documents import Evidence
-from ..documents.paper_names import NO_LINK, zotero_link
+from ..documents.paper_names import zotero_links
 from ..documents.plain_text import format_quote
 from ..drafts.person_questions import SteeringRecord
 from ..drafts.written_draft import searches_of, sources_for
@@ -202,6 +202,6 @@ def _paper(library: Library, key: str) -> dict[str, Any]:
         "year": paper.year,
         "venue": paper.venue,
         "doi": paper.doi,
-        **(zotero_link(paper.bibtex) or NO_LINK).as_dict(),
+        **zotero_links(paper.bibtex),
         "ocr_pages": list(paper.ocr_pages),
     }

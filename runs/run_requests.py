@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, cast
 
 from ..drafts.person_questions import expand_asks
 from ..errors import ConfigurationError, InputError
-from ..evidence_tables.given_tables import GivenTable
+from ..evidence_tables.stored_tables import GivenTable
 from ..experiment import SECTION_KINDS, Experiment, SectionKind, parse_experiment, require_fields
 from ..graph.session import Session
 from ..models.embeddings.bundled_models import LocalEmbedding

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
 from itertools import groupby, islice, zip_longest
@@ -117,42 +117,32 @@ class TextSentence(TypedDict):
     edited: EditOfSentence | None
 
 
-class ShownSentence(TypedDict):
-    """A sentence of the user's version at `text[start:end]` of it, which stands in place of the one at `position`."""
-
-    position: int
-    text: str
-    start: int
-    end: int
-    verdict: str
-    findings: list[dict[str, str]]
-    edited: bool
-
-
 @dataclass(frozen=True, slots=True)
 class CurrentText:
-    """The user's version of a text: the run's with all edits. `now` is it as a text of its own."""
+    """The user's version of a text: the run's with all edits. `now` is it as a text of its own.
+
+    `sentences` stand in place of the run's at their positions, with spans in the whole text; `edited` are the positions
+    whose sentences are no longer the run's.
+    """
 
     record: StoredRecord
     text: EditableText
     now: EditableText
-    sentences: list[ShownSentence]
-    edited: frozenset[int]  # the positions whose sentences are not the run's
+    sentences: list[TextSentence]
+    edited: frozenset[int]
 
     def shown(self, position: int) -> str:
         """The words in place of the run's sentence at a position; empty if it was removed."""
         return " ".join(item["text"] for item in self.sentences if item["position"] == position)
 
-    def marked(self, words: str, position: int) -> tuple[str, bool]:
-        """Words for a sentence of the version with markers, and whether a citation was placed in them."""
-        for section, now in zip(self.text.sections, self.now.sections, strict=True):
-            positions = section.positions(now)
-            if position in positions:
-                marked, typed = now.marked(words, positions.index(position), sure=True, count=positions.count(position))
-                return marked, bool(typed)
+    def marked(self, words: str, position: int) -> dict[str, Any]:
+        """Words for a sentence with markers, as an edit stores them, and whether a citation was `placed` in them."""
         section = self.text.section_at(position)
-        marked, typed = section.marked(words, position - section.first, sure=True)
-        return marked, bool(typed)
+        now = self.now.sections[self.text.sections.index(section)]
+        places = section.positions(now)
+        whose, place = (now, places.index(position)) if position in places else (section, position - section.first)
+        marked, typed = whose.marked(words, place, sure=True, count=max(1, places.count(position)))
+        return {"marked": marked, "placed": bool(typed)}
 
 
 async def current_text(text: EditableText, session: Session) -> CurrentText:
@@ -163,9 +153,8 @@ async def current_text(text: EditableText, session: Session) -> CurrentText:
 
 def _place_sentences(text: EditableText, record: StoredRecord) -> CurrentText:
     now = text.as_now(record)
-    places = [
-        place for section, own in zip(text.sections, now.sections, strict=True) for place in section.positions(own)
-    ]
+    pairs = zip(text.sections, now.sections, strict=True)
+    places = [place for section, own in pairs for place in section.positions(own)]
     bodies: dict[str, str] = {section.kind: section.record["text"] for section in now.sections}
     edited = frozenset(
         position
@@ -173,7 +162,7 @@ def _place_sentences(text: EditableText, record: StoredRecord) -> CurrentText:
         for position, sentence in enumerate(section.sentences, section.first)
         if text.edits and section.current(position) != sentence.text
     )
-    found: list[ShownSentence] = []
+    found: list[TextSentence] = []
     end = 0
     for position, group in groupby(zip(places, sentence_records(now), strict=True), key=itemgetter(0)):
         items = [item for _, item in group]
@@ -182,43 +171,25 @@ def _place_sentences(text: EditableText, record: StoredRecord) -> CurrentText:
         if position is None or start < 0:
             continue
         end = start + len(words)
-        found.append(
-            {
-                "position": position,
-                "text": " ".join(item["text"] for item in items),
-                "start": start,
-                "end": end,
-                "verdict": _worst([item["verdict"] for item in items if item["verdict"] != "uncited"]),
-                "findings": [finding for item in items for finding in item["findings"]],
-                "edited": position in edited,
-            }
-        )
+        said, findings = " ".join(item["text"] for item in items), [one for item in items for one in item["findings"]]
+        own: Any = {"position": position, "text": said, "start": start, "end": end, "findings": findings}
+        found.append({**items[0], **own})
     return CurrentText(record, text, now, found, edited)
 
 
-class ComparedSentence(TypedDict):
-    """A sentence in two versions: its words in each and whether they differ, and its place in the first if any."""
-
-    place: int | None
-    first: list[tuple[str, bool]]
-    second: list[tuple[str, bool]]
-    same: bool
+Words = list[tuple[str, bool]]  # each with whether they differ
 
 
-def compare_versions(first: CurrentText | EditableText, second: CurrentText) -> list[ComparedSentence]:
-    """Two versions sentence by sentence, the run's own text or another one beside the user's."""
-    text = first.now if isinstance(first, CurrentText) else first
-    one, other = ([inert(words) for part in each.sections for words in part.shown()] for each in (text, second.now))
-    found: list[ComparedSentence] = []
-    for kind, start, end, begin, stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        for place, (old, new) in enumerate(zip_longest(one[start:end], other[begin:stop], fillvalue=""), start):
-            row: ComparedSentence = {"place": None, "first": [], "second": [], "same": kind == "equal"}
-            changes = SequenceMatcher(None, old.split(), new.split(), autojunk=False).get_opcodes()
-            for change, a, b, c, d in changes:
-                row["first"].append((" ".join(old.split()[a:b]), change != "equal"))
-                row["second"].append((" ".join(new.split()[c:d]), change != "equal"))
-            found.append({**row, "place": place if place < end else None})
-    return found
+def compare_versions(first: EditableText, second: EditableText) -> Iterator[tuple[int, Words, Words]]:
+    """Two versions sentence by sentence: its place in the first, -1 if it is not there, and its words in both."""
+    one, other = ([inert(words) for part in each.sections for words in part.shown()] for each in (first, second))
+    for _, start, end, begin, stop in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        for place, pair in enumerate(zip_longest(one[start:end], other[begin:stop], fillvalue=""), start):
+            old, new = map(str.split, pair)
+            changes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+            before = [(" ".join(old[at:to]), kind != "equal") for kind, at, to, _, _ in changes]
+            after = [(" ".join(new[at:to]), kind != "equal") for kind, _, _, at, to in changes]
+            yield place if place < end else -1, before, after
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,11 +277,12 @@ async def check_sentence(
     seen = None
     if before is not None:
         current = await current_text(text, session)
-        if (now := current.shown(position)) != before:
+        now = current.shown(position)
+        if [*filter(str.isprintable, now)] != [*filter(str.isprintable, before)]:  # a page shows no signs of direction
             raise SentenceChangedError(position, now)
         if words and _ENDED.search(before) and not _ENDED.search(words):
             words += "."  # else it would become one with the next
-        marked = dict(zip(("marked", "placed"), await asyncio.to_thread(current.marked, words, position), strict=True))
+        marked = await asyncio.to_thread(current.marked, words, position)
         seen = section.edits[position].updated_at if position in section.edits else 0.0
     if not words or not judged:
         removed = {"verdict": "removed", "ok": True} if not words else {}
@@ -399,7 +371,7 @@ async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewritin
         raise NotEditableError("Rewriting needs a chat model.", help="Choose one in the settings.")
     text = await asyncio.to_thread(load_editable, session.home, run_id)
     current = await current_text(text, session)
-    marked, _ = await asyncio.to_thread(current.marked, _plain(words), position)
+    marked = (await asyncio.to_thread(current.marked, _plain(words), position))["marked"]
     at = text.sections.index(text.section_at(position))
     section = current.now.sections[at]
     sources, _ = await asyncio.to_thread(sources_for, session.library, section.evidence)

@@ -16,10 +16,10 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from ..citations.markers import MARKER, marker_groups, marker_ids, normalise_markers, sentences
-from ..claims.claim_passages import ClaimPassage, choose_sentences, claim_query
+from ..claims.claim_passages import SAME_WORDS, ClaimPassage, SentenceIndex, choose_sentences, claim_query
 from ..claims.claim_records import PassageRecord
 from ..claims.claim_verdicts import JudgedClaim
-from ..claims.nearest_sentences import SAME_WORDS, SentenceIndex, polarity_differs
+from ..claims.detail_checks import polarity_differs
 from ..claims.text_check import ClaimChecker
 from ..documents import Evidence
 from ..documents.marker_escaping import as_written

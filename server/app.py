@@ -7,29 +7,31 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from importlib import import_module
 from importlib.metadata import version
 from typing import Final
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from ..api.homes import Home
+from ..api.people import accounts_of, has_accounts
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from . import shared_calls
+from .access import MCP, People, needs_of, require_access
 from .guard import Guard
-from .mcp_transports import PATH, McpEndpoint, mcp_over_http
+from .mcp_transports import McpEndpoint, mcp_over_http
 from .pages import ask_page, html, library_page, runs_page, settings_page, sign_in_page, tables_page, write_page
 from .pages.html import handle_page_errors
 from .problems import handle_problems
 from .routes import (
     chat_completions,
     conversation_routes as conversations,
-    ingest_routes as ingests,
-    memory_routes as memory,
     paper_routes as papers,
     run_routes as runs,
     status_routes as status,
@@ -54,6 +56,9 @@ _DESCRIPTION = (
 def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
     """Create the application for a home; the library is opened on startup and closed on shutdown."""
     answered = CollectorRegistry()
+    people = People(accounts_of(home)) if has_accounts(home) else None
+    if people is not None:
+        options = replace(options, people=True, token=None)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -68,22 +73,26 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         docs_url=None,  # their pages load external scripts
         redoc_url=None,
         lifespan=lifespan,
+        dependencies=[Depends(require_access)],
         middleware=[
             Middleware(status.CountAnswers, registry=answered),
-            Middleware(Guard, options=options, tokens=Tokens(options.token)),
+            Middleware(Guard, options=options, tokens=Tokens(options.token), people=people),
         ],
     )
-    app.state.answered = answered
+    app.state.answered, app.state.people = answered, people
     handle_problems(app)
     handle_page_errors(app)
     # `papers` comes last: a key may contain slashes, so that its routes match all paths below theirs.
-    api = (conversations, runs, writing, memory, ingests, status, tables, shared_calls)
-    for router in (papers.search_router, *(module.router for module in api), papers.router, writing.questions):
+    api = (conversations, runs, writing, status, tables, shared_calls)
+    library = (papers.search_router, papers.memory_router, papers.ingest_router)
+    for router in (*library, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
-    for page in (html, sign_in_page, ask_page, library_page, write_page, tables_page, runs_page, settings_page):
+    signing_in = import_module("citeloom.server.pages.people_page") if people else sign_in_page
+    for page in (html, signing_in, ask_page, library_page, write_page, tables_page, runs_page, settings_page):
         app.include_router(page.router)
     app.include_router(chat_completions.router)
-    app.router.routes.append(Route(PATH, McpEndpoint()))
+    app.router.routes.append(Route(MCP, McpEndpoint()))
+    app.state.needs = needs_of(app)
     return app
 
 

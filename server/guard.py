@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -20,14 +20,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..api.people import acting
 from ..errors import CiteloomError
-from .orders import connection
+from .access import MCP, METADATA, OPEN_PATHS, Caller, People, caller, own_address
 from .problems import ProblemResponse, ServerError, error_response, to_problem
+from .run_jobs import connection
 from .server_options import ServerOptions, Tokens, session_cookie
 from .server_state import get_state
 
 SIGN_IN: Final = "/sign-in"
-_OPEN_PATHS: Final = frozenset({"/api/v1/health", SIGN_IN})
 _UPLOADS: Final = frozenset({"/api/v1/papers", "/api/v1/plots"})
 _API: Final = ("/api/", "/v1/", "/mcp")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -48,8 +49,9 @@ _HEADERS: Final[Mapping[str, str]] = {
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, options: ServerOptions, tokens: Tokens) -> None:
+    def __init__(self, app: ASGIApp, options: ServerOptions, tokens: Tokens, people: People | None) -> None:
         self._app = app
+        self._people = people
         self._options = options
         self._tokens = tokens
         self._seen: OrderedDict[str, deque[float]] = OrderedDict()
@@ -71,11 +73,13 @@ class Guard:
                     421, "The server is not reached under this host name.", help="Add the name: serve --name NAME."
                 )
             by_token = self._tokens.valid_header(headers.get("authorization"))
-            _require_own_page(scope, headers, by_token=by_token)
+            _require_own_page(scope, headers, by_token=by_token or ("authorization" in headers and bool(self._people)))
             self._require_rate(scope)
+            who = await self._identify(scope, headers, answer) if self._people is not None else None
             path, cookies = scope["path"], headers.get("cookie")
-            admitted = by_token or not self._tokens.needed or path in _OPEN_PATHS or path.startswith("/static/")
-            if not admitted and session_cookie(cookies):  # raises while the register is closed
+            alone = self._people is None and not self._tokens.needed
+            admitted = who is not None or by_token or alone or path in OPEN_PATHS or path.startswith("/static/")
+            if not admitted and self._people is None and session_cookie(cookies):  # raises while the register is closed
                 admitted = await asyncio.to_thread(get_state(Request(scope)).sessions.is_active, cookies)
             if admitted:
                 await self._app(scope, self._limit_body(scope, headers, receive), answer)
@@ -87,6 +91,17 @@ class Guard:
             if not isinstance(error, CiteloomError | HTTPException):
                 _log.exception("Unexpected error in %s %s", scope["method"], scope["path"])
             await error_response(error)(scope, receive, answer)
+
+    async def _identify(self, scope: Scope, headers: Headers, answer: _SecureSend) -> Caller | None:
+        """Who sends a request, for whom the server then acts; what it changes is logged."""
+        assert self._people is not None
+        accounts, who = self._people.accounts, await self._people.caller(headers)
+        caller.set(who)
+        acting.set(who.person.name if who is not None else "")
+        if scope["method"] not in _SAFE:
+            name, deed = (who.person.name if who is not None else "", f"{scope['method']} {scope['path']}")
+            answer.on_status = lambda status: asyncio.to_thread(accounts.log, name, deed, str(status))
+        return who
 
     def _require_rate(self, scope: Scope) -> None:
         client = (scope.get("client") or ("unknown",))[0]
@@ -106,7 +121,9 @@ class Guard:
         if wants_page and not scope["path"].startswith(_API):
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
         error = ServerError(401, "A token is needed.", help="Send it as 'Authorization: Bearer TOKEN'.")
-        return ProblemResponse(to_problem(error), {"WWW-Authenticate": "Bearer"})
+        place = own_address(Request(scope), METADATA + MCP)
+        how = f'Bearer resource_metadata="{place}"' if self._people is not None else "Bearer"
+        return ProblemResponse(to_problem(error), {"WWW-Authenticate": how})
 
     def _limit_body(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         upload = scope["method"] == "POST" and (scope["path"] in _UPLOADS or scope["path"].endswith("/import"))
@@ -136,10 +153,13 @@ class _SecureSend:
         self._send = send
         self._fixed = path.startswith("/static/")
         self.begun = False
+        self.on_status: Callable[[int], Awaitable[None]] | None = None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
+            if self.on_status is not None:
+                await self.on_status(message["status"])
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)

@@ -13,14 +13,21 @@ from functools import partial
 from typing import Any, Final
 
 from ..api.checking import acheck_prose
-from ..api.ingesting import IngestEvent, event_record
+from ..api.ingesting import (
+    SAMPLE_FILES,
+    UPLOAD_ID,
+    IngestEvent,
+    Uploads,
+    aingest_upload,
+    apaper_sources,
+    aremove_orphans,
+    event_record,
+)
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
 from ..api.serving import JobOrder, Session
-from ..api.uploading import SAMPLE_FILES, UPLOAD_ID, Uploads, aingest_upload, apaper_sources, aremove_orphans
 from ..api.writing import parse_experiment
 from ..errors import CiteloomError
-from .job import Emit, Job
-from .job_sharing import lost_connection
+from .job import Emit, Job, lost_connection
 from .jobs import Jobs
 from .problems import ServerError
 from .uploaded_files import RefusedFile, file_name, require_space, strip_folder

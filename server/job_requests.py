@@ -20,6 +20,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
+from ..api.people import acting
 from .job import Job, claimed_key
 from .problems import ProblemResponse, ServerError
 from .server_state import ServerState, StateOf, StreamCount
@@ -76,7 +77,8 @@ class JobRequest:
         """
         if self.key is None:
             return await start()
-        name, register = hashlib.sha256(self.key.encode()).hexdigest(), self.state.member.keys
+        key, register = f"{acting.get()} {self.key}".strip(), self.state.member.keys
+        name = hashlib.sha256(key.encode()).hexdigest()
         given = json.dumps([self.request.url.path, content], sort_keys=True, default=str)
         fingerprint = hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()
         earlier = await asyncio.to_thread(register.claim, name, fingerprint)

@@ -11,18 +11,33 @@ import logging
 import secrets
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from ..api.people import acting
 from ..api.serving import EventBatch, JobEntry, JobOrder, Listener, ServerJobs
 from ..errors import CiteloomError, PausedError
-from .job import STOPPED, EventLog, Job, Work, as_text, claimed_key
-from .job_sharing import EventPublisher, JobChanges, follow, lost_connection, lost_lease, wait_for_database
+from .job import (
+    STOPPED,
+    EventLog,
+    EventPublisher,
+    Job,
+    JobChanges,
+    Work,
+    as_text,
+    claimed_key,
+    follow,
+    lost_connection,
+    lost_lease,
+    wait_for_database,
+)
 from .problems import ServerError, http_status, to_problem
 
 _LATEST: Final = 200  # ended jobs whose events stay in memory
 _MOST_TEXT: Final = 64 * 2**20  # characters of these events
 _ATTEMPTS: Final = 5  # in case of lost connections
 _STOP_TIMEOUT: Final = 15.0  # seconds for another server to stop a job
+_PRIVATE: Final = ("run", "turn")  # kinds of jobs that only their person sees
 _log = logging.getLogger("citeloom.server")
 
 
@@ -58,11 +73,15 @@ class Jobs:
     async def find(self, job_id: str) -> Job | None:
         """The latest job with this id on any server; starts following it if it is on another one."""
         job = self._jobs.get(job_id)
+        if job is not None and not _visible(job.order):
+            return None
         if not self._register.shared or (job is not None and job.active and not job.followed):
             return job
         entry = await asyncio.to_thread(self._register.entry, job_id)
         job = self._jobs.get(job_id)
-        if entry is None or (job is not None and (job.active or job.log.epoch == entry.epoch)):
+        if entry is None or not _visible(entry.order):
+            return job
+        if job is not None and (job.active or job.log.epoch == entry.epoch):
             return job
         job = Job(entry.order, EventLog(entry.epoch), entry.state, followed=True)
         job.registered.set()
@@ -76,7 +95,7 @@ class Jobs:
         if self._register.shared:
             registered = {entry.order.id: entry for entry in await asyncio.to_thread(self._register.entries)}
             found |= {job_id: entry for job_id, entry in registered.items() if not self._works_on(job_id)}
-        return found
+        return {job_id: entry for job_id, entry in found.items() if _visible(entry.order)}
 
     async def active_entry(self, job_id: str) -> JobEntry | None:
         if self._works_on(job_id):
@@ -90,6 +109,8 @@ class Jobs:
         Raises `ServerError` with status 409 while another turn of the same conversation is active, 429 when too many
         jobs wait, and 503 while the server shuts down.
         """
+        if (person := acting.get()) and order.kind in _PRIVATE:
+            order = replace(order, request={**order.request, "person": person})
         if not self._works_on(order.id):
             if self._closing:
                 raise ServerError(503, "The server is shutting down.", help="Ask again in a moment.", retry_after=5)
@@ -270,6 +291,10 @@ class Jobs:
                 return
             text -= item.log.size
             del self._jobs[item.id]
+
+
+def _visible(order: JobOrder) -> bool:
+    return not (person := acting.get()) or order.kind not in _PRIVATE or order.request.get("person") == person
 
 
 class JobRecovery:

@@ -22,8 +22,8 @@ from ..api.homes import Home, configured_home
 from ..api.remembering import HomeStore, backend_of
 from ..errors import CiteloomError
 from ..settings.config import Settings, load_settings
+from .access import MCP
 from .app import create_app
-from .mcp_transports import PATH
 from .problems import ServerError, error_response
 from .server_options import ServerOptions, Tokens, token_from_environment
 
@@ -38,7 +38,9 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
     """Ask for the token of `serve` if one is set; else admit this machine, its pages, and LangGraph's Studio."""
     tokens = Tokens(await asyncio.to_thread(token_from_environment))
     if tokens.needed:
-        if not tokens.valid_header(authorization):
+        # agent-chat-ui and the SDK send a key of their own header, which LangSmith's servers ask for.
+        given = authorization or f"Bearer {headers.get(b'x-api-key', b'').decode('latin-1')}"
+        if not tokens.valid_header(given):
             raise Auth.exceptions.HTTPException(401, "A token is needed: send it as 'Authorization: Bearer TOKEN'.")
         return {"identity": "token"}
     if not _LOCAL.accepts_host(headers.get(b"host", b"").decode("latin-1")):
@@ -92,4 +94,4 @@ class _Api:
 
 
 _api: Final[Any] = _Api()
-app = Starlette(routes=[Route("/api/v1/{path:path}", _api), Route(PATH, _api)], lifespan=_api.open)
+app = Starlette(routes=[Route("/api/v1/{path:path}", _api), Route(MCP, _api)], lifespan=_api.open)

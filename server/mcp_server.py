@@ -31,9 +31,8 @@ from mcp_types import (
 from pydantic import Field, ValidationError, create_model
 
 from ..api.agent_tools import AGENT_TOOLS, describe_arguments, search_evidence, with_fields
-from ..api.agreement import agreement_of
 from ..api.conversation import answer_with_sources, short_answer
-from ..api.evidence_tables import aload_table
+from ..api.evidence_tables import agreement_of, aload_table
 from ..api.library_papers import alist_papers, apaper, apaper_markdown
 from ..api.library_search import apassage_window
 from ..api.results import AgreementRecord, AnswerRecord, TableRecord, WaitingQuestion
@@ -42,13 +41,11 @@ from ..api.serving import Session
 from ..api.stored_runs import run_details
 from ..documents import Paper
 from ..errors import CiteloomError, InputError
+from .access import TOOLS, caller
 from .job import Job
 from .problems import ServerError, client_help
 from .request_models import AgreementBody, ResearchBody, TableBody
-from .routes import (
-    memory_routes as memory_routes,  # which has a shared tool
-    paper_routes as paper_routes,  # which has another
-)
+from .routes import paper_routes as paper_routes  # which has shared tools
 from .run_jobs import RunJobs
 from .shared_calls import SHARED_TOOLS, get_table
 
@@ -80,7 +77,7 @@ class LibraryTools:
         Takes a minute or more and may cost the user money; the same question again is free. Use search_evidence to look
         something up.
         """
-        job = await self._runs.start_run(asked.request(asked.question), asked.limits())
+        job = await self._runs.start_run(asked.request(asked.question), asked)
         return await self._steered(job, context)
 
     async def answer_run(
@@ -306,7 +303,11 @@ class _LibraryServer(MCPServer[Any]):
             known = ", ".join(self._arguments)
             raise MCPError(INVALID_PARAMS, f"There is no tool {name[:80]!r}; there are {known}.")
         try:
+            if (who := caller.get()) is not None:
+                who.require(TOOLS.get(name), f"The tool {name}")
             return await super().call_tool(name, arguments, context)
+        except ServerError as error:
+            raise ToolError(f"{error.message} {client_help(error)}".strip()) from error
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, CiteloomError):

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
@@ -19,14 +21,13 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from ..api.serving import ServerJobs, Session
+from .access import MCP, caller
 from .jobs import Jobs
 from .mcp_server import mcp_server
-from .orders import Orders
 from .problems import ServerError
-from .run_jobs import RunJobs
+from .run_jobs import Orders, RunJobs
 from .server_options import ServerOptions
 
-PATH: Final = "/mcp"
 _ACTIVE: Final = 4  # concurrent runs of one agent
 _CLIENTS: Final = 4  # one client gets this share of all sessions
 _log = logging.getLogger("citeloom.server")
@@ -112,7 +113,7 @@ class McpSessions:
             raise ServerError(429, "Too many MCP sessions are at work.", help="End one first.", retry_after=5)
         del self._sessions[name]
         _log.info("An MCP session of %s makes room for another.", client or "some client")
-        ending = {"type": "http", "http_version": "1.1", "method": "DELETE", "path": PATH, "query_string": b""}
+        ending = {"type": "http", "http_version": "1.1", "method": "DELETE", "path": MCP, "query_string": b""}
         headers = [(MCP_SESSION_ID_HEADER.encode(), name.encode())]
 
         async def receive() -> Message:
@@ -145,6 +146,11 @@ class McpEndpoint:
         sessions = scope["app"].state.mcp
         if sessions is None:
             raise ServerError(503, "The server is rejoining the others.", help="Ask again in a moment.", retry_after=2)
+        if (who := caller.get()) is not None:
+            who.require("read", "MCP")
+            # The package answers requests of others to a session as if there were none.
+            client = f"{who.person.name} {' '.join(sorted(who.rights))}"
+            scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client, scopes=[]))
         await sessions.handle_request(scope, receive, send)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +11,7 @@ from ..api.checking import CheckPart
 from ..api.run_options import (
     AgreementOptions,
     BudgetOptions,
+    OptionGroup,
     QuestionOptions,
     RunLimits,
     SteeredOptions,
@@ -20,7 +20,6 @@ from ..api.run_options import (
     TextOptions,
     YearLimits,
     option,
-    part_of,
     required,
 )
 from ..api.run_texts import Rewriting
@@ -38,30 +37,12 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LimitedBody(RunLimits):
+class _Strict(OptionGroup):
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
+class LimitsBody(RunLimits, _Strict):
     """The limits that every request for a run may set."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-    def limits(self) -> RunLimits:
-        return part_of(self, RunLimits)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextBody(TextOptions, LimitedBody):
-    """What every request for a text may set."""
-
-    def limits(self) -> TextOptions:
-        return part_of(self, TextOptions)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SteeredBody(SteeredOptions, TextBody):
-    """What every request for a run may set."""
-
-    def limits(self) -> SteeredOptions:
-        return part_of(self, SteeredOptions)
 
 
 class AnswerBody(_Body):
@@ -75,16 +56,14 @@ class AnswerBody(_Body):
     by: str = Field("", max_length=200, description="Who answers.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResearchBody(QuestionOptions, SteeredBody):
+class ResearchBody(QuestionOptions, SteeredOptions, _Strict):
     """A question to answer from the library."""
 
     question: Text
     papers: tuple[PaperKey, ...] = option("Search only these papers, by their keys.", value=(), max_length=200)
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuestionBody(YearLimits, TextBody):
+class QuestionBody(YearLimits, TextOptions, _Strict):
     """The next question of a conversation, and the papers that it may draw on."""
 
     question: Text
@@ -93,52 +72,35 @@ class QuestionBody(YearLimits, TextBody):
     alone: bool = option("The question does not refer to earlier ones; do not rewrite it.", value=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImproveBody(TextBody):
+class ImproveBody(TextOptions, _Strict):
     """Feedback on the last answer of a conversation."""
 
     feedback: Text
 
 
-@dataclass(frozen=True, kw_only=True)
-class WritingBody(TableSources, SteeredBody):
+class WritingBody(TableSources, SteeredOptions, _Strict):
     """A section or a paper to write from an experiment."""
 
-    experiment: dict[str, Any] = required("The experiment, as in exp.json.")  # noqa: RUF009 - it makes a field
+    experiment: dict[str, Any] = required("The experiment, as in exp.json.")
     plot_upload: str = option(_UPLOADED_PLOTS, value="", max_length=30)
     fresh: bool = option("Write again, without reusing cached answers.", value=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgreementBody(AgreementOptions, BudgetOptions):
+class AgreementBody(AgreementOptions, BudgetOptions, _Strict):
     """A claim to ask papers about."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     claim: Annotated[str, Field(min_length=1, max_length=2000, description="One sentence.")]
 
-    def order(self) -> dict[str, Any]:
-        limits = part_of(self, BudgetOptions).changes()
-        return {"question": self.claim, "columns": [], "papers": list(self.papers), "agree": True, "limits": limits}
 
-
-@dataclass(frozen=True, kw_only=True)
-class TableBody(TableOptions, BudgetOptions):
+class TableBody(TableOptions, BudgetOptions, _Strict):
     """An evidence table to make or to complete."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     question: Annotated[str, Field(min_length=1, max_length=2000, description="What the rows are.")]
 
-    def order(self) -> dict[str, Any]:
-        limits = part_of(self, BudgetOptions).changes()
-        columns, papers = list(self.columns), list(self.papers)
-        return {"question": self.question, "columns": columns, "papers": papers, "agree": False, "limits": limits}
 
-
-@dataclass(frozen=True, kw_only=True)
-class CellBody:
+class CellBody(_Strict):
     """A value of the user's own for a cell of an evidence table."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     key: str = required("Citation key of the paper.", min_length=1, max_length=500)
     column: str = required("Name of the column.", min_length=1, max_length=200)
     value: str = required("The value.", max_length=2000)
@@ -146,8 +108,7 @@ class CellBody:
     revision: int | None = option("That of the cell as it was shown; without it, the edit always wins.", ge=0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SentenceBody(LimitedBody):
+class SentenceBody(RunLimits, _Strict):
     """An edited sentence of a finished run."""
 
     position: int = required("Its place in the list of sentences, from 0.", ge=0, le=10**6)
@@ -163,12 +124,11 @@ class SentenceBody(LimitedBody):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class RewriteBody(LimitedBody):
+class RewriteBody(RunLimits, _Strict):
     """A sentence of a finished run to be said otherwise."""
 
     text: str = required("The sentence as it stands in the user's version.", min_length=1, max_length=4000)
-    how: Rewriting = required("Shorter, more careful, or resting on another source.")  # noqa: RUF009 - it makes a field
+    how: Rewriting = required("Shorter, more careful, or resting on another source.")
 
 
 class CheckBody(_Body):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from inspect import isawaitable
+from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
 from ..api import stored_conversations
-from ..api.agreement import aagree, agreement_of, id_of_agreement
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
-from ..api.evidence_tables import aload_table, amake_table, id_of_table
+from ..api.evidence_tables import aagree, agreement_of, aload_table, amake_table, id_of_agreement, id_of_table
 from ..api.homes import Home
 from ..api.run_options import RunLimits, SteeredOptions
-from ..api.run_texts import public_record, stored
+from ..api.run_texts import NotEditedError, public_record, stored
 from ..api.running import (
     AnsweredError,
     EventRecorder,
@@ -26,11 +28,20 @@ from ..api.running import (
     run_and_save,
     signed_answer,
 )
-from ..api.serving import JobKind, JobOrder, JobState, RunUnderWayError, Session
+from ..api.serving import (
+    CallLocks,
+    JobKind,
+    JobOrder,
+    JobState,
+    RecentEndings,
+    RunUnderWayError,
+    Session,
+    UnknownPaperError,
+)
+from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
 from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
-from .orders import Orders, conversation_deleted, run_deleted
 from .problems import Problem, ServerError, problem
 from .request_models import AgreementBody, TableBody
 
@@ -143,9 +154,11 @@ class RunJobs:
     async def make_table(self, asked: TableBody | AgreementBody) -> Job:
         """Make or complete a table, or join that job; raises `ServerError` while it is made with other columns."""
         await self.session.require_papers()
-        request = asked.order()
-        name = id_of_agreement if request["agree"] else id_of_table
-        return await self.resume_order(JobOrder(name(request["question"], request["papers"]), "table", request))
+        question, columns = (asked.claim, []) if isinstance(asked, AgreementBody) else (asked.question, asked.columns)
+        papers, agree = list(asked.papers), isinstance(asked, AgreementBody)
+        request = {"question": question, "columns": list(columns), "papers": papers, "agree": agree}
+        name = (id_of_agreement if agree else id_of_table)(question, papers)
+        return await self.resume_order(JobOrder(name, "table", {**request, "limits": asked.changes()}))
 
     async def find(self, order: Mapping[str, Any]) -> Job | None:
         """The job of an earlier request or its stored outcome, resumed if paused; None if it is to be asked again."""
@@ -269,3 +282,95 @@ def _ended_job(
     log.close()
     state: JobState = "finished" if result is not None else "failed" if problem else "paused"
     return Job(JobOrder(job_id, kind, {}), log, state, result, problem)
+
+
+T = TypeVar("T")
+# The connection of the current request.
+connection: ContextVar[str] = ContextVar("connection of the current request", default="")
+_GONE: Final = (UnknownRunError, UnknownConversationError, UnknownPaperError)
+_POLL_INTERVAL: Final = 0.05  # seconds
+_TIMEOUT: Final = 30.0  # seconds to wait for another server
+
+
+class Orders:
+    """Used from one event loop; `locks` exclude other servers. Outside a server, both arguments are None."""
+
+    def __init__(self, endings: RecentEndings | None = None, locks: CallLocks | None = None) -> None:
+        self._endings = endings
+        self._locks = locks
+        self._here: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def find(self, find: Callable[[], T], ending: str) -> T:
+        """Find a request's target; raises `ServerError` if the `ending` (its deletion) just happened."""
+        try:
+            return await asyncio.to_thread(find)
+        except (*_GONE, NotEditedError) as error:
+            async with self._lock(ending):
+                pass  # an ending that has begun is recorded once it is complete
+            if await self.ended_by_another(ending):
+                raise _conflict(ending) from error
+            raise
+
+    @asynccontextmanager
+    async def on(self, ending: str) -> AsyncIterator[None]:
+        """Lock the target of an `ending` while changing it; an error says if the `ending` came first."""
+        async with self._lock(ending):
+            with conflicts(ending):
+                yield
+
+    async def end(self, ending: str) -> None:
+        if self._endings is not None:
+            await asyncio.to_thread(self._endings.add, ending, connection.get())
+
+    async def ended_by_another(self, ending: str) -> bool:
+        endings = self._endings
+        return endings is not None and await asyncio.to_thread(endings.by_another, ending, connection.get())
+
+    def close(self) -> None:
+        if self._locks is not None:
+            self._locks.close()
+
+    @asynccontextmanager
+    async def _lock(self, ending: str) -> AsyncIterator[None]:
+        async with self._here.setdefault(ending, asyncio.Lock()):
+            if self._locks is None:
+                yield
+                return
+            key, until = f"order:{ending}", asyncio.get_running_loop().time() + _TIMEOUT
+            while not (await taken if isawaitable(taken := self._locks.try_acquire(key)) else taken):
+                if asyncio.get_running_loop().time() > until:
+                    raise ServerError(503, "Another request works on it.", help="Ask again in a moment.", retry_after=5)
+                await asyncio.sleep(_POLL_INTERVAL)
+            try:
+                yield
+            finally:
+                self._locks.release(key)
+
+
+@contextmanager
+def conflicts(ending: str) -> Iterator[None]:
+    """Turn "not found" errors into `ServerError` with status 409."""
+    try:
+        yield
+    except _GONE as error:
+        raise _conflict(ending) from error
+
+
+def run_deleted(run_id: str) -> str:
+    return f"Run {run_id:.200} was deleted"
+
+
+def conversation_deleted(thread_id: str) -> str:
+    return f"Conversation {thread_id:.200} was deleted"
+
+
+def paper_removed(key: str) -> str:
+    return f"Paper {key:.200} was removed"
+
+
+def edit_withdrawn(run_id: str, position: int | None = None) -> str:
+    return f"The edit of {'a sentence' if position is None else f'sentence {position}'} of run {run_id} was withdrawn"
+
+
+def _conflict(ending: str) -> ServerError:
+    return ServerError(409, f"{ending} by another request.")

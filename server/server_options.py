@@ -39,13 +39,15 @@ class ServerOptions:
     max_waiting: int = 200  # others are refused
     max_streams: int = 200  # open at once
     per_minute: int = 1200  # requests of a client
+    people: bool = False  # whether the home has accounts, by which people sign in instead
 
     def __post_init__(self) -> None:
         given = self.token.get_secret_value() if self.token is not None else None
-        if given is None and not self.loopback:
+        if given is None and not self.loopback and not self.people:
             raise ConfigurationError(
                 f"--host {self.host}: anybody who reaches this address could read the library and spend money.",
-                help="Set CITELOOM_SERVER_TOKEN to a secret of at least 16 characters, or serve on 127.0.0.1.",
+                help="Set CITELOOM_SERVER_TOKEN to a secret of at least 16 characters, invite people (people invite), "
+                "or serve on 127.0.0.1.",
             )
         if given is not None and (len(given) < _MIN_TOKEN or not given.isascii() or not given.isprintable()):
             raise ConfigurationError(

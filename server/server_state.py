@@ -13,15 +13,15 @@ from fastapi import Depends, Request
 
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
+from ..api.people import acting
 from ..api.serving import JobOrder, ServerRegistry, Session, join_servers, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from .ingest_jobs import IngestJobs
 from .job import Job
 from .jobs import JobRecovery, Jobs
-from .orders import Orders
 from .problems import ServerError
-from .run_jobs import RunJobs
+from .run_jobs import Orders, RunJobs
 from .server_options import BrowserSessions, ServerOptions, Tokens
 from .uploaded_files import tidy_plots
 
@@ -103,7 +103,11 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
     await asyncio.to_thread(state.sessions.end_outdated)
 
     async def resume(order: JobOrder) -> Job:
-        return await (state.ingests.start if order.kind == "ingest" else state.runs.resume_order)(order)
+        person = acting.set(str(order.request.get("person", "")))
+        try:
+            return await (state.ingests.start if order.kind == "ingest" else state.runs.resume_order)(order)
+        finally:
+            acting.reset(person)
 
     async def tidy_hourly() -> None:
         while True:

@@ -23,9 +23,9 @@ from typing_extensions import TypedDict
 
 from ..api import writing
 from ..api.homes import Home
+from ..api.ingesting import PAPER_SUFFIXES, stored_bytes
 from ..api.messages import megabytes
 from ..api.serving import Session
-from ..api.uploading import PAPER_SUFFIXES, stored_bytes
 from .problems import ServerError
 
 _LONGEST_NAME: Final = 150  # bytes without extension

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..models.journal.journal import Journal
     from ..models.journal.journal_database import JournalDatabase
     from ..models.journal.single_flight import CallLocks
+    from .accounts import Accounts
     from .conversation_register import ConversationRegister
     from .evidence_table_register import EvidenceTableRegister
     from .home_tables import HomeRecords
@@ -69,6 +70,14 @@ class Backend(Protocol):
 
     def server_tables(self) -> Tables:
         """The tables of servers, their jobs and sessions."""
+
+    def account_tables(self) -> Tables:
+        """The tables of a group's accounts."""
+
+    def accounts(self) -> Accounts:
+        from .accounts import Accounts
+
+        return Accounts(self.account_tables())
 
     def runs(self) -> RunRegister:
         from .run_register import RunRegister

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Final
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, TEXT, TypedTable, dump_json, integer
 from .run_register import RESULT, register_citations
-from .tables import Register, columns_of
+from .tables import Register, columns_of, note_owner
 
 _OF_THREAD: Final = "FROM turns WHERE turns.thread_id = conversations.thread_id"
 
@@ -80,7 +80,9 @@ class ConversationRegister(Register):
     def begin(self, thread_id: str) -> None:
         """Register a conversation; does nothing if it exists."""
         now = time.time()
-        self._write(CONVERSATIONS.insert("ignore"), thread_id, now, now)
+        with self._tables.transaction() as connection:
+            connection.execute(CONVERSATIONS.insert("ignore"), (thread_id, now, now))
+            note_owner(connection, thread_id)
 
     def keep(self, thread_id: str, number: int, asked: str, question: str, record: dict[str, Any]) -> None:
         """Store a finished turn; idempotent."""

@@ -8,10 +8,10 @@ from typing import Any, Final, Protocol
 from ..table_columns import BLOB, TEXT, TypedTable, integer
 from .conversation_register import CONVERSATIONS, TURNS
 from .evidence_table_register import EVIDENCE_TABLES, TABLE_CELLS, TABLE_PAPERS
-from .run_register import CITED_PAPERS, EDITS, RUNS, UPDATES, WRITTEN
+from .run_register import CITED_PAPERS, EDITS, OWNED, RUNS, UPDATES, WRITTEN
 
 GRID_TABLES: Final = (EVIDENCE_TABLES, TABLE_PAPERS, TABLE_CELLS)
-RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, UPDATES, CONVERSATIONS, TURNS, WRITTEN, *GRID_TABLES)
+RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, UPDATES, CONVERSATIONS, TURNS, WRITTEN, OWNED, *GRID_TABLES)
 
 
 class HomeRecords(Protocol):

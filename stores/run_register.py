@@ -29,7 +29,7 @@ from ..table_columns import (
     shaped,
     strip_nul,
 )
-from .tables import ALL_ROWS, Register, TableConnection, Tables, columns_of, index_key
+from .tables import ALL_ROWS, Register, TableConnection, Tables, columns_of, index_key, note_owner, visible_rows
 
 RunStatus = Literal["running", "asking", "paused", "failed", "finished"]  # asking: it waits for a person
 PLOT_SET: Final = re.compile(r"plots-[0-9a-f]{24}")  # a set of uploaded plots, as named in run requests
@@ -61,6 +61,12 @@ CITED_PAPERS: Final = TypedTable(
     ("thread_id", "number", "key"),
     {"thread_id": TEXT, "number": integer(), "key": TEXT},
     indexes={"cited_papers_by_key": "(key)"},
+)
+
+
+# Whose a run or conversation is, on a server with accounts.
+OWNED: Final = TypedTable(
+    "owned", ("thread_id",), {"thread_id": TEXT, "person": TEXT}, indexes={"owned_by_person": "(person)"}
 )
 
 
@@ -149,7 +155,9 @@ class RunRegister(Register):
             *(run.fingerprint, request, None, _lookup_key(run.request.get("question"))),
             " ".join(sorted(set(PLOT_SET.findall(request)))),
         )
-        self._write(RUNS.insert("ignore"), *row)
+        with self._tables.transaction() as connection:
+            connection.execute(RUNS.insert("ignore"), row)
+            note_owner(connection, run.thread_id)
         return self.get(run.thread_id)
 
     def mark(
@@ -190,8 +198,9 @@ class RunRegister(Register):
     def count(self) -> int:
         if not self._tables.exist():
             return 0
+        source, person = visible_rows(RUNS)
         with self._tables.transaction() as connection:
-            return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
+            return int(connection.execute(f"SELECT count(*) FROM {source}", person).fetchone()[0])
 
     def all(self) -> list[RunRecord]:
         """All runs with their results, most recent first."""
@@ -199,8 +208,9 @@ class RunRegister(Register):
 
     def latest_finished(self) -> list[RunHead]:
         """The most recently started finished run of each question or experiment, in the order in which they began."""
-        latest = "SELECT max(number) FROM runs WHERE status = 'finished' GROUP BY question"
-        return self._select(RunHead, RUNS, f"WHERE number IN ({latest}) ORDER BY number")
+        source, person = visible_rows(RUNS)
+        latest = f"SELECT max(number) FROM {source} WHERE status = 'finished' GROUP BY question"
+        return self._select(RunHead, RUNS, f"WHERE number IN ({latest}) ORDER BY number", *person)
 
     def citing(self, key: str) -> list[RunHead]:
         """The finished runs whose text cites a paper, most recent first."""
@@ -211,6 +221,16 @@ class RunRegister(Register):
         """The sets of uploaded plots that runs use, read from an index."""
         rows = self._read(RUNS, "SELECT plot_sets FROM runs WHERE plot_sets <> ''")
         return {name for row in rows for name in PLOT_SET.findall(row["plot_sets"])}
+
+    def note_owner(self, thread_id: str) -> None:
+        """Store for whom something is paid first, which then counts for their budget."""
+        with self._tables.transaction() as connection:
+            note_owner(connection, thread_id)
+
+    def owned(self, person: str) -> list[str]:
+        """The ids of the runs, conversations, tables and checks of a person."""
+        rows = self._read(OWNED, "SELECT thread_id FROM owned WHERE person = ?", person)
+        return [row["thread_id"] for row in rows]
 
     def delete(self, thread_id: str) -> None:
         """Delete a run; its checkpoints are left to the caller."""
@@ -242,8 +262,10 @@ class EditedSentences(Register):
         """The ids of the runs with edits."""
         if not self._tables.exist():
             return []
+        source, person = visible_rows(EDITS)
         with self._tables.transaction() as connection:
-            return [row[0] for row in connection.execute("SELECT DISTINCT thread_id FROM edits ORDER BY thread_id")]
+            found = connection.execute(f"SELECT DISTINCT thread_id FROM {source} ORDER BY thread_id", person)
+            return [row[0] for row in found]
 
     def keep(self, thread_id: str, edit: EditedSentence) -> None:
         """Store an edited sentence in place of an earlier one at its position."""
@@ -278,7 +300,10 @@ class TextUpdates(Register):
 
     def all(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """The stamp and the record of everything compared."""
-        rows = self._read(UPDATES, "SELECT * FROM updates WHERE substr(name, 1, 8) <> 'library-' ORDER BY name")
+        source, person = visible_rows(RUNS)
+        seen = f"name IN (SELECT thread_id FROM {source}) OR name NOT IN (SELECT thread_id FROM runs)"
+        condition = f"substr(name, 1, 8) <> 'library-' AND ({seen}) ORDER BY name"
+        rows = self._read(UPDATES, f"SELECT * FROM updates WHERE {condition}", *person)
         return {row["name"]: (row["stamp"], row["record"]) for row in rows}
 
     def keep(self, name: str, stamp: str, record: Mapping[str, Any]) -> None:

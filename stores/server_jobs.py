@@ -373,7 +373,7 @@ class SignInSessions(Register):
         """Store a session; it replaces expired ones, and the oldest where there are too many."""
         now = time.time()
         with self._tables.transaction() as connection:
-            connection.execute(SESSIONS.insert(), (_hash(session), token, now + MAX_AGE))
+            connection.execute(SESSIONS.insert(), (hash_name(session), token, now + MAX_AGE))
             connection.execute("DELETE FROM sessions WHERE expires_at <= ?", (now,))
             connection.execute(
                 "DELETE FROM sessions WHERE id NOT IN (SELECT id FROM sessions ORDER BY expires_at DESC LIMIT ?)",
@@ -383,11 +383,11 @@ class SignInSessions(Register):
     def is_active(self, session: str, token: str) -> bool:
         """Whether a session was begun with this token and has neither ended nor expired."""
         query = "SELECT * FROM sessions WHERE id = ? AND token = ? AND expires_at > ?"
-        return bool(self._read(SESSIONS, query, _hash(session), token, time.time()))
+        return bool(self._read(SESSIONS, query, hash_name(session), token, time.time()))
 
     def end(self, session: str) -> None:
         """End a session; does nothing if there is none."""
-        self._write("DELETE FROM sessions WHERE id = ?", _hash(session))
+        self._write("DELETE FROM sessions WHERE id = ?", hash_name(session))
 
     def end_all(self, but_of: str = "") -> None:
         """End all sessions, except those of a token if one is given."""
@@ -405,15 +405,15 @@ class RecentEndings(Register):
         """Store that a request of this connection ended something."""
         now = time.time()
         with self._tables.transaction() as db:
-            db.execute("DELETE FROM endings WHERE ended_at < ? OR name = ?", (now - _RECENT, _hash(name)))
-            db.execute(ENDINGS.insert("ignore"), (_hash(name), connection, now))
+            db.execute("DELETE FROM endings WHERE ended_at < ? OR name = ?", (now - _RECENT, hash_name(name)))
+            db.execute(ENDINGS.insert("ignore"), (hash_name(name), connection, now))
 
     def by_another(self, name: str, connection: str) -> bool:
         """Whether another connection ended it; a request on the same connection was sent after the answer."""
         query = "SELECT * FROM endings WHERE name = ? AND connection <> ? AND ended_at >= ?"
-        return bool(self._read(ENDINGS, query, _hash(name), connection, time.time() - _RECENT))
+        return bool(self._read(ENDINGS, query, hash_name(name), connection, time.time() - _RECENT))
 
 
-def _hash(name: str) -> str:
+def hash_name(name: str) -> str:
     """Hash a name, since it may contain anything that a request names."""
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, get_type_hints
 
@@ -18,10 +19,15 @@ from ..table_columns import Column, TableConnection as TableConnection, TypedTab
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-TABLES_VERSION: Final = 3  # of a home's tables; a change of it needs a migration
+TABLES_VERSION: Final = 4  # of a home's tables; a change of it needs a migration
 _LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,700 bytes
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
 Record = TypeVar("Record", bound="DataclassInstance")
+# The person with an account for whom a server works; "" for nobody in particular, who sees everything.
+acting: Final[ContextVar[str]] = ContextVar("acting", default="")
+_PRIVATE: Final = frozenset({"runs", "conversations", "turns", "edits"})  # tables whose rows belong to a person
+_OWN: Final = "(SELECT * FROM {0} WHERE thread_id IN (SELECT thread_id FROM owned WHERE person = ?)) AS {0}"
+_NOTE_OWNER: Final = "INSERT INTO owned (thread_id, person) VALUES (?, ?) ON CONFLICT (thread_id) DO NOTHING"
 
 
 class Tables(Protocol):
@@ -75,7 +81,8 @@ class Register:
             f"{self._computed[name]} AS {name}" if name in self._computed else name
             for name in dict.fromkeys((*table.key, *names))  # the key, so that errors name the row
         ]
-        rows = self._read(table, f"SELECT {', '.join(columns)} FROM {table.name} {condition}", *values)
+        source, person = visible_rows(table)
+        rows = self._read(table, f"SELECT {', '.join(columns)} FROM {source} {condition}", *person, *values)
         return [kind(**{name: row[name] for name in names}) for row in rows]
 
     def _write(self, sql: str, *values: Any) -> int:
@@ -92,6 +99,18 @@ class Register:
             several = f"More than one {what} begins with {prefix!r}."
             raise unknown(several if found else f"There is no {what} {prefix!r}.")
         return found[0]
+
+
+def visible_rows(table: TypedTable) -> tuple[str, tuple[str, ...]]:
+    """SQL for the rows of a table that whoever acts may see, with its values."""
+    person = acting.get() if table.name in _PRIVATE else ""
+    return (_OWN.format(table.name), (person,)) if person else (table.name, ())
+
+
+def note_owner(connection: TableConnection, thread_id: str) -> None:
+    """Store whose a new run or conversation is, if somebody with an account acts."""
+    if person := acting.get():
+        connection.execute(_NOTE_OWNER, (thread_id, person))
 
 
 def select_all(table: TypedTable) -> str:

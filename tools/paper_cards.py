@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
-from ..documents import Category, Paper
+from ..documents import Category, Chunk, Paper
 from ..documents.chunking import Window
 from ..documents.plain_text import plain_text
 from ..models.concurrency import gather_all
@@ -32,7 +32,7 @@ _KINDS: Final = {
     kind: re.compile(pattern, re.IGNORECASE | re.MULTILINE) for kind, pattern in _RULES["kinds_of_study"].items()
 }
 _SAMPLE: Final = one_of(_RULES["abstracts"]["sample"])
-_AIM, _OUTCOME = (one_of(_RULES["abstracts"][name], re.IGNORECASE) for name in ("aim", "outcome"))
+_AIM, _OUTCOME, _DESIGN = (one_of(_RULES["abstracts"][name], re.IGNORECASE) for name in ("aim", "outcome", "design"))
 _SENTENCE: Final = 180  # characters
 _SECTIONS: Final = 4
 _SECTION: Final = 45  # characters
@@ -114,6 +114,25 @@ def _telling_places(sentences: Sequence[str]) -> list[int]:
     aim = next((place for place, text in enumerate(sentences) if _AIM.search(text)), 0)
     outcomes = [place for place, text in enumerate(sentences) if place != aim and _OUTCOME.search(text)]
     return list(dict.fromkeys([aim, outcomes[-1] if outcomes else len(sentences) - 1]))
+
+
+def find_statement(library: Library, key: str, rule: str) -> tuple[Chunk, int, int] | None:
+    """The sentence of a paper's abstract, else of its methods, that states its `sample`, `design` or `result`; blocks.
+
+    It is the last one for a result, else the first.
+    """
+    patterns = {"sample": [_SAMPLE], "design": [_DESIGN, *_KINDS.values()], "result": [_OUTCOME]}[rule]
+    sections = (Category.ABSTRACT, Category.METHOD)
+    rows = [
+        row for one in sections for row in library.catalog.chunk_rows(keys=[key], categories=[one])[:_METHOD_CHUNKS]
+    ]
+    for chunk in library.chunks([row.id for row in rows]):
+        spans = [
+            span for span in sentence_spans(chunk.text) if any(p.search(chunk.text[slice(*span)]) for p in patterns)
+        ]
+        if spans:
+            return (chunk, *spans[-1 if rule == "result" else 0])
+    return None
 
 
 def nearest_findings(

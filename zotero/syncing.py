@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,34 +58,31 @@ async def sync_reading(
         state = await asyncio.to_thread(read_state, library.home)
         given = await asyncio.to_thread(SyncPlanning, library, settings, reading, request, state, linked)
         plan = await in_thread(given.plan)
-        ingested = None if dry_run else await _carry_out(library, settings, state, plan, on_event)
+        if dry_run:
+            new = [paper.key for paper in plan.changed if paper.key not in given.papers]
+            known = [paper.key for paper in plan.changed if paper.key in given.papers]
+            ingested = IngestReport(tuple(new), tuple(known))
+        else:
+            ingested = await _carry_out(library, settings, state, plan, on_event)
     by_abstract = _by_abstract(library)
     renamed = {one.now for one in plan.removed}
-    if ingested is None:
-        keys = [paper.key for paper in plan.changed]
-        added, updated = [key for key in keys if key not in given.papers], [key for key in keys if key in given.papers]
-    else:
-        added, updated = list(ingested.added), list(ingested.updated)
     record = {
         "source": reading.source,
         "library": reading.library.name,
         "items": len(given.items),
         "dry_run": dry_run,
-        "added": [key for key in added if key not in renamed],
-        "updated": updated,
-        "unchanged": len(plan.unchanged) + (len(ingested.unchanged) if ingested else 0),
+        "added": [key for key in ingested.added if key not in renamed],
+        "updated": list(ingested.updated),
+        "unchanged": len(plan.unchanged) + len(ingested.unchanged),
         "removed": [{"key": one.key, "why": one.why} for one in plan.removed if not one.now],
         "renamed": [{"from": one.key, "to": one.now} for one in plan.removed if one.now],
         "abstract_only": [
             paper.key for paper in (*plan.changed, *plan.unchanged) if paper.file is None or paper.key in by_abstract
         ],
         "without_file": [{"item": item.key, "title": item.title} for item in plan.without_file],
-        "chunks_embedded": ingested.chunks_embedded if ingested else 0,
-        "refused": [
-            {"path": item.path, "reason": item.reason}
-            for item in (*plan.refused, *(ingested.refused if ingested else ()))
-        ],
-        "warnings": [*plan.warnings, *(ingested.warnings if ingested else ())],
+        "chunks_embedded": ingested.chunks_embedded,
+        "refused": [asdict(item) for item in (*plan.refused, *ingested.refused)],
+        "warnings": [*plan.warnings, *ingested.warnings],
         "seconds": round(time.perf_counter() - began, 3),
     }
     return SyncReport(record, plan.file_missing)

@@ -77,7 +77,7 @@ def check_draft(
     whole = list(_whole_draft_findings(text, draft.truncated))
     if whole and whole[0].rule == "empty":
         return tuple(whole)
-    own_words = experiment.words()
+    own_words = experiment.words
     faults = _faults(text, sources, own_words, known_keys, word_for_word=kind != "answer")
     known = {source.evidence.id for source in sources}
     if sources and kind in CITING_KINDS and not known.intersection(marker_ids(text)):
@@ -95,7 +95,7 @@ def check_draft(
         # An answer's headings may name papers, whose titles may contain numbers.
         if finding.span is not None and not said_of.meets(*finding.span)
     ]
-    placed += copied_findings(text, sources, experiment)
+    placed += copied_findings(text, sources, own_words)
     placed += preference_findings(text, preferences)
     if earlier is not None:
         placed += repeated_findings(text, {} if kind == "abstract" else earlier)  # an abstract repeats by nature

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict  # as in `graph/state.py`, which holds t
 
 from ...documents import Evidence
 from ...documents.marker_escaping import as_written
-from ...text.words import shorten
+from ...text.words import read_rules, shorten
 from ..markers import MARKER, CitedSentence
 
 Rule = Literal[
@@ -54,35 +54,9 @@ class RuleSpec:
     remedy: str = ""
 
 
-# An error must not reach the reader; a warning is repaired if allowed, else reported; a note is only reported.
+# By the name of the rule; their severities are explained there.
 RULES: Final[Mapping[str, RuleSpec]] = {
-    "unknown-marker": RuleSpec("error", remedy="Cite only the evidence that was given, by its marker."),
-    "foreign-citation": RuleSpec(
-        "error",
-        remedy="Cite by the marker of the evidence, repeat a sentence of the experiment with its citation word for"
-        " word, or reword without it.",
-    ),
-    "bare-marker": RuleSpec("warning", remedy="Cite it by its marker in square brackets, and reword."),
-    "empty": RuleSpec("error"),
-    "truncated": RuleSpec("error"),
-    "no-citation": RuleSpec("warning", remedy="Cite the evidence by its markers."),
-    "number-not-found": RuleSpec(
-        "warning", remedy="Use one of their numbers, cite the source that has it, or leave it out."
-    ),
-    "copied-run": RuleSpec("warning", remedy="Say it in your own words."),
-    "citation-missing": RuleSpec("warning", True, "Cite the source that says so by its marker, or leave it out."),
-    "unsupported": RuleSpec("warning", True),
-    "contradicted": RuleSpec("warning", True),
-    "partly-supported": RuleSpec("note", True),
-    "idle-marker": RuleSpec("note", True),
-    "absence-unsearched": RuleSpec("warning", True),
-    "off-topic": RuleSpec("note", True),
-    "unjudged": RuleSpec("note", True),
-    "one-sided": RuleSpec("note"),
-    "other-side-unsaid": RuleSpec("note", True, "Where the words do disagree, say both sides with both markers."),
-    "repeated-sentence": RuleSpec("warning", True, "Say it in other words, or leave it out where nothing new is said."),
-    "orders-in-source": RuleSpec("note"),
-    "not-as-preferred": RuleSpec("warning", remedy="Write it as the author wishes, and change nothing else."),
+    name: RuleSpec(**spec) for name, spec in read_rules(__file__, "finding_rules")["rules"].items()
 }
 SHOWN = 80
 

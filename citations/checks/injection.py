@@ -106,15 +106,12 @@ def flag_sources(
         return [(f"description of {figure.name}", figure.description) for figure in described.get(chunk_id, ())]
 
     flags: list[Flag] = []
-    papers: dict[str, Paper] = {}
-    seen: set[str] = set()
-    for source in sources:
-        evidence = source.evidence
-        papers[source.paper.key] = source.paper
-        parts = (("passage", source.text), ("section title", evidence.section), ("summary", evidence.summary))
-        seen.add(evidence.chunk_id)
-        # One chunk may back several pieces of evidence.
-        flags += _flags(source.paper.key, evidence.id, evidence.chunk_id, (*parts, *descriptions(evidence.chunk_id)))
+    papers = {source.paper.key: source.paper for source in sources}
+    seen = {source.evidence.chunk_id for source in sources}
+    for source in sources:  # one chunk may back several pieces of evidence
+        found = source.evidence
+        parts = (("passage", source.text), ("section title", found.section), ("summary", found.summary))
+        flags += _flags(source.paper.key, found.id, found.chunk_id, (*parts, *descriptions(found.chunk_id)))
     for chunk, paper in read:
         papers[paper.key] = paper
         if chunk.id not in seen:

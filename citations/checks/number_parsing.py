@@ -249,7 +249,8 @@ def claimed_numbers(text: str, *, small_counts: bool = False) -> list[Number]:
     ]
 
 
-def given_numbers(text: str) -> list[Number]:
+@lru_cache(maxsize=256)
+def given_numbers(text: str) -> tuple[Number, ...]:
     """The numbers of a source or an experiment that a draft may repeat, including years and parts joined by `_`."""
     text = _RAISED_POINT.sub(r"\1.", text.replace("_", " "))
     found = list(_unnamed(text))
@@ -263,7 +264,8 @@ def given_numbers(text: str) -> list[Number]:
     ]
     found += [thousands for number in found if (thousands := pointed_thousands(text, number))]
     found += [*words(text), *_ratios(text), *shares(text)]
-    return _with_signs(text, _sharing_percent(text, sorted(found, key=lambda number: (number.start, -number.end))))
+    ordered = sorted(found, key=lambda number: (number.start, -number.end))
+    return tuple(_with_signs(text, _sharing_percent(text, ordered)))
 
 
 def pointed_thousands(text: str, number: Number) -> Number | None:

@@ -239,7 +239,7 @@ def _source_with(text: str, number: Number, sources: Sequence[Source]) -> str:
         (
             source.evidence.id
             for source in sources
-            for given in _shown_numbers(source.shown)
+            for given in given_numbers(source.shown)
             if (given.value, given.unit, given.scale) == (number.value, number.unit, number.scale)
             and not given.bounds(number)
             and (not counts or _noun_after(source.shown, given) == behind)
@@ -257,11 +257,6 @@ def _noun_after(text: str, number: Number) -> str:
 
 
 @lru_cache(maxsize=256)
-def _shown_numbers(text: str) -> tuple[Number, ...]:
-    return tuple(given_numbers(text))
-
-
-@lru_cache(maxsize=256)
 def _source_index(source: Source) -> _Index:
     """The numbers in a source's chunk and in sentences of other chunks shown with it."""
     evidence = source.evidence
@@ -272,12 +267,12 @@ def _source_index(source: Source) -> _Index:
             ratio_only=False,
             context=(source.text, number.start, number.end),
         )
-        for number in _shown_numbers(source.text)
+        for number in given_numbers(source.text)
     ]
     for sentence in source.beyond:
         # If markup was removed, only the sentence that contains a number is known, not its exact position.
         uncut = len(sentence.text) == sentence.end - sentence.start
-        for number in _shown_numbers(sentence.text):
+        for number in given_numbers(sentence.text):
             span = (number.start, number.end) if uncut else (0, sentence.end - sentence.start)
             start, end = (sentence.start + position for position in span)
             place = Origin("", evidence.id, sentence.chunk_id, start, end)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
+from ...text.words import read_rules
 from ..quotations import quoted_spans
 from .findings import Finding
 
@@ -24,19 +25,7 @@ _TERM: Final = re.compile(
     r"(?:(?:use|write|say|prefer) )?([^,;.:]{2,60}?),? (?:not|instead of|rather than) ([^,;.:]{2,60}?)\.?",
     re.IGNORECASE,
 )
-# British and American stems, with what may follow where the stem alone is too short.
-_STEMS: Final = tuple(
-    (*row.split(":", 2), "")[:3]
-    for row in (
-        r"behaviour:behavior neighbour:neighbor colour:color:(?!ect) favour:favor labour:labor:(?!at) centre:center "
-        r"tumour:tumor:(?!i) fibre:fiber oedema:edema anaemi:anemi leukaemi:leukemi ischaemi:ischemi "
-        r"oestrogen:estrogen haemoglobin:hemoglobin haemorrhag:hemorrhag paediatric:pediatric anaesthe:anesthe "
-        r"orthopaedic:orthopedic diarrhoea:diarrhea modelling:modeling modelled:modeled labelling:labeling "
-        r"labelled:labeled sceptic:skeptic signalling:signaling travelled:traveled ageing:aging:(?![a-z]) "
-        r"defence:defense mould:mold:(?!av) grey:gray:(?![a-z]) analys:analyz:(?=ed|ing|e\b|ers?\b) "
-        r"catalys:catalyz:(?=ed|ing|e\b)"
-    ).split()
-)
+_STEMS: Final = tuple((*row.split(":", 2), "")[:3] for row in read_rules(__file__, "spellings")["stems"].split())
 _BRITISH: Final = {british: american for british, american, _ in _STEMS}
 _AMERICAN: Final = {american: british for british, american, _ in _STEMS}
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...experiment import Experiment
 from ...roles.protocols import Source
 from ..markers import MARKER, sentences
 from ..quotations import quoted_spans
@@ -41,23 +40,13 @@ class _WordSpan:
     first: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CopiedRun:
-    """`text[start:end]` repeats `words` words of a source."""
-
-    start: int
-    end: int
-    words: int
-    evidence_id: str
-
-
-def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[CopiedRun]:
+def copied_findings(text: str, sources: Sequence[Source], own_words: str) -> list[Finding]:
     """Copied runs of more than `LONGEST_RUN` words outside quotation marks, in order and without overlap.
 
     A run of many compounds may have too few words to count.
     """
     known = [(source.evidence.id, _windows(source.text)) for source in sources]
-    runs: list[CopiedRun] = []
+    runs: list[Finding] = []
     quoted = quoted_spans(text)
     starts = [start for start, _ in quoted]
     stretches: list[list[_WordSpan]] = [[]]  # of words between quotations
@@ -85,21 +74,10 @@ def copied_runs(text: str, sources: Sequence[Source], own_words: str) -> list[Co
         for first, last, identifier in found:
             words = 1 + sum(word.first for word in stretch[first + 1 : last])
             if words > LONGEST_RUN:
-                runs.append(CopiedRun(stretch[first].start, stretch[last - 1].end, words, identifier))
+                start, end = stretch[first].start, stretch[last - 1].end
+                said = f'"{shown(text[start:end])}" repeats {words} words of {identifier} without quotation marks.'
+                runs.append(Finding("copied-run", said, (start, end), (identifier,)))
     return runs
-
-
-def copied_findings(text: str, sources: Sequence[Source], experiment: Experiment) -> list[Finding]:
-    return [
-        Finding(
-            "copied-run",
-            f'"{shown(text[run.start : run.end])}" repeats {run.words} words of {run.evidence_id} without quotation'
-            " marks.",
-            (run.start, run.end),
-            (run.evidence_id,),
-        )
-        for run in copied_runs(text, sources, experiment.words())
-    ]
 
 
 @lru_cache(maxsize=256)

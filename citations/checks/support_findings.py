@@ -92,23 +92,7 @@ DOUBTFUL: Final[Mapping[str, Rule]] = {
     "partly": "partly-supported",
     "off-topic": "off-topic",
 }
-_MESSAGES: Mapping[Rule, str] = {
-    "unsupported": "is not supported by {ids}{reason}; say no more than is said there, cite evidence that says it, or"
-    " take the sentence out with its marker.",
-    "contradicted": "is contradicted by {ids}{reason}; say what is said there, or take the sentence out with its"
-    " marker.",
-    "partly-supported": "is only partly supported by {ids}{reason}.",
-    "off-topic": "may be on another topic than {ids}{reason}; whether it is supported was not judged.",
-    "unjudged": "was not compared with {ids}{reason}.",
-    "idle-marker": "gains nothing from {ids}, which bears out no part of it; drop that marker and keep the sentence.",
-}
-# A sentence that sums up several sources is repaired, not taken out.
-_OF_WEIGHING: Mapping[Rule, str] = {
-    "unsupported": "sums up {ids} in a way that they do not bear out{reason}; keep the summing up, and state the count,"
-    " degree or direction that they do.",
-    "contradicted": "sums up its sources against what {ids} says{reason}; state the count, degree or direction that"
-    " they bear out.",
-}
+_SAID: Final = read_rules(__file__, "finding_rules")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 
@@ -169,7 +153,7 @@ def support_findings(text: str, verdicts: Mapping[PairKey, Verdict]) -> list[Fin
 def _finding(sentence: CitedSentence, rule: Rule, ids: Sequence[str], reason: str = "") -> Finding:
     because = f": {reason.rstrip('.')}" if reason else ""
     named = " and ".join(f"[{identifier}]" for identifier in ids)
-    several = len(sentence.ids) > 1 and rule in _OF_WEIGHING and weighs_sources(sentence.text)
-    wording = _OF_WEIGHING[rule] if several else _MESSAGES[rule]
+    several = len(sentence.ids) > 1 and rule in _SAID["verdicts_on_sums"] and weighs_sources(sentence.text)
+    wording = _SAID["verdicts_on_sums" if several else "verdicts"][rule]
     message = f'"{one_line(sentence.text)}" {wording.format(ids=named, reason=because)}'
     return Finding(rule, message, (sentence.start, sentence.end), tuple(ids))

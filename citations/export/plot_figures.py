@@ -24,21 +24,11 @@ MOST_BYTES: Final = 20_000_000
 _BITMAP: Final = frozenset({"md", "html", "tex", "docx", "odt"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """An image type: its signature, media type, and the result formats that can show it."""
-
-    begins: re.Pattern[bytes]
-    media: str
-    shown_in: frozenset[str]
-
-
-_JPEG: Final = _Kind(re.compile(rb"\xff\xd8\xff"), "image/jpeg", _BITMAP)
-_KINDS: Final[Mapping[str, _Kind]] = {
-    ".png": _Kind(re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png", _BITMAP),
-    ".jpg": _JPEG,
-    ".jpeg": _JPEG,
-    ".svg": _Kind(
+# Image types by suffix: how they begin, their media type, and the result formats that can show them.
+_KINDS: Final[Mapping[str, tuple[re.Pattern[bytes], str, frozenset[str]]]] = {
+    ".png": (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png", _BITMAP),
+    **dict.fromkeys((".jpg", ".jpeg"), (re.compile(rb"\xff\xd8\xff"), "image/jpeg", _BITMAP)),
+    ".svg": (
         re.compile(
             rb"\A(?:\xef\xbb\xbf)?\s*+(?:(?><\?xml[^>]*+>|<!--(?s:.{0,4000}?)-->"
             rb"|<!DOCTYPE svg\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)\s*+){0,8}+<svg\b"
@@ -46,8 +36,8 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         "image/svg+xml",
         frozenset({"md", "html"}),
     ),
-    ".pdf": _Kind(re.compile(rb"%PDF-"), "application/pdf", frozenset({"tex"})),
-    ".webp": _Kind(re.compile(rb"RIFF(?s:.{4})WEBP"), "image/webp", frozenset({"md", "html"})),
+    ".pdf": (re.compile(rb"%PDF-"), "application/pdf", frozenset({"tex"})),
+    ".webp": (re.compile(rb"RIFF(?s:.{4})WEBP"), "image/webp", frozenset({"md", "html"})),
 }
 _REFERENCE: Final = ("\ue200", "\ue201")  # around the number of a mentioned figure, until it is made a reference
 _MEANING: Final = re.compile(r"[\\`*_\[\]<>@!#&$^~|]")
@@ -153,7 +143,7 @@ def _caption(figure: Mapping[str, Any], images: Mapping[str, bytes] | None) -> t
     if images is None:
         return caption, title, file
     data = base64.b64encode(images[file]).decode()
-    return caption, title, f"data:{_KINDS[Path(file).suffix].media};base64,{data}"
+    return caption, title, f"data:{_KINDS[Path(file).suffix][1]};base64,{data}"
 
 
 def figure_lines(
@@ -196,13 +186,13 @@ def image_problem(name: str, data: bytes) -> str:
         return "is empty"
     if len(data) > MOST_BYTES:
         return f"is larger than {MOST_BYTES // 1_000_000} MB"
-    return "" if kind.begins.match(data) else f"is not the {Path(name).suffix.lower()[1:]} image that its name says"
+    return "" if kind[0].match(data) else f"is not the {Path(name).suffix.lower()[1:]} image that its name says"
 
 
 def image_type(name: str) -> str:
     """The media type of an image by its name; empty if it is not an image."""
     kind = _KINDS.get(Path(name).suffix.lower())
-    return kind.media if kind else ""
+    return kind[1] if kind else ""
 
 
 def _without_file(plot: Plot) -> Plot:
@@ -218,4 +208,4 @@ def _image(path: Path) -> bytes:
 
 
 def _shows(target: str, file: str) -> bool:
-    return ("tex" if target in ("pdf", "zip") else target) in _KINDS[Path(file).suffix].shown_in
+    return ("tex" if target in ("pdf", "zip") else target) in _KINDS[Path(file).suffix][2]

@@ -15,6 +15,7 @@ from typing import Final
 from ...documents import Paper
 from ...documents.bibliography import parse_bibliography
 from ...errors import InputError
+from ...text.words import read_rules
 from ..cited_works import LATEX_CITATION
 
 _MARK: Final = re.compile(
@@ -25,23 +26,7 @@ _PACKAGE: Final = re.compile(r"\\usepackage\s*+(?:\[[^\[\]]*+\]\s*+)?+\{(?P<name
 _CITATION: Final = re.compile(LATEX_CITATION)
 _BIB_KEYS: Final = re.compile(r"(?m)^[ \t]*@[ \t]*\w+[ \t]*[{(]\s*([^\s,{}()]+)")
 _FIRST_KEY: Final = re.compile(r"(@\s*\w+\s*[{(]\s*)[^\s,{}()]+")
-# Citation commands by package, where pandoc writes natbib's.
-_COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "natbib": {},
-    "biblatex": {"citep": "parencite", "citet": "textcite"},
-    "": {"citep": "cite", "citet": "cite"},
-}
-# What pandoc uses in a text: commands with their arguments and meaning, and packages.
-_DEFINED: Final = {"tightlist": "{}", "symbolfont": "{}", "pandocbounded": "[1]{#1}", "real": "[1]{#1}"}
-_PACKAGES: Final = {
-    **{
-        "\\includegraphics": "graphicx",
-        "\\begin{longtable}": "longtable",
-        "\\toprule": "booktabs",
-        "\\text{": "amsmath",
-    },
-    **{"\\arraybackslash": "array", "\\href": "hyperref", "\\url": "hyperref", "\\mathbb": "amssymb"},
-}
+_RULES: Final = read_rules(__file__, "latex_rules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +96,7 @@ def loaded_packages(project: str) -> set[str]:
 
 def missing_packages(body: str, project: str) -> list[str]:
     """The packages that a region needs and the project does not seem to load."""
-    return sorted({name for used, name in _PACKAGES.items() if used in body} - loaded_packages(project))
+    return sorted({name for used, name in _RULES["packages"].items() if used in body} - loaded_packages(project))
 
 
 def section_body(latex: str, project: str, keys: Mapping[str, str], images: Collection[str], folder: str) -> str:
@@ -120,11 +105,13 @@ def section_body(latex: str, project: str, keys: Mapping[str, str], images: Coll
     """
     body = latex.partition("\\begin{document}")[2].rpartition("\\end{document}")[0].strip()
     body = re.sub(r"\\bibliography\{[^{}]*\}\Z", "", body.removeprefix("\\maketitle")).strip()
-    package = next((name for name in ("biblatex", "natbib") if name in loaded_packages(project)), "")
-    body = with_keys(body, keys, _COMMANDS["biblatex" if "\\addbibresource" in project else package])
+    package = next((name for name in ("biblatex", "natbib") if name in loaded_packages(project)), "none")
+    body = with_keys(body, keys, _RULES["commands"]["biblatex" if "\\addbibresource" in project else package])
     for image in images:
         body = body.replace(f"{{{image}}}", f"{{{folder}/{image}}}")
-    used = [f"\\providecommand{{\\{name}}}{meaning}" for name, meaning in _DEFINED.items() if f"\\{name}" in body]
+    used = [
+        f"\\providecommand{{\\{name}}}{meaning}" for name, meaning in _RULES["defined"].items() if f"\\{name}" in body
+    ]
     return "\n".join([*used, body])
 
 

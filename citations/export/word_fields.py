@@ -115,8 +115,9 @@ class WordFields:
             return [*before, *shown[:note], noted, *shown[note + 1 :], *after]
         split = 0
         if cited[0]["citationMode"]["t"] == "AuthorInText":
-            opens = (at for at, one in enumerate(shown) if one["t"] == "Superscript" or _opens(one))
-            split = next(opens, 0)
+            # The field begins behind the author of "Lee (2019)".
+            opens = [one["t"] == "Superscript" or (one["t"] == "Str" and one["c"][:1] in ("(", "[")) for one in shown]
+            split = opens.index(True) if any(opens) else 0
         return [*before, *shown[:split], *self._field(cited, shown[split:], place, number, alone=split > 0), *after]
 
     def _field(
@@ -299,11 +300,6 @@ def _field(code: str, shown: str) -> str:
     begin, middle, end = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in _FIELD_PARTS)
     text = f"<w:r><w:t>{escape(shown)}</w:t></w:r>{end}" if shown else ""
     return f'{begin}<w:r><w:instrText xml:space="preserve"> {escape(code)} </w:instrText></w:r>{middle}{text}'
-
-
-def _opens(node: Node) -> bool:
-    """Whether this begins the part of "Lee (2019)" that is a field; its author stays outside."""
-    return node["t"] == "Str" and str(node["c"]).startswith(("(", "["))
 
 
 def _raw(target: str, xml: str, kind: str = "RawInline") -> Node:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..output import notice, result
-from ..run_report import show_markdown
+from ..run_display import show_markdown
 
 _SIGNS = {"🔍": "", "📚": "", "✍️ ": "", "❌": "Error:", "⚠️ ": "Note:", "💾": "", "✅": "", "💡": "", "⏸️ ": "", "📝": ""}
 

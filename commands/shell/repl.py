@@ -14,11 +14,9 @@ from typing import Final, TypeVar
 
 from ...errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, ExitCode, PausedError
 from ..output import notice, result
-from . import display, file_commands, paper_commands, research_commands
-from .input import Lines
-from .parser import WORDS, CommandName, NotUnderstood, ShellRequest, parse
-from .shell import Shell
-from .shell_state import NotNowError, ShellState, require
+from . import display, paper_commands, research_commands
+from .parser import WORDS, CommandName, Lines, NotUnderstood, ShellRequest, parse
+from .shell_state import NotNowError, Shell, ShellState, require
 
 Action = Callable[[Shell, str], Awaitable[ShellState]]
 T = TypeVar("T")
@@ -147,9 +145,9 @@ ACTIONS: Final[dict[CommandName, Action]] = {
     "list": paper_commands.list_papers,
     "summary": paper_commands.summary,
     "open": paper_commands.open_paper,
-    "save": file_commands.save,
-    "section": file_commands.section,
-    "rebuild-index": file_commands.rebuild_index,
+    "save": paper_commands.save,
+    "section": paper_commands.section,
+    "rebuild-index": paper_commands.rebuild_index,
     "help": show_help,
 }
 RESUMABLE: Final[frozenset[CommandName]] = frozenset({"research", "ask", "improve", "section", "rebuild-index"})

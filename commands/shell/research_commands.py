@@ -14,12 +14,10 @@ from ...errors import CiteloomError
 from ...settings.config import Settings
 from ..chat import forget_expired
 from ..output import notice, result
-from ..run_display import AnswerStreamView, RunProgress
-from ..run_report import references_markdown, usage_words
+from ..run_display import AnswerStreamView, RunProgress, references_markdown, usage_words
 from . import display
 from .parser import CommandName
-from .shell import Shell
-from .shell_state import ShellDraft, ShellState
+from .shell_state import Shell, ShellDraft, ShellState
 
 if TYPE_CHECKING:
     from ...api.conversation import TurnKind
@@ -51,7 +49,7 @@ async def improve(shell: Shell, feedback: str) -> ShellState:
 async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     session = await shell.session()
     from ...api.conversation import TurnRequest, take_turn
-    from ...api.result_views import coverage_line, coverage_warnings
+    from ...api.run_texts import coverage_line, coverage_warnings
 
     if session.notice_of(answer=True) and not shell.told_of_mode:
         notice(session.notice_of(answer=True))

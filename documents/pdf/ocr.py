@@ -53,16 +53,10 @@ class Ocr:
     layout: str = "3"
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedPages:
-    """The results of OCR by page number from 1; `failed` are the reasons why pages could not be read."""
-
-    read: Mapping[int, Page]
-    failed: Mapping[int, str]
-
-
-def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = PAGE_SECONDS) -> ScannedPages:
-    """Read these pages (from 1) concurrently; a page that fails does not affect the others."""
+def read_scanned(
+    path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = PAGE_SECONDS
+) -> tuple[dict[int, Page], dict[int, str]]:
+    """Read these pages (from 1) concurrently, by their numbers; and why some could not be read."""
     limits = CallLimits(seconds, _MEMORY)
 
     def read(number: int) -> Page | str:
@@ -86,7 +80,7 @@ def read_scanned(path: Path, numbers: Sequence[int], ocr: Ocr, seconds: float = 
         results = list(pool.map(read, numbers))
     found = dict(zip(numbers, results, strict=True))
     failed = {number: reason for number, reason in found.items() if isinstance(reason, str)}
-    return ScannedPages(unify_sizes({number: page for number, page in found.items() if isinstance(page, Page)}), failed)
+    return unify_sizes({number: page for number, page in found.items() if isinstance(page, Page)}), failed
 
 
 def pages_at_once() -> int:

@@ -1,24 +1,37 @@
-"""Opens a PDF, refuses unusable ones with a one-line reason, and reads its text, title and DOI."""
+"""Opens a PDF, refuses unusable ones with a one-line reason, and assembles its pieces with their headings and pages."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...text.words import one_line, unescape_html
-from ..front_matter import find_doi
+from ...text.words import letters_of, one_line, unescape_html
+from ..front_matter import FrontMatter, find_doi
+from ..markdown import BlockKind, Heading, ParsedPaper, Span, assemble
 from ..safe_files import FileRefusedError
-from .dehyphenation import lacks_ligatures, plain
-from .headings import confirm_authors, read_year
-from .lines import read_lines
+from .dehyphenation import Hyphens, lacks_ligatures, plain
+from .headings import (
+    ENDS,
+    SMALLER,
+    Piece,
+    assign_levels,
+    body_size,
+    confirm_authors,
+    find_title,
+    group_lines,
+    join_lines,
+    mark_front_parts,
+    read_authors,
+    read_year,
+)
+from .lines import CAPTION, Line, read_lines
 from .ocr import Ocr, read_scanned
 from .pages import FEW_LETTERS, Page, read_page
-from .structure import PdfText, structure
 
 _TAIL = 2048  # bytes at the end that must contain the end mark
 _SAMPLE = 100_000  # characters, enough to judge the text
@@ -72,19 +85,19 @@ def read_pdf(path: Path, ocr: Ocr | None = None) -> PdfText:
         if refusal:
             raise PdfRefusedError(refusal, unread)
         return _build_text(data, pages, unread)
-    scanned = read_scanned(path, unread, ocr)
-    if refusal and not any(page.runs for page in scanned.read.values()):
-        if scanned.failed:
-            number, reason = min(scanned.failed.items())
+    scanned, failed = read_scanned(path, unread, ocr)
+    if refusal and not any(page.runs for page in scanned.values()):
+        if failed:
+            number, reason = min(failed.items())
             raise PdfRefusedError(f"could not be read by OCR: page {number} {reason}")
         raise PdfRefusedError("holds no text, nor did OCR find any on its pages")
     without = {number: replace(pages[number - 1], runs=(), tables=()) for number in unread}
-    merged = [{**without, **scanned.read}.get(number, page) for number, page in enumerate(pages, 1)]
+    merged = [{**without, **scanned}.get(number, page) for number, page in enumerate(pages, 1)]
     return replace(
-        _build_text(data, merged, scanned.failed),
+        _build_text(data, merged, failed),
         ocr=ocr.languages,
-        ocr_pages=tuple(number for number in sorted(scanned.read) if scanned.read[number].runs),
-        ocr_failed=tuple(sorted(scanned.failed.items())),
+        ocr_pages=tuple(number for number in sorted(scanned) if scanned[number].runs),
+        ocr_failed=tuple(sorted(failed.items())),
     )
 
 
@@ -184,20 +197,16 @@ def choose_title(stated: str, largest: str, page: Page) -> str:
 
     The metadata may name another document; a page read by OCR has the title with other letters.
     """
-    printed = _letters("".join(plain(run.text) for run in page.runs))
-    if stated and _letters(stated) in printed:
+    printed = letters_of("".join(plain(run.text) for run in page.runs))
+    if stated and letters_of(stated) in printed:
         return stated
     mark = re.search(r"(?<=[^\W\d_])\d{1,2}\Z", largest)
     sizes = [run.size for run in page.runs if mark and run.text.strip() == mark[0]]
     if mark and sizes and min(sizes) < 0.75 * max(run.size for run in page.runs):
         largest = largest[: mark.start()]
     shared = set(stated.casefold().split()) & set(largest.casefold().split())
-    alike = bool(stated) and 2 * len(shared) >= len(stated.split()) and _letters(largest) not in _letters(stated)
+    alike = bool(stated) and 2 * len(shared) >= len(stated.split()) and letters_of(largest) not in letters_of(stated)
     return stated if alike or not largest else largest
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def read_metadata(data: bytes) -> tuple[str, str]:
@@ -212,3 +221,137 @@ def read_metadata(data: bytes) -> tuple[str, str]:
     titles = (one_line(plain(found)) for found in (known.get("Title", ""), unescape_html(described)))
     named = (title for title in titles if len(title) >= _LEAST and " " in title and not _NO_TITLE.fullmatch(title))
     return next(named, ""), one_line(plain(known.get("Author", "")))
+
+
+_NUMBER = re.compile(r"[-−–+]?\d[\d.,]*%?")
+
+
+@dataclass(frozen=True, slots=True)
+class PdfText:
+    """A PDF as text.
+
+    `headings` are title, level, start of the line and start of the text below; `blocks` are kind, start and end;
+    `pages` is the offset at which each page begins; `title_source` says where the title was found. `unread` are the
+    numbers of the pages without text, `ocr_pages` of those that OCR read in the languages `ocr`, `ocr_failed` of those
+    that it could not read, with the reason.
+    """
+
+    text: str
+    headings: Sequence[tuple[str, int, int, int]]
+    blocks: Sequence[Span]
+    pages: Sequence[int]
+    title: str
+    title_source: str
+    opens_with_names: bool
+    doi: str = ""
+    authors: tuple[str, ...] = ()
+    year: int | None = None
+    unread: tuple[int, ...] = ()
+    ocr: str = ""
+    ocr_pages: tuple[int, ...] = ()
+    ocr_failed: tuple[tuple[int, str], ...] = ()
+
+
+def structure(lines: Sequence[Line], page_count: int) -> PdfText:
+    """The text of a paper from its lines in reading order."""
+    body = body_size(lines)
+    hyphens = Hyphens(plain(line.text) for line in lines if not line.table)
+    read = [piece for found in group_lines(lines, body) if not is_scale(piece := join_lines(found, hyphens))]
+    pieces = mark_front_parts(read, body)
+    title, opens = find_title(pieces, body)
+    whole = list(_rejoin(assign_levels(pieces, title, opens, body), body, hyphens))
+    return replace(_assemble(whole, page_count, opens is not None), authors=read_authors(pieces, title, opens))
+
+
+def is_scale(piece: Piece) -> bool:
+    """Whether it is the scale of a figure's axis: numbers, with single letters at most."""
+    rest = [word for word in piece.text.split() if not _NUMBER.fullmatch(word)]
+    several = len(piece.text.split()) - len(rest) > 1
+    return several and not (piece.table or piece.code) and all(len(word) == 1 and word.isalpha() for word in rest)
+
+
+def _rejoin(pieces: Sequence[Piece], body: float, hyphens: Hyphens) -> Iterator[Piece]:
+    """Rejoin paragraphs split by a column or page break.
+
+    Pieces between the parts are placed before the paragraph if they are on the page where it began, else after it, so
+    that the pages stay in order.
+    """
+    begun: Piece | None = None
+    behind: list[Piece] = []
+    for piece in pieces:
+        if begun is not None and _is_prose(begun, body) and len(begun.text) >= 40 and not ENDS.search(begun.text):
+            if _is_aside(piece, body):
+                if piece.page == begun.page:
+                    yield piece
+                else:
+                    behind.append(piece)
+                continue
+            goes_on = piece.text[:1].islower() or piece.text[:1].isdigit() or piece.text[:1] in '([“"'
+            if goes_on and _is_prose(piece, body) and all(piece.page == between.page for between in behind):
+                text = hyphens.join(begun.text, piece.text)
+                breaks = (len(text) - len(piece.text),) * (piece.page - begun.page - len(begun.breaks))
+                begun = replace(begun, text=text, breaks=begun.breaks + breaks)
+                continue
+        if begun is not None:
+            yield begun
+        yield from behind
+        begun, behind = piece, []
+    if begun is not None:
+        yield begun
+    yield from behind
+
+
+def _is_prose(piece: Piece, body: float) -> bool:
+    return not (piece.level or piece.table or piece.code or _is_aside(piece, body))
+
+
+def _is_aside(piece: Piece, body: float) -> bool:
+    if piece.level or piece.table or piece.code:
+        return False
+    return piece.size < SMALLER * body or CAPTION.match(piece.text) is not None
+
+
+def _assemble(pieces: Sequence[Piece], page_count: int, opens_with_names: bool) -> PdfText:
+    text = ""
+    starts: list[int] = []
+    headings: list[tuple[str, int, int, int]] = []
+    blocks: list[Span] = []
+    title = ""
+    for piece in pieces:
+        if not piece.text:
+            continue
+        text += "\n\n" if text else ""
+        start = len(text)
+        starts += [start] * (piece.page + 1 - len(starts))
+        if piece.level:
+            text += "#" * piece.level + " "
+        begins = len(text)
+        text += piece.text
+        starts += [begins + offset for offset in piece.breaks[len(starts) - piece.page - 1 :]]
+        if piece.level:
+            title = piece.text if piece.level == 1 else title
+            headings.append((piece.text, piece.level, start, len(text)))
+        else:
+            kind: BlockKind = "table" if piece.table else "code" if piece.code else "prose"
+            blocks.append((kind, start, len(text)))
+    starts += [len(text)] * (page_count - len(starts))
+    return PdfText(text, headings, blocks, starts, title, "largest line of the first page", opens_with_names)
+
+
+def parsed_pdf(read: PdfText) -> ParsedPaper:
+    """Sections and blocks of a PDF; names and addresses before the abstract are not searchable."""
+    front = FrontMatter(title=read.title, authors=read.authors, year=read.year, doi=read.doi)
+    headings = [Heading(*heading) for heading in read.headings]
+    has_title = bool(headings) and headings[0].level == 1
+    paper = assemble(read.text, read.title, front, headings, list(read.blocks), has_title_heading=has_title)
+    sections = paper.sections
+    if read.opens_with_names and len(sections) > 1:
+        sections = (replace(sections[0], searchable=False), *sections[1:])
+    return replace(
+        paper,
+        sections=sections,
+        page_starts=tuple(read.pages),
+        title_source=read.title_source,
+        ocr_pages=read.ocr_pages,
+        warnings=tuple(f"OCR could not read page {number}: it {reason}" for number, reason in read.ocr_failed),
+    )

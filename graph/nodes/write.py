@@ -17,7 +17,6 @@ from ...citations.citation_styles import render
 from ...citations.markers import normalise_markers
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
 from ...documents.sandbox import in_thread
-from ...drafts.citation_repair import complete_citations
 from ...drafts.draft_stream import DraftEventStream
 from ...drafts.page_record import page_references
 from ...drafts.sentence_edits import (
@@ -26,6 +25,7 @@ from ...drafts.sentence_edits import (
     SHOWN_IN_REPAIR,
     Attempt,
     apply_edits,
+    complete_citations,
     failing_sentences,
     keep_improvements,
     make_edits,
@@ -158,7 +158,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
     answers = iter(await roles.writer.repair_sentences(brief, asked) if asked else [])
     given = [next(answers) if item.shown.problems else None for item in failing]
     given = await asyncio.to_thread(lambda: [answer and _with_markers(answer, brief) for answer in given])
-    edits = await asyncio.to_thread(make_edits, text, failing, given, brief.experiment.words())
+    edits = await asyncio.to_thread(make_edits, text, failing, given, brief.experiment.words)
     return {
         **again,
         "draft": {**before["draft"], "text": await asyncio.to_thread(apply_edits, text, edits)},
@@ -171,7 +171,7 @@ def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
     """The text as the reader will see it, without foreign citations: this is what is judged."""
     sources = with_chosen_quotes(brief.citable, draft)
     return replace_invalid_citations(
-        draft.text, sources, brief.experiment.words(), known_keys=keys, word_for_word=brief.word_for_word
+        draft.text, sources, brief.experiment.words, known_keys=keys, word_for_word=brief.word_for_word
     )[0]
 
 
@@ -244,7 +244,7 @@ def _with_markers(text: str, brief: Brief) -> str:
     Bracketed text from the user or a quote does not become a marker.
     """
     passages = [passage for source in brief.citable for passage in source.passages]
-    literal = with_literal_quotes(with_literal_markers(text, brief.experiment.words()), passages)
+    literal = with_literal_quotes(with_literal_markers(text, brief.experiment.words), passages)
     return complete_citations(
         normalise_markers(literal), brief.citable, brief.experiment, answer=brief.kind == "answer" and brief.writable
     )

@@ -10,8 +10,9 @@ are made one at a time, each reserving the largest size seen. A request whose an
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -40,6 +41,12 @@ class BudgetReachedError(PausedError):
         super().__init__(message, help=f"Completed calls are saved: raise {flag} or omit it to resume.")
         self.flag = flag
         self.enough = enough
+
+
+class PersonBudgetError(PausedError):
+    """The person for whom a server works has spent their budget."""
+
+    default_help = "Completed calls are saved: ask an owner of this server for a larger budget."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +79,11 @@ class Budget:
         self._in_flight = 0
         self._ended = 0  # requests finished so far, to detect whether one finished meanwhile
         self._change = ThreadSafeEvent()
+        self.within: Callable[[], Budget | None] | None = None  # a person's, of many runs, as it is now; may block
 
     @property
     def limited(self) -> bool:
-        return bool(self._limits)
+        return bool(self._limits) or self.within is not None
 
     def set_limits(self, settings: Settings, raised: Mapping[str, float]) -> None:
         """Set the limits to those of the settings, or to the higher ones that a person `raised` by setting."""
@@ -100,7 +108,7 @@ class Budget:
 
         Raises `BudgetReachedError`, `JournalPausedError`, and `ConfigurationError` if a price is unknown.
         """
-        if not self._limits:
+        if not self.limited:
             yield None
             return
         reservation = await self._wait_for_room(wanted)
@@ -159,14 +167,19 @@ class Budget:
                 raise problem
             await waiting.wait()
 
-    async def _try_reserve(self, reservation: Reservation) -> BudgetReachedError | None:
-        def reserve(db: JournalConnection) -> BudgetReachedError | None:
+    async def _try_reserve(self, reservation: Reservation) -> PausedError | None:
+        def reserve(db: JournalConnection) -> PausedError | None:
             problem = self._problem(spending_table.load_spending(db, self._runs), reservation)
-            if problem is None:
-                spending_table.reserve(db, reservation)
+            if problem is not None:
+                return problem
+            reached = within and within._problem(spending_table.load_spending(db, within._runs), reservation)
+            if reached:
+                return PersonBudgetError(reached.message.replace("--max-cost", "yours"))
+            spending_table.reserve(db, reservation)
             return problem
 
         try:
+            within = None if self.within is None else await asyncio.to_thread(self.within)
             return await self._journal.submit(reserve)
         except BaseException:
             with self._guard:

@@ -177,11 +177,11 @@ class Journal:
                 output_tokens=before.output_tokens + (paid.output_tokens if paid else 0),
             )
 
-    async def forget(self, run_id: str) -> None:
-        """Delete the run's use of answers when the run is deleted; the answers stay for other runs."""
+    async def forget(self, run_id: str, *, spending: bool = True) -> None:
+        """Delete a deleted run's use of answers, and its `spending`; the answers stay for other runs."""
 
         def drop(db: JournalConnection) -> None:
-            for table in ("uses", "beginnings", "contexts", "spending"):
+            for table in ("uses", "beginnings", "contexts", *(["spending"] if spending else [])):
                 db.execute(f"DELETE FROM {table} WHERE run = ?", (run_id,))
 
         await self.submit(drop)

@@ -63,7 +63,7 @@ class QuestionReader(ChunkReader):
             cosines = await self._scores.cosines([needs[0].text], [passage.text for passage in passages])
             nearest = [passages[int(cosines.argmax())]] if passages else []
             return [_finding(window, chunk, passage, _UNJUDGED, needs[0]) for passage in nearest]
-        cosine = [window.hit_cosine(chunk.id)]
+        cosine = [window.cosines[window.hits.index(chunk.id)]]
         odds = [float((await self._scores.passages(need.text, [chunk.text], cosine))[0]) for need in needs]
         best = max(odds)
         need = needs[odds.index(best)]
@@ -87,4 +87,5 @@ def _compared(need: Need, chunk: Chunk) -> list[QuotablePassage]:
 
 def _finding(window: Window, chunk: Chunk, passage: QuotablePassage, score: float, need: Need) -> PassageFinding:
     spans = ((chunk, passage.start, passage.end),)
-    return PassageFinding(window.paper, one_line(passage.text), score, need.id, spans, window.hit_cosine(chunk.id))
+    cosine = window.cosines[window.hits.index(chunk.id)]
+    return PassageFinding(window.paper, one_line(passage.text), score, need.id, spans, cosine)

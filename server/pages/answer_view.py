@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
-from ...api import result_views
+from ...api import run_texts
 from ..problems import ServerError
 from .html import strip_controls, without_styles
 
@@ -19,7 +19,7 @@ _QUOTED: Final = 1500  # characters of a quote to search for on a PDF page
 @dataclass(frozen=True, slots=True)
 class AnswerView:
     record: Mapping[str, Any]
-    report: result_views.ReportView
+    report: run_texts.ReportView
     base: str
     body: Markup
 
@@ -31,23 +31,23 @@ class AnswerView:
 
 
 def answer_view(
-    record: Mapping[str, Any], base: str, sentences: Sequence[result_views.EnclosedSentence] = ()
+    record: Mapping[str, Any], base: str, sentences: Sequence[run_texts.EnclosedSentence] = ()
 ) -> AnswerView:
     """The text with its links; of a `sentence` that can be edited no finding is a link, as it opens its findings."""
-    report = result_views.report_view(record)
-    links = result_views.report_links(report, record)
+    report = run_texts.report_view(record)
+    links = run_texts.report_links(report, record)
     ends = {item.start: item.end for item in sentences}
     links = [
         link for link in links if link.kind != "finding" or link.end < ends.get(link.start, 0) or link.start not in ends
     ]
-    placed = result_views.non_overlapping(record["text"], links)
+    placed = run_texts.non_overlapping(record["text"], links)
     name = base.strip("/").replace("/", "-")
 
-    def attributes(link: result_views.Link) -> Markup:
+    def attributes(link: run_texts.Link) -> Markup:
         form = Markup('id="{}-{}" href="{}/{}s/{}" data-panel aria-haspopup="dialog"')
         return form.format(name, link.anchor, base, link.kind, link.number)
 
-    body = result_views.section_html(strip_in_place(record["text"]), placed, attributes, sentences)
+    body = run_texts.section_html(strip_in_place(record["text"]), placed, attributes, sentences)
     return AnswerView(record, report, base, without_styles(body))
 
 
@@ -58,7 +58,7 @@ def strip_in_place(text: str) -> str:
     )
 
 
-def detail(view: AnswerView, kind: DetailKind, which: str, library: result_views.Library) -> dict[str, Any]:
+def detail(view: AnswerView, kind: DetailKind, which: str, library: run_texts.Library) -> dict[str, Any]:
     """Content of the side panel for a link; raises `ServerError` if the text has no such link."""
     shared = {"view": view}
     if kind == "evidence":
@@ -73,7 +73,7 @@ def detail(view: AnswerView, kind: DetailKind, which: str, library: result_views
     if not 1 <= number <= len(items):
         raise _unknown(kind, which)
     item = items[number - 1]
-    hits = [support.found for support in item.supports] if isinstance(item, result_views.Card) else []
+    hits = [support.found for support in item.supports] if isinstance(item, run_texts.Card) else []
     return {**shared, "kind": kind, "number": number, "total": len(items), "item": item, **_images(library, hits)}
 
 
@@ -83,14 +83,14 @@ def _unknown(kind: str, which: str) -> ServerError:
     )
 
 
-def _images(library: result_views.Library, hits: list[result_views.SearchHit]) -> dict[str, Any]:
+def _images(library: run_texts.Library, hits: list[run_texts.SearchHit]) -> dict[str, Any]:
     return {
         "pages": _pages(library, hits),
-        "figures": result_views.find_cited_figures(library, [hit.record for hit in hits]),
+        "figures": run_texts.find_cited_figures(library, [hit.record for hit in hits]),
     }
 
 
-def _pages(library: result_views.Library, hits: list[result_views.SearchHit]) -> dict[str, Mapping[str, Any]]:
+def _pages(library: run_texts.Library, hits: list[run_texts.SearchHit]) -> dict[str, Mapping[str, Any]]:
     """For evidence from papers in the library: the page and the words to mark on it, and whether it is a PDF's."""
     records = library.records()
     return {

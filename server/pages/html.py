@@ -22,19 +22,11 @@ from fastapi.responses import FileResponse, HTMLResponse
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...api import result_views
+from ...api import run_texts
 from ...api.messages import counted
+from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
 
-NAVIGATION: Final = (
-    ("/", "Ask"),
-    ("/library", "Library"),
-    ("/write", "Write"),
-    ("/check", "Check"),
-    ("/tables", "Tables"),
-    ("/runs", "Runs"),
-    ("/settings", "Settings"),
-)
 # Characters that reorder the text after them, in some programs even outside their element.
 _TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "mjs": "text/javascript", "svg": "image/svg+xml"}
@@ -69,7 +61,8 @@ STATIC: Final = StaticFiles()
 def page(request: Request, template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
     """Render a page or part of one from a template."""
     state = getattr(request.app.state, "server", None)
-    shared = {"path": request.url.path, "signed_in": state is not None and state.tokens.needed}
+    signed_in = caller.get() is not None or (state is not None and state.tokens.needed)
+    shared = {"path": request.url.path, "signed_in": signed_in, "group": getattr(request.app.state, "people", None)}
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
 
 
@@ -81,12 +74,12 @@ def part(request: Request, template: str, context: Mapping[str, Any]) -> HTMLRes
 
 def strip_controls(text: str) -> str:
     """Remove control characters that are invalid in HTML or change text direction."""
-    return _TURNING.sub("", result_views.shown_text(text))
+    return _TURNING.sub("", run_texts.shown_text(text))
 
 
 def markdown(text: str) -> Markup:
     """Render markdown as HTML, without links or active content."""
-    return without_styles(result_views.section_html(strip_controls(text), ()))
+    return without_styles(run_texts.section_html(strip_controls(text), ()))
 
 
 def without_styles(html: Markup) -> Markup:
@@ -101,7 +94,7 @@ def _environment() -> Environment:
     def load(name: str) -> str:
         """A page's template, or one that it shares with the evidence report."""
         file = own.joinpath(name)
-        return file.read_text(encoding="utf-8") if file.is_file() else result_views.packaged_template(name)
+        return file.read_text(encoding="utf-8") if file.is_file() else run_texts.packaged_template(name)
 
     def moment(seconds: float) -> Markup:
         """A time, which a script converts to the reader's time zone."""
@@ -119,19 +112,17 @@ def _environment() -> Environment:
             value if isinstance(value, Markup) or not isinstance(value, str) else strip_controls(value)
         ),
     )
+    environment.globals.update(asset=STATIC.address, version=version("citeloom"), pdfjs=PDFJS_ADDRESS)
     environment.globals.update(
-        asset=STATIC.address, navigation=NAVIGATION, version=version("citeloom"), pdfjs=PDFJS_ADDRESS
-    )
-    environment.globals.update(
-        verdicts=result_views.VERDICTS, doubtful=result_views.DOUBTFUL, commonness=result_views.commonness
+        verdicts=run_texts.VERDICTS, doubtful=run_texts.DOUBTFUL, commonness=run_texts.commonness
     )
     environment.filters.update(
         markdown=markdown,
         counted=counted,
-        doi=result_views.doi_html,
-        reference=result_views.reference_html,
+        doi=run_texts.doi_html,
+        reference=run_texts.reference_html,
         moment=moment,
-        zotero=result_views.zotero_html,
+        zotero=run_texts.zotero_html,
     )
     return environment
 

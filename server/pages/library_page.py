@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from ...api.ingesting import PAPER_SUFFIXES
 from ...api.library_papers import (
     PaperOrder,
     afigure,
@@ -17,14 +18,14 @@ from ...api.library_papers import (
     apaper,
     apaper_text,
     asection_text,
+    aselect_papers,
 )
 from ...api.library_search import asearch, year_range
 from ...api.library_upkeep import alibrary_counts
 from ...api.results import FoundPassage
-from ...api.uploading import PAPER_SUFFIXES
 from ...errors import InputError
 from ..request_models import Offset, Year
-from ..routes.paper_routes import get_paper, list_papers
+from ..routes.paper_routes import get_paper
 from ..routes.status_routes import doctor
 from ..server_state import ServerState, StateOf
 from .html import markdown, page, part
@@ -60,9 +61,11 @@ async def library(
     chosen = sort if sort in SORTS else "title"
     order: PaperOrder = chosen.lstrip("-")  # type: ignore[assignment]  # all of `SORTS` are
     years = (_year(from_year), _year(to_year))
-    found = await list_papers(state, q, order, chosen.startswith("-"), *years, venue, status, _PAGE, offset)
     everything = await alist_papers(state.session)
-    counts = await alibrary_counts(state.session)
+    limits: dict[str, Any] = {"from_year": years[0], "to_year": years[1], "venue": venue, "status": status}
+    found, in_text = await aselect_papers(
+        state.session, q.split(), order=order, descending=chosen.startswith("-"), **limits, papers=everything
+    )
     query = {"q": q, "sort": chosen, "from_year": from_year, "to_year": to_year}
     query |= {"venue": venue, "status": status}
     context = {
@@ -74,15 +77,15 @@ async def library(
         "export": urlencode({name: value for name, value in query.items() if value and name != "sort"}),
         "sorts": SORTS,
         "endings": [*PAPER_SUFFIXES, ".bib"],
-        "papers": found["papers"],
-        "found": found["total"],
-        "in_text": found["in_text"],
-        "all": counts["papers"],
-        "passages": counts["chunks"],
+        "papers": found[offset : offset + _PAGE],
+        "found": len(found),
+        "in_text": in_text,
+        "all": len(everything),
+        "passages": sum(paper["chunks"] for paper in everything),
         "services": state.session.settings.metadata_services,
         "offset": offset,
         "earlier": _address(query, offset - _PAGE) if offset else "",
-        "later": _address(query, offset + _PAGE) if offset + _PAGE < found["total"] else "",
+        "later": _address(query, offset + _PAGE) if offset + _PAGE < len(found) else "",
         "ingests": [
             job_id for job_id, job in (await state.jobs.known()).items() if job.active and job.order.kind == "ingest"
         ],

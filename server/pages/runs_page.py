@@ -13,10 +13,19 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from ...api import run_texts
-from ...api.result_views import EnclosedSentence, section_title
+from ...api.run_texts import EnclosedSentence, section_title
 from ...api.serving import JobEntry, Session
-from ...api.spending import Spending, usage_by_day, usage_total
-from ...api.stored_runs import RunHead, RunRecord, find_run, run_details, run_heads, run_summary
+from ...api.stored_runs import (
+    RunHead,
+    RunRecord,
+    Spending,
+    find_run,
+    run_details,
+    run_heads,
+    run_summary,
+    usage_by_day,
+    usage_total,
+)
 from ...api.text_updating import pending_updates
 from ..problems import ServerError
 from ..request_models import SentenceBody
@@ -151,14 +160,13 @@ async def sentence_tools(run_id: str, position: int, request: Request, state: St
     """What is known of a sentence and can be done with it, for the place where it is edited."""
     text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
     section, current = text.section_at(position), await run_texts.current_text(text, state.session)
-    item = next((item for item in current.sentences if item["position"] == position), None)
-    edit = section.edits.get(position)
-    checked: dict[str, Any] = {**edit.checked} if edit else {}
-    if item and not checked.get("verdict"):
-        checked = {**run_texts.unchecked(position), "verdict": item["verdict"], "findings": item["findings"]}
+    edit, checked = section.edits.get(position), None
+    if edit is None or edit.checked.get("verdict"):
+        found = [item for item in current.sentences if item["position"] == position]
+        checked = {**run_texts.unchecked(position), **(edit.checked if edit else found[0])}
     context = {
-        "text": item["text"] if item else "",
-        "checked": checked if edit is None or edit.checked.get("verdict") else None,
+        "text": current.shown(position),
+        "checked": checked,
         "written": section.shown()[position - section.first] if edit else "",
         "rewrites": "writer" not in state.session.extractive,
     }
@@ -178,11 +186,11 @@ async def versions(run_id: str, request: Request, state: StateOf, other: Words =
         if (head.title, head.section, head.status) == (text.run.title, text.run.section, "finished")
         if head.thread_id != text.run.thread_id
     ]
-    beside: run_texts.CurrentText | run_texts.EditableText = text
+    beside = text
     if other:
         found = await asyncio.to_thread(run_texts.load_editable, session.home, other)
-        beside = await run_texts.current_text(found, session)
-    rows = await asyncio.to_thread(run_texts.compare_versions, beside, current)
+        beside = (await run_texts.current_text(found, session)).now
+    rows = await asyncio.to_thread(list, run_texts.compare_versions(beside, current.now))
     context = {"run": text.run, "others": others, "other": other, "rows": rows, "current": current}
     return page(request, "versions.html", context)
 
@@ -230,22 +238,25 @@ def _show_text(
     """The user's version with retractions and the like since then, its files, and its sentences; blocks."""
     address, edited = f"/api/v1/runs/{run_id}/files", current is not None and bool(current.text.edits)
     files = run_texts.ResultFiles.of(record, session.home, run_texts.stem_of(record) + ".edited" * edited)
-    sentences = current.sentences if current else []
+    view = run_texts.with_notices(record, session)
+    enclosed = (
+        [_enclose(item, edited=item["position"] in current.edited) for item in current.sentences] if current else []
+    )
     return {
-        "answer": answer_view(run_texts.with_notices(record, session), f"/runs/{run_id}", [*map(_marked, sentences)]),
+        "answer": answer_view(view, f"/runs/{run_id}", enclosed),
         "files": file_records([files], address),
         "figures": [  # a PDF becomes a download, as browsers show none as an image
             {**figure, "href": f"{address}/{quote(figure['file'])}", "shown": not figure["file"].endswith(".pdf")}
             for figure in files.figures
         ],
-        "sentences": sentences,
+        "sentences": enclosed,
         "edited": edited,
     }
 
 
-def _marked(item: run_texts.ShownSentence) -> EnclosedSentence:
+def _enclose(item: run_texts.TextSentence, *, edited: bool) -> EnclosedSentence:
     troubled = any(finding["severity"] != "note" for finding in item["findings"])
-    looks = " troubled" * troubled + " edited" * item["edited"]
     position = item["position"]
+    looks = " troubled" * troubled + " edited" * edited
     before = _SENTENCE.format(looks, position, position, strip_controls(item["text"]))
     return EnclosedSentence(item["start"], item["end"], before, _BUTTON.format(position + 1))

@@ -20,8 +20,8 @@ router = APIRouter(include_in_schema=False)
 def sign_in_form(request: Request, state: StateOf, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:
     """The form; a server without a token needs none."""
     if not state.tokens.needed:
-        return RedirectResponse(_own(next), 303)
-    return page(request, "sign_in.html", {"next": _own(next), "wrong": False})
+        return RedirectResponse(own_path(next), 303)
+    return page(request, "sign_in.html", {"next": own_path(next), "wrong": False})
 
 
 @router.post(SIGN_IN)
@@ -33,8 +33,8 @@ def sign_in(
 ) -> Response:
     """Set the cookie, hidden from scripts and not sent by other sites."""
     if not state.tokens.valid(token.strip()):
-        return page(request, "sign_in.html", {"next": _own(next), "wrong": True}, 401)
-    response = RedirectResponse(_own(next), 303)
+        return page(request, "sign_in.html", {"next": own_path(next), "wrong": True}, 401)
+    response = RedirectResponse(own_path(next), 303)
     secure = request.url.scheme == "https"
     session = state.sessions.begin()
     response.set_cookie(COOKIE, session, max_age=MAX_AGE, httponly=True, samesite="strict", secure=secure)
@@ -59,7 +59,7 @@ def _signed_out() -> Response:
     return response
 
 
-def _own(address: str) -> str:
+def own_path(address: str) -> str:
     """A path on this server; anything else becomes the first page."""
     plain = address.isascii() and address.isprintable() and "\\" not in address
     return address if plain and address.startswith("/") and not address.startswith("//") else "/"

@@ -17,7 +17,7 @@ from ...api.serving import JobEntry
 from .. import response_models
 from ..job import Job, active_record
 from ..job_requests import JobCall, event_stream
-from ..request_models import ImproveBody, Limit, LimitedBody, Offset, QuestionBody
+from ..request_models import ImproveBody, Limit, Offset, QuestionBody
 from ..response_models import event_answers, job_answers, problems
 from ..run_jobs import load_ended_turn
 from ..server_state import StateOf
@@ -118,10 +118,15 @@ async def remove_conversation(thread_id: str, state: StateOf) -> None:
 
 
 async def _turn(
-    thread_id: str, asked: str, kind: TurnKind, body: LimitedBody, call: JobCall, papers: Sequence[str] = ()
+    thread_id: str,
+    asked: str,
+    kind: TurnKind,
+    body: QuestionBody | ImproveBody,
+    call: JobCall,
+    papers: Sequence[str] = (),
 ) -> Response:
     def start() -> Awaitable[Job]:
-        return call.state.runs.ask(thread_id, asked, kind, body.limits(), papers)
+        return call.state.runs.ask(thread_id, asked, kind, body, papers)
 
     return await call.answer(asdict(body), start, "conversations")
 

@@ -1,29 +1,59 @@
-"""Routes to search, list, show, correct and remove papers, with PDFs, pages and figures.
+"""Routes to add, search, list, show, correct and remove papers, with PDFs, pages and figures; and of the memory.
 
 Only files listed in the catalog are read, and only images encoded here are served.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import secrets
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Header, Path as InPath, Query, Response
+from fastapi import APIRouter, File, Form, Header, Path, Path as InPath, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse
 
-from ...api import library_papers
+from ...api import library_papers, remembering
+from ...api.library_papers import apaper
 from ...api.library_search import afind_papers, asearch, year_range
-from ...api.results import FoundPapers, FoundPassages, PaperFigures, PaperList, PaperSummary, PaperText
+from ...api.paper_lookup import parse_identifiers
+from ...api.results import (
+    FoundPapers,
+    FoundPassages,
+    MemoryLine,
+    MemoryLines,
+    MemoryProposals,
+    PaperFigures,
+    PaperList,
+    PaperSummary,
+    PaperText,
+)
+from ...api.serving import JobOrder
 from ...documents.figures import IMAGE_TYPES, image_type
 from ...documents.pdf.drawing import MAX_WORDS
 from ...documents.safe_files import FileRefusedError
 from ...settings.config import RetrievalMode
-from ..orders import paper_removed
+from ..ingest_jobs import require_services
+from ..job import Job, JobRecord
+from ..job_requests import JobCall, event_stream
 from ..problems import ServerError
-from ..request_models import EntryBody, Limit, NoteBody, Offset, PaperKey, Year
-from ..response_models import PaperOnServer, attached, problems
-from ..server_state import StateOf
+from ..request_models import (
+    EnrichBody,
+    EntryBody,
+    IdentifierBody,
+    Limit,
+    MemoryBody,
+    NoteBody,
+    Offset,
+    PaperKey,
+    ProposalBody,
+    Year,
+)
+from ..response_models import PaperOnServer, Stopped, attached, event_answers, problems, reference_answers
+from ..run_jobs import paper_removed
+from ..server_state import ServerState, StateOf
 from ..shared_calls import SessionOf, shared_tool
-from ..uploaded_files import file_name
+from ..uploaded_files import RefusedFile, file_name, refusal_reason, refuse_all, require_space, safe_name, store_file
 
 search_router = APIRouter(prefix="/search", tags=["search"])
 router = APIRouter(prefix="/papers", tags=["papers"])
@@ -184,7 +214,7 @@ async def figure_image(
     headers = {**_FIGURE_CACHE, "ETag": f'"{figure.image_hash}"'}
     if figure.image_hash and f'"{figure.image_hash}"' in if_none_match:
         return Response(status_code=304, headers=headers)
-    content = await library_papers.afigure_image(state.session, figure)
+    content = await asyncio.to_thread(state.session.library.figure_image, figure)
     if content is None or not image_type(content):
         reason = figure.no_image or "add the paper again"
         raise library_papers.MissingFigureError(
@@ -222,3 +252,145 @@ async def delete_paper(key: str, state: StateOf) -> None:
     async with state.orders.on(removed):
         await library_papers.aremove_papers(state.session, [key])
         await state.orders.end(removed)
+
+
+memory_router = APIRouter(prefix="/memory", tags=["memory"])
+Id = Annotated[str, Path(min_length=1, max_length=40, description="Id of a line or proposal, or a prefix of it.")]
+
+
+@memory_router.get("", responses=problems())
+@shared_tool("What the author wants")
+async def list_memory(session: SessionOf) -> MemoryLines:
+    """What the author wants of every text: terms, spelling, papers never to cite, facts. Follow it in what you write
+    for the author. Free and fast."""
+    return {"lines": await remembering.alist_memory(session.settings, session.home)}
+
+
+@memory_router.post("", status_code=201, responses=problems())
+async def add_line(body: MemoryBody, state: StateOf) -> MemoryLine:
+    """Add a line."""
+    settings, home = state.session.settings, state.session.home
+    return await remembering.aremember(settings, home, body.text, shared=body.shared)
+
+
+@memory_router.get("/proposals", responses=problems())
+async def list_proposals(state: StateOf) -> MemoryProposals:
+    """What the edits of finished texts suggest; nothing is stored until it is accepted."""
+    return {"proposals": await remembering.apropose_memory(state.session.settings, state.session.home)}
+
+
+@memory_router.post("/proposals/{line_id}", responses=problems(404))
+async def answer_proposal(line_id: Id, body: ProposalBody, state: StateOf) -> MemoryLines:
+    """Accept a proposal, or decline it for good; returns the new line, if any."""
+    line = await remembering.aanswer_proposal(
+        state.session.settings, state.session.home, line_id, accept=body.accept, text=body.text, shared=body.shared
+    )
+    return {"lines": [] if line is None else [line]}
+
+
+@memory_router.put("/{line_id}", responses=problems(404))
+async def edit_line(line_id: Id, body: MemoryBody, state: StateOf) -> MemoryLine:
+    """Replace a line; it stays shared or not."""
+    return await remembering.aremember(state.session.settings, state.session.home, body.text, note_id=line_id)
+
+
+@memory_router.delete("/{line_id}", status_code=204, response_class=Response, responses=problems(404))
+async def delete_line(line_id: Id, state: StateOf) -> None:
+    """Delete a line."""
+    await remembering.aforget(state.session.settings, state.session.home, line_id)
+
+
+ingest_router = APIRouter(tags=["papers"])
+Files = Annotated[list[UploadFile], File(description="Papers, at most one .bib file, and notes (KEY.notes.md).")]
+
+
+@ingest_router.post("/papers", status_code=202, response_class=Response, responses=reference_answers(507))
+async def add_papers(
+    call: JobCall, files: Files, replace: Annotated[bool, Form(description="Replace papers of the same keys.")] = False
+) -> Response:
+    """Store files and ingest them in the background; refused files are named with the reason at the end."""
+
+    state = call.state
+
+    async def start() -> Job:
+        upload_id = f"ingest-{secrets.token_hex(6)}"
+        async with state.ingests.receive(upload_id, sum(file.size or 0 for file in files)):
+            stored: list[str] = []
+            refused: list[RefusedFile] = []
+            for file in files:
+                name = safe_name(file.filename or "")
+                reason = refusal_reason(name, stored)
+                folder = state.member.uploads.folder(upload_id)
+                if not reason and not await asyncio.to_thread(store_file, file.file, folder, name):
+                    reason = "is empty"
+                if reason:
+                    refused.append(RefusedFile(name=name or "file", reason=reason))
+                else:
+                    stored.append(name)
+            if not stored:
+                raise refuse_all("files can be added", refused)
+            await asyncio.to_thread(state.member.uploads.publish, upload_id)
+            order = JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
+            return await state.ingests.start(order)
+
+    def digest(file: UploadFile) -> str:
+        file.file.seek(0)
+        found = hashlib.file_digest(file.file, "sha256").hexdigest()  # type: ignore[arg-type]  # a spooled file has all it uses
+        file.file.seek(0)
+        return found
+
+    content = [[file.filename, await asyncio.to_thread(digest, file)] for file in files] if call.key else []
+    return await call.answer([replace, content], start, "ingests")
+
+
+@ingest_router.post("/papers/by-identifier", status_code=202, response_class=Response, responses=reference_answers(507))
+async def add_by_identifier(body: IdentifierBody, call: JobCall) -> Response:
+    """Add papers by DOI or arXiv id in the background: metadata, entry, and the free PDF or the abstract.
+
+    The identifiers are sent to the metadata services of the server's settings.
+    """
+    parse_identifiers(body.identifiers)
+    await asyncio.to_thread(require_space, call.state.session, {"": 1})
+    return await _start_lookup(body.model_dump(), call)
+
+
+@ingest_router.post("/papers/enrich", status_code=202, response_class=Response, responses=reference_answers(404))
+async def enrich_papers(body: EnrichBody, call: JobCall) -> Response:
+    """Look papers up in the background: DOIs, what their entries lack, retractions and other versions.
+
+    Titles, authors, years and DOIs are sent to the metadata services of the server's settings.
+    """
+    for key in body.keys:
+        await apaper(call.state.session, key)
+    return await _start_lookup(body.model_dump(), call)
+
+
+async def _start_lookup(content: dict[str, Any], call: JobCall) -> Response:
+    require_services(call.state.session)
+    order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", content)
+    return await call.answer(content, lambda: call.state.ingests.start(order), "ingests")
+
+
+@ingest_router.get("/ingests/{upload_id}", responses=problems(404))
+async def get_ingest(upload_id: str, state: StateOf) -> JobRecord:
+    """The state of an ingest, with its report once it is finished."""
+    return (await _require_ingest(upload_id, state)).record()
+
+
+@ingest_router.get("/ingests/{upload_id}/events", responses=event_answers(), response_class=Response)
+async def ingest_events(upload_id: str, request: Request, state: StateOf) -> Response:
+    """The events of an ingest since `Last-Event-ID`, until it ends."""
+    return event_stream(await _require_ingest(upload_id, state), request, state.streams)
+
+
+@ingest_router.post("/ingests/{upload_id}/cancel", responses=problems(404))
+async def cancel_ingest(upload_id: str, state: StateOf) -> Stopped:
+    """Stop an ingest: its finished papers stay, and its other files are deleted."""
+    return {"id": upload_id, "stopped": await state.ingests.stop((await _require_ingest(upload_id, state)).id)}
+
+
+async def _require_ingest(upload_id: str, state: ServerState) -> Job:
+    job = await state.jobs.find(upload_id)
+    if job is None or job.order.kind != "ingest":
+        raise ServerError(404, f"There is no ingest {upload_id!r:.60}, or it ended long ago.")
+    return job

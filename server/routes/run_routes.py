@@ -19,11 +19,10 @@ from ...api.writing import image_type
 from .. import response_models
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
-from ..orders import conflicts, edit_withdrawn, run_deleted
 from ..problems import ServerError
-from ..request_models import AnswerBody, Limit, LimitedBody, Offset, RewriteBody, SentenceBody
+from ..request_models import AnswerBody, Limit, LimitsBody, Offset, RewriteBody, SentenceBody
 from ..response_models import event_answers, file_answers, job_answers, problems
-from ..run_jobs import load_ended_run
+from ..run_jobs import conflicts, edit_withdrawn, load_ended_run, run_deleted
 from ..server_state import ServerState, StateOf
 from ..uploaded_files import safe_name
 
@@ -57,9 +56,9 @@ async def get_run(run_id: str, state: StateOf) -> response_models.RunWithJob:
 
 
 @router.post("/runs/{run_id}/resume", tags=["runs"], responses=job_answers(404), response_class=Response)
-async def resume_run(run_id: str, call: JobCall, body: LimitedBody | None = None) -> Response:
+async def resume_run(run_id: str, call: JobCall, body: LimitsBody | None = None) -> Response:
     """Resume a paused or killed run, with other limits if they are given; a finished one answers with its result."""
-    limits = RunLimits() if body is None else body.limits()
+    limits = body or RunLimits()
     return await call.answer(limits.changes(), lambda: call.state.runs.resume_run(run_id, limits))
 
 
@@ -182,7 +181,7 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
     The run itself does not change. With `keep` the edit is stored as a part of the user's version; without `check`
     it is stored unchecked.
     """
-    session = state.session.with_settings(**body.limits().changes())
+    session = state.session.with_settings(**body.changes())
     run, before = await state.runs.find_run(run_id), body.before
     with conflicts(run_deleted(run.thread_id)):
         check = await run_texts.check_sentence(
@@ -201,7 +200,7 @@ async def rewrite_sentence(
     run_id: str, position: int, body: RewriteBody, state: StateOf
 ) -> response_models.RewrittenSentence:
     """Have the chat model say a sentence otherwise, from the run's evidence; nothing is kept."""
-    session = state.session.with_settings(**body.limits().changes())
+    session = state.session.with_settings(**body.changes())
     run = await state.runs.find_run(run_id)
     with conflicts(run_deleted(run.thread_id)):
         return {"text": await run_texts.rewrite_sentence(run.thread_id, position, body.text, body.how, session)}

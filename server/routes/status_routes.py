@@ -14,8 +14,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...api.library_upkeep import acheck_library, alibrary_counts, settings_in_force
+from ...api.people import owned_runs
 from ...api.results import DoctorRecord, UsageRecords
-from ...api.spending import spending_record, usage_by_day, usage_total
+from ...api.stored_runs import spending_record, usage_by_day, usage_total
 from ..response_models import METRICS, Health, Readiness, SettingRecord, problems
 from ..server_state import ServerState, StateOf
 
@@ -56,7 +57,8 @@ async def metrics(request: Request, state: StateOf) -> Response:
 async def usage(state: StateOf) -> UsageRecords:
     """What runs cost, by run and by day."""
     journal, prices = state.session.journal, state.session.settings.prices
-    rows, days = await journal.spending(), await journal.spending_by_day()
+    owned = await asyncio.to_thread(owned_runs, state.session.home)
+    rows, days = await journal.spending(owned), await journal.spending_by_day() if owned is None else []
     return {
         "runs": [spending_record(row, prices) for row in rows],
         "days": usage_by_day(days, prices),

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from ...api import writing
 from ...api.checking import CheckResult, acheck_prose
-from ...api.run_options import RunKind, SectionKind, TableSources, part_of
+from ...api.run_options import RunKind, SectionKind
 from ...api.running import SectionRequest
 from ...api.serving import JobOrder
 from ...documents.sandbox import in_thread
@@ -65,9 +65,7 @@ router = APIRouter(tags=["writing"], route_class=ExperimentRoute)
 @questions.post("/research", tags=["research"], responses=job_answers(404), response_class=Response)
 async def start_research(body: ResearchBody, call: JobCall) -> Response:
     """Answer a question from the library, or join or resume the run that already does."""
-    return await call.answer(
-        asdict(body), lambda: call.state.runs.start_run(body.request(body.question), body.limits())
-    )
+    return await call.answer(asdict(body), lambda: call.state.runs.start_run(body.request(body.question), body))
 
 
 @router.post("/sections/{kind}", responses=job_answers(404), response_class=Response)
@@ -130,8 +128,8 @@ async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
     )
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
     request = SectionRequest(kind, experiment, fresh=body.fresh)
-    asked = await writing.with_tables(request, call.state.session, part_of(body, TableSources))
-    return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body.limits()))
+    asked = await writing.with_tables(request, call.state.session, body)
+    return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body))
 
 
 def _require_readable(request: Request) -> None:

@@ -1,7 +1,6 @@
 // A conversation: asks, follows the answer as it is written, stops, resumes, improves, deletes.
 
 import { announce, part, Problem, send, toast } from "./api.js";
-import { confirmed } from "./confirm.js";
 import { follow } from "./events.js";
 import { LiveTurn } from "./live_turn.js";
 import { closePanel } from "./panel.js";
@@ -51,6 +50,7 @@ async function begin(asked) {
   conversation.dataset.id = begun.thread_id;
   history.replaceState(null, "", `/conversations/${begun.thread_id}`);
   document.title = `${asked.slice(0, 60)} – Citeloom`;
+  byId("delete").dataset.send = `DELETE ${API}/${begun.thread_id}`;
   for (const link of document.querySelectorAll("[data-export]")) {
     link.href = `${API}/${begun.thread_id}/export?format=${link.dataset.export}`;
   }
@@ -312,18 +312,6 @@ async function refreshList() {
     // It is refreshed with the next answer.
   }
 }
-
-byId("delete").addEventListener("click", async () => {
-  if (!(await confirmed("Delete this conversation? Its answers cannot be recovered.", "Delete"))) return;
-  try {
-    await send("DELETE", `${API}/${threadId()}`);
-  } catch (problem) {
-    toast(problem);
-    return;
-  }
-  tabs.postMessage(threadId());
-  location.assign("/");
-});
 
 byId("list-button").addEventListener("click", () => {
   const open = byId("side").classList.toggle("open");

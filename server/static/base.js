@@ -1,6 +1,7 @@
 // What every page shares: requests to the API, short messages, the side panel, times in the reader's own zone.
 
 import "./card.js";
+import "./confirm.js";
 import { openPanel } from "./panel.js";
 import { localTimes } from "./text.js";
 

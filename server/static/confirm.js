@@ -1,9 +1,26 @@
-// Asks before something is deleted.
+// Buttons that stop or delete: `data-send` is the request, `data-ask` what is asked before, `data-then` where the page goes.
 
+import { send, toast } from "./api.js";
 import { element } from "./text.js";
 
+document.addEventListener("click", async ({ target }) => {
+  const button = target.closest("button[data-send]");
+  if (!button) return;
+  const { send: request, ask, action = "Delete", then } = button.dataset;
+  if (ask && !(await confirmed(ask, action))) return;
+  button.disabled = true;
+  try {
+    await send(...request.split(" "));
+    if (then) location.assign(then);
+    else location.reload();
+  } catch (problem) {
+    button.disabled = false;
+    toast(problem);
+  }
+});
+
 /** Ask a question; resolves to true when the action was chosen. */
-export function confirmed(question, action) {
+function confirmed(question, action) {
   const cancel = element("button", { class: "button", value: "", autofocus: true }, "Cancel");
   const act = element("button", { class: "button danger", value: "yes" }, action);
   const dialog = element(

@@ -42,6 +42,11 @@ export function editDocument(body, shown) {
     event.preventDefault();
     step(key === "y" || event.shiftKey ? "undone" : "done");
   });
+  document.addEventListener("quoted", ({ detail }) => {
+    if (!field) return;
+    const [, said, stop] = /^(.*?)([.!?]?)$/s.exec(words());
+    replaceWords(`${said} ${detail}${stop}`.trim());
+  });
   tabs.addEventListener("message", ({ data }) => data === run().dataset.id && !field && refresh());
 }
 

@@ -1,24 +1,8 @@
-// One paper: removing it, correcting its metadata, and looking it up at metadata services.
+// One paper: correcting its metadata, and looking it up at metadata services.
 
-import { problemCard, send, toast } from "./api.js";
-import { confirmed } from "./confirm.js";
+import { problemCard, send } from "./api.js";
 import { follow } from "./events.js";
 import { byId, element } from "./text.js";
-
-const remove = byId("remove");
-
-remove.addEventListener("click", async () => {
-  const file = remove.dataset.deletes === "yes" ? "Its file was added here and is deleted too." : "Its file stays where it is.";
-  if (!(await confirmed(`Remove this paper from the library? ${file}`, "Remove"))) return;
-  remove.disabled = true;
-  try {
-    await send("DELETE", `/api/v1/papers/${encodeURIComponent(remove.dataset.key)}`);
-    location.assign("/library");
-  } catch (problem) {
-    remove.disabled = false;
-    toast(problem);
-  }
-});
 
 byId("entry").addEventListener("submit", async (event) => {
   event.preventDefault();

@@ -169,6 +169,7 @@ class Reader {
     const inside = selection.rangeCount && this.scroll.contains(selection.getRangeAt(0).commonAncestorContainer);
     const words = inside ? selection.toString().replace(/-\n(?=\p{Ll})/gu, "").replace(/\s+/g, " ").trim() : "";
     this.part(".reader-selection").hidden = !words;
+    this.part('[data-act="insert"]').hidden = !document.querySelector("[contenteditable]"); // of a text being edited
     if (!words) return;
     const page = selection.getRangeAt(0).startContainer.parentElement.closest("[data-page-number]");
     this.selected = { words: words.slice(0, CHARACTERS), page: Number(page?.dataset.pageNumber) || null };
@@ -194,6 +195,12 @@ class Reader {
     const key = /^[\w:.#$%&+?<>~/-]+$/.test(this.key) ? this.key : `{${this.key}}`;
     const citation = `[@${key}${page ? `, p. ${page}` : ""}]`;
     await navigator.clipboard.writeText(citation).then(() => toast(`Copied ${citation}`), () => toast(citation));
+  }
+
+  /** Put what is selected into the sentence that is being edited. */
+  insert() {
+    const { words, page } = this.selected;
+    document.dispatchEvent(new CustomEvent("quoted", { detail: `“${words}” (${this.key}${page ? `, p. ${page}` : ""})` }));
   }
 
   // Notes
@@ -230,6 +237,7 @@ class Reader {
       highlight: () => this.highlight(),
       ask: () => this.ask(),
       cite: () => this.cite(),
+      insert: () => this.insert(),
     };
     if (name && (this.pdf || !this.root.dataset.file)) acts[name]?.();
   }

@@ -1,7 +1,6 @@
-// One run: follows it while it works, stops, resumes and deletes it; its text is edited in `document.js`.
+// One run: follows it while it works, and resumes it; its text is edited in `document.js`.
 
 import { announce, part, problemCard, send, toast } from "./api.js";
-import { confirmed } from "./confirm.js";
 import { beginDocument, editDocument } from "./document.js";
 import { LiveRun } from "./live_run.js";
 import { follow } from "./events.js";
@@ -108,18 +107,6 @@ async function takeBack(form) {
   }
 }
 
-async function stop(button) {
-  button.disabled = true;
-  await send("POST", `${address()}/cancel`);
-  if (!stream) await refresh("#run-title");
-}
-
-async function remove() {
-  if (!(await confirmed("Delete this run with its text and your edits? Answers that were paid for stay cached.", "Delete"))) return;
-  await send("DELETE", address());
-  location.assign("/runs");
-}
-
 body.addEventListener("submit", (event) => {
   if (!["resume-form", "answer-form", "import-form"].includes(event.target.id)) return;
   event.preventDefault();
@@ -127,12 +114,9 @@ body.addEventListener("submit", (event) => {
   else if (event.target.id === "import-form") takeBack(event.target);
   else resume(event.target);
 });
-body.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-stop], [data-delete], [data-ignore]");
-  if (!button) return;
-  if ("ignore" in button.dataset) return void answer(button.form, "ignore");
-  const work = "stop" in button.dataset ? stop(button) : remove();
-  work.catch((problem) => toast(problem));
+body.addEventListener("click", ({ target }) => {
+  const button = target.closest("[data-ignore]");
+  if (button) answer(button.form, "ignore");
 });
 
 editDocument(body, refresh);

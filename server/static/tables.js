@@ -1,7 +1,6 @@
 // Tables: makes and follows one, sorts and filters its rows, and keeps edits of cells.
 
 import { part, problemCard, send, toast } from "./api.js";
-import { confirmed } from "./confirm.js";
 import { follow } from "./events.js";
 import { closePanel } from "./panel.js";
 import { byId, element } from "./text.js";
@@ -57,19 +56,9 @@ if (table?.dataset.active === "yes") {
   });
 }
 
-table?.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-stop], [data-delete], [data-sort]");
-  if (!button) return;
-  try {
-    if ("sort" in button.dataset) sort(Number(button.dataset.sort), button);
-    else if ("stop" in button.dataset) await send("POST", `${address()}/cancel`);
-    else if (await confirmed("Delete this table with your edits? Answers that were paid for stay cached.", "Delete")) {
-      await send("DELETE", address());
-      location.assign("/tables");
-    }
-  } catch (problem) {
-    toast(problem);
-  }
+table?.addEventListener("click", ({ target }) => {
+  const button = target.closest("[data-sort]");
+  if (button) sort(Number(button.dataset.sort), button);
 });
 
 // Sorting and filtering

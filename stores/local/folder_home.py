@@ -35,6 +35,7 @@ class FolderHome(Home):
     checkpoints = PathBelow("checkpoints.sqlite")  # the checkpoints of the graphs
     runs = PathBelow("runs.sqlite")  # the registers of runs, conversations and written files
     memory = PathBelow("memory.sqlite")  # what the author wants of every text
+    accounts = PathBelow("accounts.sqlite")  # the people of a group's server, and what they did
     server = PathBelow("server.sqlite")  # the server's unfinished jobs, keys and sessions
 
     @property

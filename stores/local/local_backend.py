@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock
@@ -66,6 +66,13 @@ class LocalBackend(Backend):
         from ..server_jobs import SERVER_TABLES, SERVERS, SESSIONS_REMEDY
 
         return FileTables(self._home.server, (SERVERS, *SERVER_TABLES), SESSIONS_REMEDY)
+
+    def account_tables(self) -> FileTables:
+        from ..accounts import ACCOUNT_TABLES, ACCOUNTS_REMEDY
+
+        with suppress(OSError):
+            self._home.accounts.chmod(0o600)
+        return FileTables(self._home.accounts, ACCOUNT_TABLES, ACCOUNTS_REMEDY)
 
     def plots(self) -> Uploads:
         from ..run_register import PLOT_SET, PLOTS_KEPT

@@ -14,9 +14,10 @@ from ...errors import OtherFormatError
 from ...models.journal.journal_database import JOURNAL_TABLES
 from ...settings.addresses import DatabaseUrl
 from ...table_columns import POSTGRESQL
+from ..accounts import ACCOUNT_TABLES
 from ..home_tables import GRID_TABLES, RUN_TABLES
 from ..metadata_store import METADATA_TABLES
-from ..run_register import UPDATES
+from ..run_register import OWNED, UPDATES
 from ..server_jobs import SERVER_TABLES
 from ..tables import TABLES_VERSION
 from .advisory_locks import try_lock, unlock
@@ -26,6 +27,7 @@ from .database import Database, DatabaseError, has_table
 MIGRATIONS: Final[dict[int, str]] = {
     2: "\n".join(table.create(POSTGRESQL) for table in GRID_TABLES),
     3: UPDATES.create(POSTGRESQL),
+    4: "\n".join(table.create(POSTGRESQL) for table in (*ACCOUNT_TABLES, OWNED)),
 }
 _LOCK: Final = "schema"
 _LOCK_TIMEOUT: Final = 60.0  # seconds to wait for another process that migrates the tables
@@ -75,7 +77,7 @@ def _migrate(connection: Any, url: DatabaseUrl) -> None:
         raise OtherFormatError(url, version, TABLES_VERSION)
     if version == 0:
         _require_vectors(connection, url)
-        tables = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, *SERVER_TABLES)
+        tables = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, *SERVER_TABLES, *ACCOUNT_TABLES)
         declared = [table.create(POSTGRESQL) for table in tables]
         written = resources.files(__package__).joinpath("tables.sql").read_text(encoding="utf-8")
         steps = {TABLES_VERSION: "\n".join([f"{_VERSIONS};", *declared, written])}

@@ -97,7 +97,7 @@ class PostgresBackend(Backend):
     def run_tables(self) -> DatabaseTables:
         return DatabaseTables(Database(self._url))
 
-    server_tables = run_tables
+    server_tables = account_tables = run_tables
 
     def plots(self) -> SharedUploads:
         return SharedUploads(Database(self._url), self._home.plots, PLOT_SET, PLOTS_KEPT)

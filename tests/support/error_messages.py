@@ -23,7 +23,6 @@ REASONS: Final = (
     "Refusal",
     "SandboxError",
     "_EntryRefusedError",
-    "_StyleRefusedError",
 )
 INTRODUCTION: Final = """# Error messages
 

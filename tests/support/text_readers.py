@@ -18,12 +18,12 @@ from citeloom.citations import (
     citation_patterns as author_year_patterns,
     citation_styles,
     cited_works,
-    edited_citations,
     html_escaping,
     markers,
     marking,
     quotations,
     references,
+    user_citations,
 )
 from citeloom.citations.checks import (
     citation_coverage,
@@ -49,7 +49,7 @@ from citeloom.citations.export import (
     section_files as files,
 )
 from citeloom.citations.markers import CitedSentence
-from citeloom.commands import searching, terminal_text
+from citeloom.commands import output, searching
 from citeloom.commands.shell import parser
 from citeloom.documents import (
     Paper,
@@ -97,7 +97,7 @@ from tests.support.reader_company import EXPERIMENT, KEYS, PIECE, PLAIN, SOURCES
 from tests.support.user_readers import USERS
 
 EDIT: Final = 4000  # longer sentences are rejected
-EDITED: Final = edited_citations.CitableEvidence([item.evidence for item in SOURCES], "key")
+EDITED: Final = user_citations.CitableEvidence([item.evidence for item in SOURCES], "key")
 QUESTION: Final = scope._MOST_CHARACTERS  # longer questions are rejected
 
 
@@ -192,7 +192,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
         f"{PLAIN} (Lee, 2020) [12]", allowed_text=text
     ),
     "replace_invalid_citations": lambda text: draft_checks.replace_invalid_citations(
-        text, SOURCES, EXPERIMENT.words(), known_keys=KEYS
+        text, SOURCES, EXPERIMENT.words, known_keys=KEYS
     ),
     "replace_invalid_citations, of an experiment": lambda text: draft_checks.replace_invalid_citations(
         f"{PLAIN} [12] (Lee, 2020)", SOURCES, text
@@ -215,8 +215,8 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "check_draft, after a section": lambda text: draft_checks.check_draft(
         Draft(PLAIN), SOURCES, kind="discussion", experiment=EXPERIMENT, earlier={"methods": text}
     ),
-    "copied_runs": lambda text: copied_text.copied_runs(text, SOURCES, PLAIN),
-    "copied_runs, of itself": lambda text: copied_text.copied_runs(text, (source(text),), PLAIN),
+    "copied_findings": lambda text: copied_text.copied_findings(text, SOURCES, PLAIN),
+    "copied_findings, of itself": lambda text: copied_text.copied_findings(text, (source(text),), PLAIN),
     "read_preferences": lambda text: preferences.read_preferences((text,)),
     "preference_findings": lambda text: preferences.preference_findings(
         text, ("participants, not subjects", "British spelling")
@@ -378,11 +378,11 @@ TOOLS: Final[Mapping[str, Reader]] = {
     "code_subject": default_queries.code_subject,
     "log_subject": default_queries.log_subject,
     "answered_before": lambda text: repeated_queries.answered_before(text, {}, []),
-    "Experiment.words": lambda text: experiment(text).words(),
+    "Experiment.words": lambda text: experiment(text).words,
     "Experiment.leaves": lambda text: experiment(text).leaves(),
     "shown_address": key_trust.shown_address,
-    "printable.shown": terminal_text.printable,
-    "printable.one_line": terminal_text.one_line,
+    "printable.shown": output.printable,
+    "printable.one_line": output.one_line,
     "inert": html_escaping.inert,
     "searching.plain_sentence": searching.plain_sentence,
     "shell line": parser.parse,

@@ -15,11 +15,11 @@ from citeloom.claims import markup_readers
 from citeloom.documents import blocks, marker_escaping, paper_names
 from citeloom.errors import InputError
 from citeloom.graph import conversation_graph, section_queries as needs_filter
-from citeloom.language_server import citation_syntax
+from citeloom.language_server import manuscript_documents
 from citeloom.models import context_size
 from citeloom.roles.chat import chat_reader as reader_output
 from citeloom.roles.protocols import Need
-from citeloom.server import chat_tasks
+from citeloom.server.routes import chat_completions
 from citeloom.zotero import item_entry
 from citeloom.zotero.zotero_records import Creator, ZoteroItem, ZoteroLibrary
 from tests.support.reader_company import EXPERIMENT, PLAIN, experiment, paper
@@ -58,10 +58,10 @@ def _regions(text: str) -> None:
 
 def _in_editor(text: str) -> None:
     for suffix in (".md", ".tex", ".typ", ".org"):
-        list(citation_syntax.cited_keys(text, suffix))
+        list(manuscript_documents.cited_keys(text, suffix))
         for place in (0, len(text) // 2, len(text)):
-            citation_syntax.open_citation(text, place, suffix)
-            citation_syntax.cited_at(text, place, suffix)
+            manuscript_documents.open_citation(text, place, suffix)
+            manuscript_documents.cited_at(text, place, suffix)
 
 
 def _sentence(text: str) -> None:
@@ -83,7 +83,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "citations in an editor": _in_editor,
     "sentence_at": _sentence,
     "read_org": lambda text: markup_readers.read_org("a.org", text),
-    "entry_span": lambda text: citation_syntax.entry_span(text, text[:200]),
+    "entry_span": lambda text: manuscript_documents.entry_span(text, text[:200]),
     "field blocks": blocks.field_blocks,
     "as_text": marker_escaping.as_text,
     "as_written": marker_escaping.as_written,
@@ -94,13 +94,13 @@ USERS: Final[Mapping[str, Reader]] = {
     "chat_question": lambda text: conversation_graph.chat_question(
         [HumanMessage(text), AIMessage(text), HumanMessage(text), AIMessage("So."), HumanMessage("Why?")]
     ),
-    "zotero_link": paper_names.zotero_link,
+    "zotero_links": paper_names.zotero_links,
     "is_zotero_address": paper_names.is_zotero_address,
     "item_entry": lambda text: item_entry.item_entry(_item(text), "key", ZoteroLibrary()),
     "bibtex_key": lambda text: item_entry.bibtex_key(_item(text)),
     "html_text": item_entry.html_text,
-    "task_answer": lambda text: chat_tasks.task_answer([HumanMessage(text)]),
-    "task_answer, a title": lambda text: chat_tasks.task_answer(
+    "task_answer": lambda text: chat_completions.task_answer([HumanMessage(text)]),
+    "task_answer, a title": lambda text: chat_completions.task_answer(
         [HumanMessage(f"Write a title for this chat.\n{text}")]
     ),
 }

@@ -22,7 +22,7 @@ WHOLE = (
     *(
         "check_draft",
         "replace_invalid_citations",
-        "copied_runs",
+        "copied_findings",
         "repeated_findings",
         "render",
         "trace_numbers",

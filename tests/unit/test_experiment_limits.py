@@ -72,7 +72,7 @@ def test_single_metrics_are_used_before_long_lists() -> None:
 def test_a_notice_is_none_of_the_users_words() -> None:
     experiment = parse_experiment({"experimental_plan": PROSE})
 
-    assert "3,760,000" not in experiment.words()
+    assert "3,760,000" not in experiment.words
     assert not [path for path, _ in experiment.leaves() if "shortened" in path]
 
 

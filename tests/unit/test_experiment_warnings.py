@@ -84,7 +84,7 @@ def test_a_section_that_lacks_a_field_for_a_slip_says_which() -> None:
 def test_the_numbers_of_a_failed_run_are_not_results(failed: dict[str, Any]) -> None:
     experiment = parse_experiment({**GOOD, **failed})
     assert experiment.failure
-    assert "0.97" not in experiment.words()
+    assert "0.97" not in experiment.words
     assert not experiment.verdict
     assert any("failed" in warning for warning in experiment_warnings(experiment))
     for kind in ("results", "discussion", "abstract"):

@@ -37,6 +37,15 @@ def shown(manuscript: Manuscript) -> list[str]:
     return [sentence.shown for sentence in manuscript.sentences()]
 
 
+def test_a_long_text_with_figures_and_tables_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "long.md"
+    table = "| a | b |\n|---|---|\n| 1 | 2 |\n\n"
+    file.write_text("![One.](one.png)\n\n" + table + "Looms wove cloth, as Figure 1 shows. " * 4_000, "utf-8")
+    read = read_manuscript(file)
+    assert read.targets["figure"] == ["1"] and read.targets["table"] == ["1"]
+    assert len(shown(read)) == 4_000
+
+
 @pytest.mark.parametrize("case", CASES["cases"], ids=lambda case: str(case["id"]))
 def test_the_labelled_texts_give_the_citations_that_a_reader_sees(case: dict[str, object], tmp_path: Path) -> None:
     file = tmp_path / f"text.{case['format']}"

@@ -160,6 +160,22 @@ def test_without_a_model_nothing_is_said_to_be_judged_or_missing(citeloom: Citel
     assert {cell["status"] for row in record["rows"] for cell in row["cells"].values()} == {"not_judged"}
 
 
+def test_without_a_model_common_columns_have_the_sentence_that_states_them(citeloom: Citeloom, tmp_path: Path) -> None:
+    paper = (
+        "---\ntitle: Insoles for sore knees\nyear: 2019\n---\n\n## Abstract\n\nSore knees are common. **Methods:** "
+        "Seventy adults with sore knees walked in five kinds of shoes. We found that soft shoes reduced pain.\n\n"
+        "## Methods\n\nThis randomised controlled trial was approved. Multiple linear regression was used to test for "
+        "differences between the 5 different conditions in outcomes of interest.\n"
+    )
+    (tmp_path / "knees.md").write_text(paper, encoding="utf-8")
+    assert citeloom("ingest", tmp_path / "knees.md", "--home", tmp_path / "home").code == 0
+    record = citeloom("table", "shoes", "--columns", "n,design,result", "--json", "--home", tmp_path / "home").json
+    ((row),) = record["rows"]
+    shown = {name: cell["value"] for name, cell in row["cells"].items()}
+    assert shown["n"].startswith("Methods: Seventy adults") and "**" not in shown["n"], shown
+    assert "randomised controlled trial" in shown["design"] and "reduced pain" in shown["result"]
+
+
 def test_tables_are_listed_and_deleted(citeloom: Citeloom, home: Path) -> None:
     made = citeloom(*ASKED, "--papers", "varga2021calibration", "--json", "--home", home).json
     (listed,) = citeloom("tables", "list", "--json", "--home", home).json

@@ -213,7 +213,7 @@ def test_the_bundled_embedding_says_that_it_reads_english_alone(citeloom: Citelo
 
 
 def test_a_terminal_shows_a_panel(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from citeloom.commands import run_report
+    from citeloom.commands import run_display
 
     record: dict[str, Any] = {
         "question": "What of [seeds]?",
@@ -222,7 +222,7 @@ def test_a_terminal_shows_a_panel(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         "references": [{"label": "a2019", "text": "A. 2019. “Seeds.”"}],
     }
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    run_report.show_answer(record)
+    run_display.show_answer(record)
     out = capsys.readouterr().out
     assert "What of [seeds]?" in out and "They matter [a2019, page 2]." in out and "╭" in out
     assert "\x1b[31m" not in out

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 from tests.integration.commands.conftest import Citeloom
 from tests.integration.commands.test_retractions import RETRACTED, enrich
-from tests.support.cli_process import start
+from tests.support.cli_process import CLI, environment, start
 from tests.support.judging_model import JudgingModel, answer_fields
 from tests.support.metadata_server import MetadataServer
 from tests.support.openai_server import FakeOpenAI, Json
@@ -135,6 +139,50 @@ def test_edited_removed_and_retracted_papers_are_named_and_replaced(
     assert citeloom("update", "--home", home, "--accept", removed).code == 2
     citeloom("update", "--home", home, "--accept-all")
     assert citeloom("update", "--home", home, "--json").json["items"] == []
+
+
+@contextmanager
+def _on_terminal(home: Path, settings: dict[str, str], *arguments: str) -> Iterator[Any]:
+    command = [str(CLI), "update", "--home", str(home), *arguments]
+    child = pexpect.spawn(
+        sys.executable, command, env=environment(settings), dimensions=(24, 200), encoding="utf-8", timeout=120
+    )
+    try:
+        yield child
+        child.expect_exact(pexpect.EOF)
+        assert "Traceback" not in child.before
+    finally:
+        child.close(force=True)
+
+
+def test_on_a_terminal_it_asks_what_to_accept(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, model: dict[str, str]
+) -> None:
+    _write(citeloom, home, exp, tmp_path / "out", **model)
+    _add(citeloom, home, tmp_path)
+    with _on_terminal(home, model) as child:
+        child.expect_exact("Accept which")
+        child.sendline("")
+    with _on_terminal(home, model) as child:
+        child.expect_exact("Accept which")
+        child.sendline("all")
+        child.expect_exact("Accepted ")
+    assert child.exitstatus == 0
+    assert citeloom("update", "--home", home, "--json", **model).json["items"] == []
+
+
+def test_watching_compares_again_when_the_library_changes_and_ctrl_c_ends_it(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path, model: dict[str, str]
+) -> None:
+    _write(citeloom, home, exp, tmp_path / "out", **model)
+    with _on_terminal(home, model, "--watch") as child:
+        child.expect_exact("0 items to look at")
+        child.expect_exact("Watching the library")
+        _add(citeloom, home, tmp_path)
+        child.expect_exact("[better evidence] discussion")
+        child.expect_exact("Watching the library")
+        child.sendcontrol("c")
+    assert child.exitstatus == 0
 
 
 def test_a_killed_comparison_goes_on_without_paying_twice(

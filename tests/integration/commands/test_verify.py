@@ -227,7 +227,8 @@ def test_the_text_of_each_format_is_checked(
         shutil.copytree(exported, folder, dirs_exist_ok=True)
         if fields:
             file.write_bytes(source)
-        assert _edit(file, *change), what
+        plain = [words.replace("&quot;", '"') for words in change]  # an attribute without an apostrophe stands in these
+        assert _edit(file, *change) or _edit(file, *plain), what
         done = citeloom("verify", file, "--home", home)
         assert done.code == 4, f"{what}: {done.err}"
 

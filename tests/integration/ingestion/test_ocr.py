@@ -177,7 +177,7 @@ def test_the_upright_reading_is_taken_even_if_it_has_a_word_less(folder: Path, t
     both = f"if [ -e {mark} ]; then cat <<'END'\n{upright}\nEND\nelse touch {mark}; cat <<'END'\n{aside}\nEND\nfi"
     program = write_program(tmp_path / "bin", both)
     write_scan(folder / "scan.pdf", [PAGE])
-    page = read_scanned(folder / "scan.pdf", [1], Ocr(str(program), "eng")).read[1]
+    page = read_scanned(folder / "scan.pdf", [1], Ocr(str(program), "eng"))[0][1]
     assert " ".join(run.text for run in page.runs) == "read as it should be read"
 
 
@@ -188,8 +188,8 @@ def test_a_program_that_hangs_is_killed(folder: Path, tmp_path: Path, monkeypatc
     write_scan(folder / "scan.pdf", [PAGE])
     opened: list[TextIO] = []
     expire_after(monkeypatch, lambda: opened.append(pipe.open()))
-    found = read_scanned(folder / "scan.pdf", [1], Ocr(str(program), "eng"), seconds=0.1)
-    assert found.failed == {1: "took longer than 0.1 seconds"}
+    _, failed = read_scanned(folder / "scan.pdf", [1], Ocr(str(program), "eng"), seconds=0.1)
+    assert failed == {1: "took longer than 0.1 seconds"}
     with opened[0] as program_end:
         assert program_end.read() == "here\n"  # and no more, since it has ended
 

@@ -1,4 +1,4 @@
-"""Neovim and Emacs, as the system has them, with our extensions: they start the server and show what it offers."""
+"""Neovim and Emacs, as the system has them, and Obsidian's plugin in Node: what our extensions show of the server."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.cli_process import CLI, ROOT, environment
 from tests.support.sample_library import index_samples
+from tests.support.served_app import served_app
 
 SEEDS = "obrien2019seeds"
 TEXT = f"""\\documentclass{{article}}
@@ -117,3 +118,63 @@ def test_emacs_completes_hovers_and_marks(folder: Path) -> None:
     assert found["items"][0] == SEEDS  # type: ignore[index]
     assert any("nobody2020" in line for line in found["problems"])  # type: ignore[attr-defined]
     assert "How Many Seeds?" in str(found["hover"])
+
+
+PLUGIN = r"""
+const Module = require("module");
+const load = Module._load;
+const said = [];
+class Any { constructor(app) { this.app = app; } }
+class Notice { constructor(text) { said.push(text); } }
+const obsidian = {
+  EditorSuggest: Any, PluginSettingTab: Any, Setting: Any, Notice,
+  Plugin: class {
+    loadData() { return { address: process.env.ADDRESS }; }
+    registerEditorSuggest(one) { this.suggest = one; }
+    addSettingTab() {}
+    addCommand(one) { this.command = one; }
+  },
+  requestUrl: async ({ url, method, headers, contentType, body }) => {
+    const all = { ...headers, ...(body && { "Content-Type": contentType }) };
+    const answer = await fetch(url, { method, body, headers: all });
+    return { status: answer.status, json: await answer.json() };
+  } };
+Module._load = (name, ...more) => (name === "obsidian" ? obsidian : load(name, ...more));
+const Citeloom = require(process.env.PLUGIN);
+(async () => {
+  const lines = process.env.NOTE.split("\n");
+  const editor = { getLine: (line) => lines[line], getValue: () => lines.join("\n"), setCursor() {},
+    replaceRange: (text, { line, ch }, to) => {
+      lines[line] = lines[line].slice(0, ch) + text + lines[line].slice(to.ch);
+    } };
+  const plugin = new Citeloom();
+  await plugin.onload();
+  const cursor = { line: 0, ch: lines[0].indexOf("[@") + 2 };
+  plugin.suggest.context = { editor, ...plugin.suggest.onTrigger(cursor, editor) };
+  const papers = await plugin.suggest.getSuggestions(plugin.suggest.context);
+  plugin.suggest.selectSuggestion(papers[0]);
+  await plugin.command.editorCallback(editor);
+  plugin.settings.address = "http://127.0.0.1:1";
+  const nothing = await plugin.suggest.getSuggestions(plugin.suggest.context);
+  const keys = papers.map((one) => one.key);
+  console.log(JSON.stringify({ keys, quote: papers[0].quote, note: lines[0], said, nothing }));
+})();
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_obsidian_offers_papers_inserts_a_key_and_checks_the_note(tmp_path: Path) -> None:
+    home = index_samples(tmp_path / "home", LocalEmbedding())
+    claim = "The seed alone spreads calibration error about twelve times as much as accuracy"
+    note = f"Much was said before. {claim} [@] in all tests. More follows.\n\nIt is so [@nobody2020].\n"
+    with served_app(home.root) as server:
+        given = {"ADDRESS": server.url, "PLUGIN": str(ROOT / "editors/obsidian/main.js"), "NOTE": note}
+        done = subprocess.run(
+            ["node", "-e", PLUGIN], env={**environment({}), **given}, capture_output=True, text=True, timeout=120
+        )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["keys"][0] == SEEDS and found["quote"], found
+    assert found["note"] == f"Much was said before. {claim} [@{SEEDS}] in all tests. More follows."
+    checked, lost = found["said"]
+    assert "nobody2020" in checked and "citeloom serve" in lost and found["nothing"] == []

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from citeloom.api.homes import open_library
-from citeloom.api.zotero_sync import async_zotero
+from citeloom.api.paper_lookup import async_zotero
 from citeloom.settings.config import load_settings
 from tests.support.made_zotero import MadeZotero, page_of
 from tests.support.served_app import Served, served_app

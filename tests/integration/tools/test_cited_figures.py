@@ -12,7 +12,7 @@ import pytest
 from citeloom.runs.output_files import report_figures
 from citeloom.stores.library import Library
 from citeloom.stores.local.folder_home import FolderHome
-from citeloom.tools.paper_records import find_cited_figures
+from citeloom.tools.paper_search import find_cited_figures
 from tests.integration.stores.conformance.test_library_stores import LOOM, paper, put
 from tests.support.illustrated_home import colour_of, illustrate
 from tests.support.vision_answers import png

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from citeloom.documents.paper_names import zotero_link
+from citeloom.documents.paper_names import zotero_links
 from citeloom.ingestion.doctor import rebuild
 from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.stores.library import Library
@@ -271,8 +271,8 @@ async def test_the_best_file_is_taken(sync: Sync, zotero: MadeZotero, library: L
     await sync()
     paper = next(paper for paper in library.papers() if paper.title == "Looms of the night")
     assert Path(paper.source).name == "full.pdf"
-    link = zotero_link(paper.bibtex)
-    assert link is not None and link.pdf == "zotero://open-pdf/library/items/FULL1111"
+    link = zotero_links(paper.bibtex)
+    assert link["zotero_pdf"] == "zotero://open-pdf/library/items/FULL1111"
 
 
 async def test_a_collection_with_those_below_it(sync: Sync, zotero: MadeZotero, library: Library) -> None:
@@ -309,8 +309,8 @@ async def test_a_groups_library(sync: Sync, zotero: MadeZotero, library: Library
     zotero.file("GLIN1111", "GGGG1111", "/etc/hostname.md", mode="linked_file", library=GROUP)
     assert (await sync(group="weavers"))["library"] == "Weavers"
     (paper,) = library.papers()
-    link = zotero_link(paper.bibtex)
-    assert link is not None and link.select == f"zotero://select/groups/{GROUP_ID}/items/GGGG1111"
+    link = zotero_links(paper.bibtex)
+    assert link["zotero"] == f"zotero://select/groups/{GROUP_ID}/items/GGGG1111"
     assert len((await sync())["added"]) == 1  # the user's own library beside it
     zotero.erase("GGGG1111")
     assert (await sync())["removed"] == [] and len((await sync(group=str(GROUP_ID)))["removed"]) == 1
@@ -340,7 +340,7 @@ async def test_a_rebuild_keeps_notes_links_and_what_a_sync_knows(sync: Sync, lib
     note = library.note("lovelace2020looms")
     report = await rebuild(library)
     assert not report.refused and library.note("lovelace2020looms") == note
-    assert zotero_link(library.paper("lovelace2020looms").bibtex) is not None
+    assert zotero_links(library.paper("lovelace2020looms").bibtex)["zotero"]
     assert (await sync())["unchanged"] == 1
 
 

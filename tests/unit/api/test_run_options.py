@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from typer.testing import CliRunner
 
 from citeloom.api.agent_tools import with_fields
-from citeloom.api.run_options import QuestionOptions, SteeredOptions, part_of, shown_options
+from citeloom.api.run_options import QuestionOptions, shown_options
 from citeloom.api.running import ResearchOptions, aresearch
 from citeloom.commands.options import takes_options
 from citeloom.errors import InputError
@@ -54,8 +54,8 @@ def test_a_body_has_the_limits_of_the_options_and_no_other_fields(wrong: dict[st
 
 def test_a_body_holds_the_options_of_its_run() -> None:
     body = BODY.validate_python({"question": "Why?", "papers": ["a"], "strict": True, "depth": "brief"})
-    assert part_of(body, QuestionOptions) == QuestionOptions(papers=("a",))
-    assert body.limits() == SteeredOptions(strict=True, depth="brief")
+    assert body.papers == ("a",)
+    assert body.changes() == {"strict": True, "depth": "brief"}
 
 
 def test_a_tool_takes_what_a_body_takes() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.citation_styles import Rendered, render
-from citeloom.citations.edited_citations import CitableEvidence
 from citeloom.citations.export.evidence_report import report_view
+from citeloom.citations.user_citations import CitableEvidence
 from citeloom.citations.verification import TextCheck, verify
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft, Verdict, VerdictLabel
@@ -62,11 +62,7 @@ def record_of(rendered: Rendered) -> dict[str, Any]:
 
 
 class Shelf:
-    def paper(self, key: str) -> None:
-        return None
-
-    def keys(self) -> Sequence[str]:
-        return NUMBERING
+    papers: Final = dict.fromkeys(NUMBERING)
 
     def passages(self, key: str) -> Sequence[str]:
         return [source.text for source in SOURCES if source.paper.key == key]

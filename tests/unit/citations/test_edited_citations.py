@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.citations.citation_styles import render
-from citeloom.citations.edited_citations import CitableEvidence
+from citeloom.citations.user_citations import CitableEvidence
 from citeloom.documents import Category, Chunk, Evidence, Paper
 from citeloom.roles.protocols import Source
 from citeloom.settings.config import CitationStyle

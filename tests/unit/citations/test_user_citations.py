@@ -49,7 +49,7 @@ def test_every_form_is_kept_found_and_linked(sentence: str, citation: str, keys:
     draft = insert_user_statements("The model wrote something else.", "discussion", given, known_keys=KEYS)
     assert sentence in draft
     assert insert_user_statements(draft, "discussion", given, known_keys=KEYS) == draft, "said once"
-    text, replaced = replace_invalid_citations(draft, [], given.words(), known_keys=KEYS)
+    text, replaced = replace_invalid_citations(draft, [], given.words, known_keys=KEYS)
     assert (text, replaced) == (draft, ())
     assert check_draft(Draft(draft), [], kind="discussion", experiment=given) == ()
     (found,) = find_user_citations(text, given, PAPERS)
@@ -70,7 +70,7 @@ def test_every_form_is_kept_found_and_linked(sentence: str, citation: str, keys:
 )
 def test_the_users_citation_lends_itself_to_no_other_claim(lie: str) -> None:
     given = experiment("It agrees with Himmelstein et al. (2017).")
-    text, replaced = replace_invalid_citations(lie, [], given.words())
+    text, replaced = replace_invalid_citations(lie, [], given.words)
     assert "Himmelstein" not in text and "[citation needed]" in text
     assert "Himmelstein" in replaced[0].message and "experiment" in replaced[0].message
 
@@ -89,7 +89,7 @@ def test_the_users_citation_lends_itself_to_no_other_claim(lie: str) -> None:
 )
 def test_the_users_number_lends_itself_to_no_other_claim(lie: str) -> None:
     given = experiment("It was seen before [12]. The degree of nodes matters, as shown in [7], and as was reported^7^.")
-    text, replaced = replace_invalid_citations(lie, [], given.words())
+    text, replaced = replace_invalid_citations(lie, [], given.words)
     assert not re.search(r"\[\d|\^7", text) and "[citation needed]" in text
     assert [finding.rule for finding in replaced] == ["foreign-citation"]
 
@@ -105,7 +105,7 @@ def test_a_number_stays_behind_the_words_that_the_user_put_before_it(words: str)
     given = experiment(
         "Mostly, the degree of nodes matters, as shown in [7]. Of both, our hidden layers all have sizes [64, 32]."
     )
-    assert replace_invalid_citations(words, [], given.words()) == (words, ())
+    assert replace_invalid_citations(words, [], given.words) == (words, ())
 
 
 def test_a_citation_in_a_list_or_a_table_keeps_its_lines() -> None:
@@ -113,7 +113,7 @@ def test_a_citation_in_a_list_or_a_table_keeps_its_lines() -> None:
     given = parse_experiment({"results": f"We compared.\n\n{block}"})
     draft = insert_user_statements("A model's results.", "results", given)
     assert f"\n\n{block}" in draft
-    assert replace_invalid_citations(draft, [], given.words()) == (draft, ())
+    assert replace_invalid_citations(draft, [], given.words) == (draft, ())
     assert [item.keys for item in find_user_citations(draft, given, PAPERS)] == [("lee2020",)]
 
 
@@ -139,7 +139,7 @@ def test_a_failed_run_is_said_whoever_writes() -> None:
 
 def test_a_model_that_repeats_the_users_brackets_cites_nothing() -> None:
     given = experiment("Estradiol (E2) rose as in [E1].")
-    draft = with_literal_markers("Estradiol (E2) rose as in [E1]. It was shown [E1] before (E2).", given.words())
+    draft = with_literal_markers("Estradiol (E2) rose as in [E1]. It was shown [E1] before (E2).", given.words)
     assert draft.count("[E1]") == 1 and draft.count("(E2)") == 1
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from citeloom.claims.detail_checks import number_faults, quote_faults, whole_source
+from citeloom.claims.claim_passages import NearSentence, SentenceIndex
+from citeloom.claims.detail_checks import number_faults, quote_faults, whole_source, wording_faults
 from citeloom.claims.manuscript import ListedReference
-from citeloom.claims.nearest_sentences import NearSentence, SentenceIndex, wording_faults
 from citeloom.claims.reference_entries import differing, near_keys, parse_listed
 from citeloom.claims.sentence_kinds import uncited_kind
 from citeloom.documents import Category, Chunk, Paper

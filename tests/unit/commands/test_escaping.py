@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from citeloom.commands.output import notice, result, result_json
-from citeloom.commands.terminal_text import one_line, printable, table
+from citeloom.commands.output import notice, one_line, printable, result, result_json, table
 
 pytestmark = pytest.mark.attack
 

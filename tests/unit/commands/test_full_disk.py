@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from citeloom.commands.failure_hints import disk_full
+from citeloom.commands.options import disk_full
 from citeloom.errors import InputError
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.commands.terminal_text import end_with_command, table
+from citeloom.commands.output import end_with_command, table
 
 COMMAND = "citeloom --home /home/researcher/papers/reviews chat --thread chat-9bca04e15771"
 

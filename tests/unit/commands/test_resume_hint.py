@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.commands.failure_hints import resume_command
+from citeloom.commands.options import resume_command
 from citeloom.errors import PausedError
 from citeloom.models.journal.budget import BudgetReachedError
 

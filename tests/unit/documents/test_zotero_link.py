@@ -3,17 +3,20 @@ from __future__ import annotations
 import pytest
 
 from citeloom.documents.bibliography import render_entry
-from citeloom.documents.paper_names import ZoteroLink, is_zotero_address, item_path, zotero_fields, zotero_link
+from citeloom.documents.paper_names import is_zotero_address, item_path, zotero_fields, zotero_links
+
+NONE = {"zotero": "", "zotero_pdf": ""}
 
 
 @pytest.mark.parametrize("library", ["library", "groups/4711"])
 def test_the_fields_of_an_entry_are_read_back(library: str) -> None:
     entry = render_entry("article", "a", {"title": "{A}", **zotero_fields(library, "ABCD2345", "PDFS2345")})
     select, pdf = f"zotero://select/{library}/items/ABCD2345", f"zotero://open-pdf/{library}/items/PDFS2345"
-    assert zotero_link(entry) == ZoteroLink(select, pdf) and item_path(entry) == f"{library}/items/ABCD2345"
+    assert zotero_links(entry) == {"zotero": select, "zotero_pdf": pdf}
+    assert item_path(entry) == f"{library}/items/ABCD2345"
     assert is_zotero_address(select) and is_zotero_address(pdf)
     without = render_entry("article", "a", zotero_fields(library, "ABCD2345"))
-    assert zotero_link(without) == ZoteroLink(select)
+    assert zotero_links(without) == {"zotero": select, "zotero_pdf": ""}
 
 
 OTHERS = [
@@ -35,11 +38,11 @@ OTHERS = [
 def test_nothing_else_is_a_link(address: str) -> None:
     assert not is_zotero_address(address)
     if "\n" not in address:
-        assert zotero_link(f"@article{{a,\n  zotero = {{{address}}},\n}}") is None
+        assert zotero_links(f"@article{{a,\n  zotero = {{{address}}},\n}}") == NONE
 
 
 def test_a_link_inside_another_field_is_none() -> None:
-    assert zotero_link("@article{a,\n  note = {zotero = {zotero://select/library/items/ABCD2345}},\n}") is None
+    assert zotero_links("@article{a,\n  note = {zotero = {zotero://select/library/items/ABCD2345}},\n}") == NONE
     assert not is_zotero_address(None) and not is_zotero_address(3)
 
 
@@ -48,4 +51,4 @@ def test_a_pdf_of_another_library_is_left_out() -> None:
         "@article{a,\n  zotero = {zotero://select/library/items/ABCD2345},\n"
         "  zoteropdf = {zotero://open-pdf/groups/7/items/PDFS2345},\n}"
     )
-    assert zotero_link(entry) == ZoteroLink("zotero://select/library/items/ABCD2345")
+    assert zotero_links(entry) == {"zotero": "zotero://select/library/items/ABCD2345", "zotero_pdf": ""}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from citeloom.drafts.citation_repair import complete_citations
+from citeloom.drafts.sentence_edits import complete_citations
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Source
 from tests.support.citation_samples import make_source

@@ -110,7 +110,7 @@ def test_sentences_joined_are_the_whole(parts: list[tuple[str, str]], lengths: l
     whole = render(text, SOURCES, style)
     assert "".join(shown) == whole.text
     assert list(dict.fromkeys(item["key"] for item in cited)) == list(whole.keys)
-    assert all(whole.number(item["key"]) == item["number"] for item in cited)
+    assert all(whole.numbering[item["number"] - 1] == item["key"] for item in cited)
     assert len({item["evidence_id"] for item in cited}) == len(cited)
 
 

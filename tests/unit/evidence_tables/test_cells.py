@@ -7,8 +7,14 @@ from decimal import Decimal
 import pytest
 
 from citeloom.documents import Category, Chunk
-from citeloom.evidence_tables.cells import TableCell, accept_cells, cell_text, convert_value, evaluate_formula
-from citeloom.evidence_tables.column_specs import split_columns
+from citeloom.evidence_tables.cells import (
+    TableCell,
+    accept_cells,
+    cell_text,
+    convert_value,
+    evaluate_formula,
+    split_columns,
+)
 from citeloom.roles.cell_protocols import CellReading, TableColumn
 
 WORDS = "Of 48 weavers, 12 (25%) tired within 1.5 hours; 36 did not."

@@ -9,9 +9,8 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from citeloom.evidence_tables.cells import TableCell
-from citeloom.evidence_tables.column_values import CellValue, column_sums, column_values, sum_lines
-from citeloom.evidence_tables.table_plots import draw_table
+from citeloom.evidence_tables.cells import CellValue, TableCell, column_sums, column_values, sum_lines
+from citeloom.evidence_tables.table_files import draw_table
 from citeloom.roles.cell_protocols import ColumnKind, TableColumn
 
 CIRCLE, LINE, TEXT = (f"{{http://www.w3.org/2000/svg}}{name}" for name in ("circle", "line", "text"))

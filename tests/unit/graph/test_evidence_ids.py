@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from citeloom.documents import Category, Chunk, Evidence, EvidenceSpan, Paper
-from citeloom.drafts.finding_windows import passage_of
+from citeloom.drafts.written_draft import passage_of
 from citeloom.graph.state import number_evidence
 from citeloom.roles.protocols import Need, PassageFinding
 from citeloom.tools.found_evidence import EvidenceLimits, FoundEvidence, coverage, limit_findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.language_server.citation_syntax import cited_at, cited_keys, entry_span, open_citation
+from citeloom.language_server.manuscript_documents import cited_at, cited_keys, entry_span, open_citation
 
 # A text with its cursor; the prefix, the key that is replaced, the whole citation, and its other keys.
 OPEN = [

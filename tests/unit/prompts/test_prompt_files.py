@@ -15,7 +15,6 @@ def test_renders_with_its_declared_variables(name: str) -> None:
     text = prompt.render(**{variable: f"<<{variable}>>" for variable in prompt.variables})
     assert all(f"<<{variable}>>" in text for variable in prompt.variables)
     assert "{{" not in text
-    assert prompt.description
 
 
 def test_no_file_lies_beside_the_prompts_unused() -> None:

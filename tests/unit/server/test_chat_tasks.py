@@ -7,7 +7,7 @@ import json
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
-from citeloom.server.chat_tasks import task_answer
+from citeloom.server.routes.chat_completions import task_answer
 
 TRANSCRIPT = "USER: How is node degree bias corrected?\nASSISTANT: By permutation [1]."
 TALK: list[AnyMessage] = [HumanMessage("How is node degree bias corrected?"), AIMessage("By permutation [1].")]

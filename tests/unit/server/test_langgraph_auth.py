@@ -28,6 +28,8 @@ TOKEN = "a-token-of-enough-characters"
         ("", "", "192.168.0.7:2024", "", 403),
         (TOKEN, "", "localhost:2024", "", 401),
         (TOKEN, "Bearer another-token-of-its-length", "localhost:2024", "", 401),
+        (TOKEN, f"x-api-key {TOKEN}", "localhost:2024", "http://localhost:3000", None),  # as agent-chat-ui sends it
+        (TOKEN, "x-api-key another-token-of-its-length", "localhost:2024", "", 401),
         (TOKEN, f"Bearer {TOKEN}", "192.168.0.7:2024", "https://chat.example", None),
     ],
 )
@@ -36,6 +38,8 @@ async def test_the_token_is_asked_for_if_one_is_set_and_else_only_this_machine_i
 ) -> None:
     monkeypatch.setenv("CITELOOM_SERVER_TOKEN", token)
     headers = {b"host": host.encode(), b"origin": origin.encode()}
+    if sent.startswith("x-api-key "):
+        headers, sent = {**headers, b"x-api-key": sent.split()[1].encode()}, ""
     try:
         await authenticate(headers, sent or None)
     except Auth.exceptions.HTTPException as error:

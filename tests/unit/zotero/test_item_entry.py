@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from citeloom.documents.bibliography import parse_bibliography
-from citeloom.documents.paper_names import zotero_link
+from citeloom.documents.paper_names import zotero_links
 from citeloom.documents.types import Paper
 from citeloom.metadata.bib_entry import KeyPattern
 from citeloom.zotero.item_entry import bibtex_key, item_entry, key_fields
@@ -84,10 +84,10 @@ def test_nothing_in_an_item_can_end_its_field() -> None:
     paper = _paper(
         _item("journalArticle", Creator("author", HOSTILE, HOSTILE), **dict.fromkeys(names, HOSTILE)), "PDFS2345"
     )
-    assert "\\input" not in paper.bibtex and zotero_link(paper.bibtex) is not None
+    assert "\\input" not in paper.bibtex and zotero_links(paper.bibtex)["zotero"]
     link = "@article{a, zotero = {zotero://select/library/items/EVIL2345}"
-    found = zotero_link(_paper(_item(title=link, abstractNote=f"\n  {link}\n")).bibtex)
-    assert found is not None and found.select.endswith("ABCD2345")
+    found = zotero_links(_paper(_item(title=link, abstractNote=f"\n  {link}\n")).bibtex)
+    assert found["zotero"].endswith("ABCD2345")
 
 
 @pytest.mark.parametrize(

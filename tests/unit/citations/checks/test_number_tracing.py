@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from citeloom.citations.checks.draft_checks import check_draft
 from citeloom.citations.checks.findings import RULES
 from citeloom.citations.checks.number_parsing import claimed_numbers, given_numbers
 from citeloom.citations.checks.number_tracing import number_findings, trace_numbers
-from citeloom.citations.checks.repetition import copied_runs
+from citeloom.citations.checks.repetition import copied_findings
 from citeloom.citations.markers import normalise_markers
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Draft, PassageSentence
@@ -239,9 +240,10 @@ def test_checks_raise_nothing_and_point_at_their_words(text: str) -> None:
             assert trace.origin.start is not None and trace.origin.start < (trace.origin.end or 0) <= len(
                 SOURCES[0].text
             )
-    for run in copied_runs(draft, SOURCES, EXPERIMENT.words()):
-        assert 0 <= run.start < run.end <= len(draft) and run.words > 12
-    assert all(draft[item.start : item.end] == item.text for item in uncited_sentences(draft, EXPERIMENT.words()))
+    for run in copied_findings(draft, SOURCES, EXPERIMENT.words):
+        assert run.span is not None and 0 <= run.span[0] < run.span[1] <= len(draft)
+        assert len(re.findall(r"[^\W_]+", draft[slice(*run.span)])) > 12
+    assert all(draft[item.start : item.end] == item.text for item in uncited_sentences(draft, EXPERIMENT.words))
     for finding in check_draft(Draft(text), SOURCES, kind="discussion", experiment=EXPERIMENT):
         assert finding.rule in RULES and "\n" not in finding.message
         assert finding.span is None or 0 <= finding.span[0] < finding.span[1] <= len(draft)
@@ -267,7 +269,7 @@ def test_text_made_to_be_slow_is_read(text: str) -> None:
     # A pattern that backtracks would hang the suite here.
     claimed_numbers(text)
     given_numbers(text)
-    copied_runs(text, SOURCES, "")
+    copied_findings(text, SOURCES, "")
     uncited_sentences(text, "")
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from citeloom.commands.shell.input import suggestions
-from citeloom.commands.shell.parser import NotUnderstood, ShellRequest, parse
+from citeloom.commands.shell.parser import NotUnderstood, ShellRequest, parse, suggestions
 
 
 @pytest.mark.parametrize(

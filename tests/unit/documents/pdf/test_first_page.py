@@ -8,8 +8,7 @@ from citeloom.documents import Category
 from citeloom.documents.pdf.headings import confirm_authors, read_year
 from citeloom.documents.pdf.lines import Line
 from citeloom.documents.pdf.pages import Page, TextRun
-from citeloom.documents.pdf.reader import choose_title
-from citeloom.documents.pdf.structure import PdfText, parsed_pdf, structure
+from citeloom.documents.pdf.reader import PdfText, choose_title, parsed_pdf, structure
 
 ABSTRACT = "The engine was run for many hours and its cards were read one after the other, " * 4 + "until it stopped."
 BODY = "Nobody has ever said why the engine should not be run again."

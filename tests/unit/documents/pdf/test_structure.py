@@ -14,8 +14,7 @@ from citeloom.documents.pdf.dehyphenation import (
     repair_words,
 )
 from citeloom.documents.pdf.lines import Line
-from citeloom.documents.pdf.reader import read_metadata
-from citeloom.documents.pdf.structure import parsed_pdf, structure
+from citeloom.documents.pdf.reader import parsed_pdf, read_metadata, structure
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from citeloom.documents import Category, Chunk, Evidence, EvidenceSpan, Paper
-from citeloom.drafts.finding_windows import source_of
+from citeloom.drafts.written_draft import source_of
 from citeloom.prompts import PromptLibrary
 from citeloom.roles.chat.judged_passages import shown_sentences
 from citeloom.roles.chat.judges import ChatJudge

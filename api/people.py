@@ -1,0 +1,98 @@
+"""The accounts of a group's server: who may sign in, with which role, and what was done."""
+
+from __future__ import annotations
+
+from functools import cache
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING, Final
+
+from ..errors import ConfigurationError, InputError
+from ..stores.accounts import (
+    LIFETIMES as LIFETIMES,
+    RIGHTS as RIGHTS,
+    Accounts as Accounts,
+    Person as Person,
+    Role as Role,
+    Scope as Scope,
+    Secret as Secret,
+    SecretKind as SecretKind,
+)
+from ..stores.backends import backend_of
+from ..stores.home import Home
+from ..stores.tables import acting as acting
+from .messages import install_hint
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+SHORTEST_PASSWORD: Final = 12  # characters
+_hashing: Final = BoundedSemaphore(4)  # each takes 64 MiB
+
+
+class WrongPasswordError(InputError):
+    """Nobody signs in with this name and password."""
+
+
+def accounts_of(home: Home) -> Accounts:
+    """The accounts of a home, created with the first invitation."""
+    return backend_of(home).accounts()
+
+
+def has_accounts(home: Home) -> bool:
+    """Whether a home is that of a group; blocks."""
+    return home.exists() and bool(accounts_of(home).people())
+
+
+def invite(home: Home, name: str, role: Role) -> str:
+    """Invite somebody, or let an account set another password; returns the secret of the link. Blocks."""
+    home.require_library()
+    home.prepare()
+    _hasher()  # a server without it could let nobody in
+    accounts = accounts_of(home)
+    if role != "owner" and not any(person.role == "owner" for person in accounts.people()):
+        raise InputError("The first account is an owner's.", help="Invite an owner first: --role owner.")
+    return accounts.invite(name, role)
+
+
+def join(accounts: Accounts, invitation: str, password: str) -> Person:
+    """Set the password of an invited person; raises `InputError` for a short one, and `AccountError`. Blocks."""
+    if not SHORTEST_PASSWORD <= len(password) <= 1000:
+        message = f"A password has at least {SHORTEST_PASSWORD} characters."
+        raise InputError(message, help="A few words are easy to keep.")
+    return accounts.accept(invitation, _hasher().hash(password))
+
+
+def with_password(accounts: Accounts, name: str, password: str) -> Person:
+    """Who signs in; raises `WrongPasswordError`, as late for an unknown name as for a wrong password. Blocks."""
+    hasher, person = _hasher(), accounts.find(name)
+    from argon2.exceptions import Argon2Error, InvalidHashError
+
+    stored = person.password if person is not None and person.joined else ""
+    try:
+        with _hashing:
+            hasher.verify(stored or _of_nobody(), password[:1000])
+    except (Argon2Error, InvalidHashError):
+        person = None
+    if person is None or not stored:
+        raise WrongPasswordError("This name and password do not belong together.")
+    return person
+
+
+def owned_runs(home: Home) -> list[str] | None:
+    """The ids of all that the person who acts paid for; None without accounts. Blocks."""
+    return backend_of(home).runs().owned(person) if (person := acting.get()) else None
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    try:
+        from argon2 import PasswordHasher
+    except ImportError as error:
+        missing = f"Accounts need {error.name}, which is not installed."
+        raise ConfigurationError(missing, help=f"{install_hint('people')}.") from error
+    return PasswordHasher()  # Argon2id with the parameters of RFC 9106 for little memory
+
+
+@cache
+def _of_nobody() -> str:
+    return _hasher().hash("a password that nobody has")

@@ -1,0 +1,115 @@
+"""Who sends a request to a server with accounts, and what they may do: `access.toml` has each route and tool."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.routing import iter_route_contexts
+from starlette.datastructures import Headers
+
+from ..api.people import RIGHTS, Accounts, Person, Secret, SecretKind
+from .problems import ServerError
+from .server_options import session_cookie
+
+MCP: Final = "/mcp"
+METADATA: Final = "/.well-known/oauth-protected-resource"  # of MCP, RFC 9728
+_TRIES: Final = 10  # attempts to sign in of a client or for a name that failed or still last
+_WAIT: Final = 900  # seconds
+_CLIENTS: Final = 4096  # whose failures are counted
+_TABLE: Final = tomllib.loads(files("citeloom.server").joinpath("access.toml").read_text("utf-8"))
+ROUTES: Final[dict[str, str]] = {name: need for need, names in _TABLE["routes"].items() for name in names}
+OPEN_PATHS: Final = frozenset(name.partition(" ")[2] for name, need in ROUTES.items() if need == "open")
+TOOLS: Final[dict[str, str]] = {name: need for need, names in _TABLE["tools"].items() for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request, with a session of a browser or with a token."""
+
+    person: Person
+    secret: Secret
+
+    @property
+    def rights(self) -> set[str]:
+        """Those of the role, within the scopes of a token."""
+        rights: set[str] = set(RIGHTS[self.person.role])
+        return rights | {"self"} if self.secret.kind == "session" else rights & set(self.secret.scopes.split())
+
+    def require(self, need: str | None, what: str) -> None:
+        """Raise `ServerError` unless the caller has the right that is needed; what is not classified, nobody may."""
+        if need != "open" and {"costs": "write", None: ""}.get(need, need) not in self.rights:
+            way = "this token" if self.secret.kind == "token" else f"a {self.person.role}"
+            raise ServerError(403, f"{what} is not allowed to {way}.", help="Ask an owner of this server.")
+
+
+caller: Final[ContextVar[Caller | None]] = ContextVar("who sent the current request", default=None)
+
+
+class People:
+    """The accounts as a server uses them."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self.accounts = accounts
+        self._tries: dict[str, list[float]] = {}  # by client or name, the latest last
+
+    async def caller(self, headers: Headers) -> Caller | None:
+        """Who sent a request with these headers."""
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        session = "" if kind else session_cookie(headers.get("cookie"))
+        if not session and kind.lower() != "bearer":
+            return None
+        proof: SecretKind = "session" if session else "token"
+        found = await asyncio.to_thread(self.accounts.holder, proof, session or token.strip())
+        return None if found is None else Caller(*found)
+
+    @contextmanager
+    def attempt(self, request: Request, name: str = "") -> Iterator[None]:
+        """An attempt to sign in, which counts until it succeeds; raises `ServerError` after too many."""
+        sources = [
+            f"client {request.client.host if request.client else ''}",
+            *([f"name {name.lower()}"] if name else []),
+        ]
+        now = time.monotonic()
+        for source in sources:
+            self._tries[source] = [at for at in self._tries.pop(source, []) if at > now - _WAIT]
+            if len(self._tries[source]) >= _TRIES:
+                raise ServerError(429, "Too many attempts to sign in.", help="Try again later.", retry_after=_WAIT)
+        for source in sources:
+            self._tries[source].append(now)
+        while len(self._tries) > _CLIENTS:
+            self._tries.pop(next(iter(self._tries)))
+        yield
+        for source in sources:
+            self._tries[source].remove(now)
+
+
+def own_address(request: Request, path: str) -> str:
+    """The address of a path here as the client knows it, also behind a proxy with TLS."""
+    secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
+    return str(request.url.replace(scheme="https" if secure else "http", path=path, query=""))
+
+
+async def require_access(request: Request) -> None:
+    """The dependency of every route: refuse what the caller may not do. Without accounts there are no callers."""
+    if request.app.state.people is None:
+        return
+    need = request.app.state.needs.get((request.method.replace("HEAD", "GET"), request.scope["endpoint"]))
+    if (who := caller.get()) is not None:
+        who.require(need, "This")
+    elif need != "open":
+        raise ServerError(401, "Sign in first.")
+
+
+def needs_of(app: FastAPI) -> dict[tuple[str, Any], str | None]:
+    """What each endpoint needs, by method."""
+    routes = [(method, route) for route in iter_route_contexts(app.routes) for method in route.methods or ()]
+    return {(method, route.endpoint): ROUTES.get(f"{method} {route.path}") for method, route in routes}

@@ -1,0 +1,200 @@
+"""The people of a group's server: their roles, what proves who they are, and the log of what they did.
+
+Invitations, sessions and tokens are secrets that are shown once and kept as hashes, each with the person it stands for.
+A home without accounts is one person's.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, get_args
+
+from ..errors import InputError
+from ..table_columns import FLAG, MOMENT, NAME, NUMBER, TEXT, TypedTable, choice, integer, optional
+from .server_jobs import hash_name
+from .tables import Register, columns_of
+
+Role = Literal["reader", "writer", "owner"]
+Scope = Literal["read", "write", "admin"]
+SecretKind = Literal["invitation", "session", "token"]
+RIGHTS: Final[dict[Role, tuple[Scope, ...]]] = {
+    "reader": ("read",),
+    "writer": ("read", "write"),
+    "owner": ("read", "write", "admin"),
+}
+ACCOUNTS_REMEDY: Final = "Move it away: there are no accounts, and people are to be invited again."
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")  # without a dot, which namespaces of the memory cannot hold
+_DAY: Final = 86_400
+LIFETIMES: Final[dict[SecretKind, int]] = {"invitation": 7 * _DAY, "session": 30 * _DAY, "token": 366 * _DAY}
+_AUDIT_AGE: Final = 400 * _DAY
+
+
+class AccountError(InputError):
+    """An account, invitation or token that is not there, or the only owner, who stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """An account; it can be used once the person `joined` with a password."""
+
+    name: Annotated[str, NAME]
+    role: Annotated[Role, choice(*get_args(Role))]
+    password: Annotated[str, TEXT]  # as a hash of argon2; "" for none
+    joined: Annotated[bool, FLAG]
+    budget: Annotated[float | None, optional(NUMBER)]  # what may be spent in all, in the currency of the prices
+    invited_at: Annotated[float, MOMENT]
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """An invitation, session or token by its hash, of which the beginning serves as its id."""
+
+    hash: Annotated[str, NAME]
+    kind: Annotated[SecretKind, choice(*get_args(SecretKind))]
+    person: Annotated[str, NAME]
+    label: Annotated[str, TEXT]
+    scopes: Annotated[str, TEXT]
+    expires_at: Annotated[float, MOMENT]
+
+    @property
+    def id(self) -> str:
+        return self.hash[:12]
+
+
+PEOPLE: Final = TypedTable("people", ("name",), columns_of(Person))
+SECRETS: Final = TypedTable("secrets", ("hash",), columns_of(Secret), indexes={"secrets_by_person": "(person)"})
+AUDIT: Final = TypedTable(
+    "audit",
+    ("number",),
+    {"number": integer(), "at": MOMENT, "person": TEXT, "action": TEXT, "outcome": TEXT},
+    number="number",
+)
+NOTES: Final = TypedTable("own_notes", ("person", "key"), {"person": NAME, "key": NAME, "text": TEXT})
+ACCOUNT_TABLES: Final = (PEOPLE, SECRETS, AUDIT, NOTES)
+_OTHER_OWNERS: Final = "(SELECT count(*) FROM people WHERE role = 'owner' AND joined = 1 AND name <> ?) > 0"
+_DEEDS: Final = ("at", "person", "action", "outcome")
+
+
+class Accounts(Register):
+    """The accounts of a home; blocking and thread-safe."""
+
+    def people(self) -> list[Person]:
+        return self._select(Person, PEOPLE, "ORDER BY name")
+
+    def find(self, name: str) -> Person | None:
+        """The account of this name, in any case."""
+        return next(iter(self._select(Person, PEOPLE, "WHERE name = ?", name.strip().lower())), None)
+
+    def get(self, name: str) -> Person:
+        """The account of this name; raises `AccountError`."""
+        if (found := self.find(name)) is None:
+            raise AccountError(
+                f"There is no account {name[:80]!r}.", help="See '{citeloom} people list' for the accounts."
+            )
+        return found
+
+    def invite(self, name: str, role: Role) -> str:
+        """Create an account, or let its person set another password; returns the invitation.
+
+        Only the newest invitation of an account is valid. The role of an existing account stays.
+        """
+        name = normalised(name)
+        with self._tables.transaction() as connection:
+            connection.execute(PEOPLE.insert("ignore"), (name, role, "", 0, None, time.time()))
+            connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'invitation'", (name,))
+        return self.grant("invitation", name)
+
+    def accept(self, invitation: str, password: str) -> Person:
+        """Use an invitation up; earlier sessions end. Raises `AccountError` if it was used or has expired."""
+        used = "DELETE FROM secrets WHERE hash = ? AND kind = 'invitation' AND expires_at > ? RETURNING person"
+        with self._tables.transaction() as connection:
+            row = connection.execute(used, (hash_name(invitation), time.time())).fetchone()
+            if row is None:
+                raise AccountError("This invitation was used or has expired.", help="Ask for another one.")
+            connection.execute("UPDATE people SET joined = 1, password = ? WHERE name = ?", (password, row[0]))
+            connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'session'", (row[0],))
+        return self.get(row[0])
+
+    def change(self, name: str, *, role: Role | None = None, budget: float | None = None) -> Person:
+        """Change a role or a budget; a negative budget means none. Raises `AccountError`."""
+        person = self.get(name)
+        if role is not None:
+            kept = f"(? = 'owner' OR role <> 'owner' OR joined = 0 OR {_OTHER_OWNERS})"
+            values = (role, person.name, role, person.name)
+            if not self._write(f"UPDATE people SET role = ? WHERE name = ? AND {kept}", *values):
+                raise AccountError(f"{person.name} is the only owner.", help="Make somebody else an owner first.")
+        if budget is not None:
+            self._write("UPDATE people SET budget = ? WHERE name = ?", budget if budget >= 0 else None, person.name)
+        return self.get(person.name)
+
+    def remove(self, name: str) -> None:
+        """Delete an account with its sessions and tokens; what it owned stays, unseen. Raises `AccountError`."""
+        person = self.get(name)
+        kept = f"(role <> 'owner' OR joined = 0 OR {_OTHER_OWNERS})"
+        with self._tables.transaction() as connection:
+            if not connection.execute(f"DELETE FROM people WHERE name = ? AND {kept}", (person.name,) * 2).rowcount:
+                raise AccountError(f"{person.name} is the only owner.", help="Make somebody else an owner first.")
+            connection.execute("DELETE FROM secrets WHERE person = ?", (person.name,))
+
+    def grant(self, kind: SecretKind, person: str, label: str = "", scopes: tuple[Scope, ...] = ()) -> str:
+        """A new secret, which is not stored; those that expired are deleted."""
+        secret, now = f"{'ct_' if kind == 'token' else ''}{secrets.token_urlsafe(32)}", time.time()
+        row = (hash_name(secret), kind, person, label[:80], " ".join(scopes), now + LIFETIMES[kind])
+        with self._tables.transaction() as connection:
+            connection.execute("DELETE FROM secrets WHERE expires_at <= ?", (now,))
+            connection.execute(SECRETS.insert(), row)
+        return secret
+
+    def holder(self, kind: SecretKind, secret: str) -> tuple[Person, Secret] | None:
+        """Whose valid secret this is."""
+        valid = "WHERE hash = ? AND kind = ? AND expires_at > ?"
+        found = self._select(Secret, SECRETS, valid, hash_name(secret), kind, time.time())
+        return (self.get(found[0].person), found[0]) if found else None
+
+    def secrets_of(self, person: str, kind: SecretKind = "token") -> list[Secret]:
+        condition = "WHERE person = ? AND kind = ? ORDER BY expires_at DESC"
+        return self._select(Secret, SECRETS, condition, person, kind)
+
+    def revoke(self, person: str, secret_id: str = "", kind: SecretKind = "token") -> None:
+        """End a secret of a person by its id, or all of a kind; raises `AccountError` for an unknown id."""
+        condition = "person = ? AND kind = ? AND substr(hash, 1, ?) = ?"
+        ended = self._write(f"DELETE FROM secrets WHERE {condition}", person, kind, len(secret_id), secret_id)
+        if secret_id and not ended:
+            raise AccountError(f"{person} has no {kind} {secret_id[:40]!r}.", help="")
+
+    def end(self, secret: str) -> None:
+        self._write("DELETE FROM secrets WHERE hash = ?", hash_name(secret))
+
+    def note(self, person: str, key: str) -> str | None:
+        """A person's own note on a paper; None if there is none."""
+        found = self._read(NOTES, "SELECT * FROM own_notes WHERE person = ? AND key = ?", person, key)
+        return found[0]["text"] if found else None
+
+    def keep_note(self, person: str, key: str, text: str) -> None:
+        self._write(NOTES.insert("update"), person, key, text)
+
+    def log(self, person: str, action: str, outcome: str = "") -> None:
+        """Add a line to the audit log, which keeps some 13 months."""
+        now = time.time()
+        with self._tables.transaction() as connection:
+            connection.execute(AUDIT.insert(columns=_DEEDS), (now, person, action[:300], outcome[:200]))
+            connection.execute("DELETE FROM audit WHERE at < ?", (now - _AUDIT_AGE,))
+
+    def deeds(self, person: str = "", most: int = 200) -> list[dict[str, Any]]:
+        """The last lines of the log, the latest first."""
+        query = "SELECT * FROM audit WHERE person = ? OR ? = '' ORDER BY number DESC LIMIT ?"
+        return self._read(AUDIT, query, person, person, most)
+
+
+def normalised(name: str) -> str:
+    """The name of an account in lower case; raises `InputError` for one that accounts cannot have."""
+    plain = name.strip().lower()
+    if _NAME.fullmatch(plain) is None:
+        raise InputError(
+            f"{name[:80]!r}: a name has up to 40 letters from a to z, digits, hyphens and underscores.",
+            help="Choose a short name, such as ada or ada-l.",
+        )
+    return plain

@@ -1,0 +1,66 @@
+"""A group's server in a browser: an owner invites, somebody sets a password, asks, and signs out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from tests.integration.server.pages.conftest import Complaints
+from tests.support.people import PASSWORD, add_person
+from tests.support.served_process import ServedProcess
+
+
+@pytest.fixture(scope="module")
+def group(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+    """A server whose home has one account, an owner's."""
+    home = shutil.copytree(sample_home, tmp_path_factory.mktemp("group") / "home")
+    add_person(home, "olga", "owner")
+    process = ServedProcess(home, {"CHAT_MODEL": "extractive"})
+    process.start()
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
+@pytest.fixture(scope="module")
+def library_home(group: ServedProcess, sample_home: Path) -> Path:
+    """No other server is needed here."""
+    return sample_home
+
+
+def test_an_invited_person_sets_a_password_asks_and_signs_out(
+    group: ServedProcess, window: Callable[..., BrowserContext], complaints: Complaints
+) -> None:
+    complaints.expected += ["404"]  # of what is somebody else's
+    owner, guest = window().new_page(), window(380).new_page()
+    owner.goto(f"{group.url}/settings/people")
+    owner.get_by_label("Name").fill("Olga")
+    owner.get_by_label("Password").fill(PASSWORD)
+    owner.get_by_role("button", name="Sign in").click()
+    owner.goto(f"{group.url}/settings/people")
+    owner.get_by_role("form", name="Invite").get_by_label("Name").fill("Ada")
+    owner.get_by_role("button", name="Invite", exact=True).click()
+    link = owner.locator("#invitation").inner_text()
+
+    guest.goto(link)
+    expect(guest.get_by_role("heading")).to_have_text("Welcome, ada")
+    guest.get_by_label("Password").fill("four words that hold")
+    guest.get_by_role("button", name="Set password and sign in").click()
+    guest.get_by_role("textbox", name="Question").fill("How do seeds change the spread of results?")
+    guest.get_by_role("button", name="Ask", exact=True).click()
+    expect(guest.locator("#turn-1 a.citation").first).to_be_visible()
+    asked = guest.url
+    owner.goto(asked)
+    expect(owner.locator("main")).to_contain_text("There is no conversation")
+
+    guest.get_by_role("button", name="Sign out").first.click()
+    expect(guest.get_by_label("Password")).to_be_visible()
+    guest.goto(asked)
+    expect(guest.get_by_label("Password")).to_be_visible()
+    guest.goto(link)
+    expect(guest.get_by_role("heading")).to_have_text("This invitation is not valid")

@@ -1,0 +1,255 @@
+"""Two people try every route, tool and stream with each other's ids, and a reader what writes or costs.
+
+The requests are made from the lists of routes and of tools, so that a new one is tried by itself; one that
+`access.toml` does not classify fails here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.routing import iter_route_contexts
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from citeloom.server.access import ROUTES, TOOLS
+from tests.support.people import add_person, minimal, signed_in, token_of
+from tests.support.run_fixtures import ROOT
+from tests.support.served_app import Served, served_app
+
+pytestmark = pytest.mark.attack
+
+SECRET = "xylophone"  # in everything that is Ada's alone
+KEY = "obrien2019seeds"
+_UNSAFE = ("POST", "PUT", "DELETE", "PATCH")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A server with accounts, and what is Ada's."""
+
+    served: Served
+    home: Path
+    ids: dict[str, Any]
+
+    def browser(self, name: str) -> AbstractContextManager[httpx.Client]:
+        return signed_in(self.served.url, name)
+
+
+@pytest.fixture(scope="module")
+def group(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Group]:
+    home = shutil.copytree(sample_home, tmp_path_factory.mktemp("group") / "home")
+    for name, role in (("olga", "owner"), ("ada", "writer"), ("bo", "writer"), ("rea", "reader")):
+        add_person(home, name, role)  # type: ignore[arg-type]
+    with served_app(home, per_minute=1_000_000) as served, signed_in(served.url, "ada") as ada:
+        line = _ok(ada.post("/api/v1/memory", json={"text": f"{SECRET}, not glockenspiel"}))["id"]
+        question = f"Does the {SECRET} change how seeds vary?"
+        thread = _ok(ada.post("/api/v1/conversations"))["thread_id"]
+        _ok(ada.post(f"/api/v1/conversations/{thread}/turns", json={"question": question}))
+        answer = _ok(ada.post("/api/v1/research", json={"question": question}))["thread_id"]
+        experiment = json.loads((ROOT / "examples" / "exp.json").read_text(encoding="utf-8"))
+        run = _ok(ada.post("/api/v1/sections/discussion", json={"experiment": experiment}))["thread_id"]
+        edit = {"position": 0, "text": f"The {SECRET} stands here.", "check": False, "keep": True}
+        _ok(ada.post(f"/api/v1/runs/{run}/sentences", json=edit))
+        assert ada.put(f"/api/v1/papers/{KEY}/note", json={"text": f"My {SECRET}."}).status_code == 204
+        table = _ok(ada.post("/api/v1/tables", json={"question": "Which seeds were used?", "columns": ["seeds"]}))
+        ids = {"thread_id": thread, "run_id": run, "line_id": line, "key": KEY, "key:path": KEY}
+        ids |= {
+            "table_id": table["table_id"],
+            "answer": answer,
+            "runs": [run],
+            "position": 0,
+            "number": 1,
+            "name": "answer.md",
+        }
+        yield Group(served, home, ids | {"kinds": "sources", "which": "1", "question": "Do seeds matter?"})
+
+
+def _ok(answer: httpx.Response) -> Any:
+    assert answer.status_code in (200, 201), answer.text
+    return answer.json()
+
+
+def routes(group: Group) -> list[tuple[str, str, str]]:
+    """Each route as method, template, and path with Ada's ids."""
+    listed = []
+    for route in iter_route_contexts(group.served.app.routes):
+        for method in sorted(set(route.methods or ()) - {"HEAD"}):
+            assert route.path is not None
+            named = re.sub(r"\{([a-z_]+(?::path)?)\}", lambda found: str(group.ids.get(found[1], "x")), route.path)
+            listed.append((method, route.path, named))
+    assert len(listed) > 90
+    return listed
+
+
+def body_of(group: Group, method: str, path: str) -> dict[str, Any]:
+    """The smallest body that a route takes."""
+    document = group.served.app.openapi()
+    plain = re.sub(r":path\}", "}", path)
+    content = document["paths"].get(plain, {}).get(method.lower(), {}).get("requestBody", {}).get("content", {})
+    if "application/json" in content:
+        return {"json": minimal(content["application/json"]["schema"], document, group.ids)}
+    if "multipart/form-data" in content:
+        return {"files": {"file": ("text.md", b"Another sentence.")}}
+    return {"data": {"position": 0}} if method == "POST" else {}
+
+
+def test_every_route_and_tool_is_classified_and_only_what_is_named_here_is_read_by_post(group: Group) -> None:
+    found = {f"{method} {path}" for method, path, _ in routes(group)}
+    assert found == set(ROUTES), "add a new route to server/access.toml, under what it needs"
+    assert set(tool_names(group)) == set(TOOLS), "add a new tool to server/access.toml, under what it needs"
+    unsafe = {name for name, need in ROUTES.items() if need == "read" and not name.startswith("GET ")}
+    assert unsafe == {"POST /api/v1/experiments/check"}, "a reader changes nothing"
+
+
+def test_nobody_without_an_account_gets_anything(group: Group) -> None:
+    with httpx.Client(base_url=group.served.url) as stranger:
+        for method, path, address in routes(group):
+            if ROUTES[f"{method} {path}"] != "open":
+                answer = stranger.request(method, address, **body_of(group, method, path))
+                assert answer.status_code == 401, (method, address, answer.text[:200])
+        assert stranger.post("/mcp", json={}).status_code == 401
+        for name in ("ada", "nobody"):
+            wrong = stranger.post("/sign-in", data={"name": name, "password": "wrong wrong wrong"})
+            assert (
+                wrong.status_code == 401
+                and "do not belong together" in wrong.text
+                and "set-cookie" not in wrong.headers
+            )
+
+
+def everything_of(browser: httpx.Client, group: Group) -> list[Any]:
+    """What a person has, as the API shows it."""
+    paths = [f"/conversations/{group.ids['thread_id']}", f"/runs/{group.ids['run_id']}", "/memory"]
+    paths += [
+        f"/runs/{group.ids['answer']}",
+        f"/runs/{group.ids['run_id']}/sentences",
+        "/conversations",
+        "/runs",
+        f"/papers/{KEY}",
+    ]
+    return [_ok(browser.get(f"/api/v1{path}")) for path in paths]
+
+
+def test_another_person_sees_and_changes_nothing_on_any_route_or_stream(group: Group) -> None:
+    with group.browser("ada") as ada, group.browser("bo") as bo:
+        before = everything_of(ada, group)
+        assert SECRET in json.dumps(before), "there is something to be seen"
+        shared = {"DELETE /api/v1/papers/{key:path}", "DELETE /api/v1/tables/{table_id}", "POST /sign-out-everywhere"}
+        for method, path, address in routes(group):
+            name = f"{method} {path}"
+            if name in shared | {"POST /sign-out", "POST /library/sample", "PUT /api/v1/papers/{key:path}/entry"}:
+                continue
+            answer = bo.request(method, address, **body_of(group, method, path))
+            assert SECRET not in answer.text, (name, answer.text[:500])
+            assert answer.status_code < 500, (name, answer.text[:500])
+            if re.search(r"\{(thread_id|run_id|line_id)\}", path):
+                unknown = answer.status_code == 404 or (answer.status_code == 422 and "There is no" in answer.text)
+                assert unknown, (name, answer.status_code, answer.text[:300])
+        assert everything_of(ada, group) == before
+        assert SECRET not in bo.get(f"/api/v1/search/papers?q={SECRET}").text, "nor by a search"
+
+
+def test_the_same_question_of_another_person_is_a_run_of_their_own(group: Group) -> None:
+    question = {"question": f"Does the {SECRET} change how seeds vary?"}
+    with group.browser("olga") as olga, group.browser("ada") as ada:
+        own = _ok(olga.post("/api/v1/research", json=question, headers={"Idempotency-Key": "one"}))["thread_id"]
+        assert own != group.ids["answer"]
+        again = _ok(ada.post("/api/v1/research", json=question, headers={"Idempotency-Key": "one"}))["thread_id"]
+        assert again == group.ids["answer"]
+        assert olga.get(f"/api/v1/runs/{again}").status_code == 404, "an owner sees no more"
+        assert olga.delete(f"/api/v1/runs/{own}").status_code == 204
+        assert ada.get(f"/api/v1/runs/{again}").status_code == 200
+
+
+def test_a_reader_can_call_nothing_that_writes_or_costs(group: Group) -> None:
+    with group.browser("rea") as reader:
+        for method, path, address in routes(group):
+            need = ROUTES[f"{method} {path}"]
+            if need in ("write", "costs", "admin"):
+                answer = reader.request(method, address, **body_of(group, method, path))
+                assert answer.status_code in (403, 422), (method, path, answer.status_code)
+                assert answer.status_code == 403 or "body" in answer.text, (method, path, answer.text)
+        listed = _ok(reader.get("/api/v1/conversations")), _ok(reader.get("/api/v1/runs"))
+        assert [each["total"] for each in listed] == [0, 0]
+
+
+def test_a_token_has_no_more_rights_than_its_scopes_and_none_after_its_end(group: Group) -> None:
+    token = token_of(group.home, "ada", "read")
+    with httpx.Client(base_url=group.served.url, headers={"Authorization": f"Bearer {token}"}) as program:
+        assert SECRET in program.get(f"/api/v1/runs/{group.ids['answer']}").text
+        assert program.post("/api/v1/conversations").status_code == 403
+        assert program.post("/settings/people/tokens", data={"scope": "admin"}).status_code == 403
+        with group.browser("ada") as ada:
+            page = ada.post("/settings/people/tokens", data={"label": "mine", "scope": "write"}).text
+            made = re.search(r'id="token">(ct_[^<]+)<', page)
+            assert made is not None and made[1] not in ada.get("/settings/people").text, "shown once"
+            assert made[1].encode() not in (group.home / "accounts.sqlite").read_bytes(), "stored as a hash"
+            assert ada.post("/settings/people/tokens", data={"label": "more", "scope": "admin"}).status_code == 403
+            for secret_id in re.findall(r"/settings/people/tokens/(\w+)/revoke", page):
+                assert ada.post(f"/settings/people/tokens/{secret_id}/revoke").status_code == 303
+        assert program.get("/api/v1/runs").status_code == 401
+
+
+def mcp(group: Group, token: str, work: Any) -> Any:
+    """The result of work with an MCP client that sends this token."""
+
+    async def connect() -> Any:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx.AsyncClient(headers=headers, timeout=60) as http,
+            Client(streamable_http_client(f"{group.served.url}/mcp", http_client=http)) as agent,
+        ):
+            return await work(agent)
+
+    return asyncio.run(connect())
+
+
+def tool_names(group: Group) -> list[str]:
+    async def names(agent: Client) -> list[str]:
+        return [tool.name for tool in (await agent.list_tools()).tools]
+
+    return list(mcp(group, token_of(group.home, "rea", "read"), names))
+
+
+def test_tools_keep_people_apart_and_readers_from_what_costs(group: Group) -> None:
+    known = {**group.ids, "id": KEY, "chunk_id": KEY, "text": "Seeds vary.", "query": SECRET}
+
+    async def call_all(agent: Client) -> dict[str, Any]:
+        answers = {}
+        for tool in (await agent.list_tools()).tools:
+            schema = tool.input_schema
+            arguments = minimal(schema, schema, known)
+            arguments |= {name: known[name] for name in ("runs", "run_id") if name in schema["properties"]}
+            answers[tool.name] = await agent.call_tool(tool.name, arguments)
+        return answers
+
+    reader = mcp(group, token_of(group.home, "rea", "read"), call_all)
+    refused = {name for name, answer in reader.items() if "is not allowed to this token" in str(answer.content)}
+    assert refused == {name for name, need in TOOLS.items() if need != "read"}
+    other = mcp(group, token_of(group.home, "bo", "read", "write"), call_all)
+    for name, answer in other.items():
+        said = str(answer.content).replace(f"'{SECRET}'", "")
+        assert SECRET not in said or name in ("search", "search_evidence", "search_papers"), (name, said)
+    assert "There is no run" in str(other["answer_run"].content) and "There is no run" in str(
+        other["update_texts"].content
+    )
+
+
+def test_what_was_changed_is_in_the_log_with_who_did_it(group: Group) -> None:
+    with group.browser("ada") as ada, group.browser("olga") as olga, group.browser("rea") as reader:
+        thread = _ok(ada.post("/api/v1/conversations"))["thread_id"]
+        ada.delete(f"/api/v1/conversations/{thread}")
+        log = olga.get("/settings/people").text
+        assert f"DELETE /api/v1/conversations/{thread}" in log and SECRET not in log
+        assert thread not in reader.get("/settings/people").text, "others see what they did themselves"
