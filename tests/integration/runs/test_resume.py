@@ -66,7 +66,7 @@ async def test_a_run_killed_before_its_first_step_begins(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("citeloom.runs.execution._build_graph", killed)
+        patch.setattr("citeloom.runs.execution.compile_graph", killed)
         with open_session(settings, FolderHome(home)) as session, pytest.raises(KeyboardInterrupt):
             await run_request(request_, session)
     with open_session(settings, FolderHome(home)) as session:
