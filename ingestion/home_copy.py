@@ -20,6 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from ..errors import InputError
 from ..models.journal.journal_database import JOURNAL_TABLES
 from ..plurals import counted, some
+from ..stores.accounts import ACCOUNT_TABLES
 from ..stores.home import Home
 from ..stores.home_tables import CHECKPOINT_WRITES, RUN_TABLES
 from ..stores.library import Library
@@ -32,7 +33,7 @@ from .indexing import batches, run_to_end
 if TYPE_CHECKING:
     from ..stores.home import Checkpoints
 
-HOME_TABLES: Final = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, CHECKPOINT_WRITES)
+HOME_TABLES: Final = (*JOURNAL_TABLES, *RUN_TABLES, *METADATA_TABLES, *ACCOUNT_TABLES, CHECKPOINT_WRITES)
 _CHUNKS_PER_BATCH: Final = 2_000
 _CLOSE: Final = 1e-6  # Chroma normalizes vectors again
 

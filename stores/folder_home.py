@@ -169,11 +169,14 @@ class FolderHome(Home):
             connection.executemany(_in_file(table).insert("update"), rows)
 
     def _file_of(self, table: TypedTable) -> FileTables:
+        from .accounts import ACCOUNT_TABLES
         from .home_tables import RUN_TABLES, metadata_tables
         from .metadata_store import METADATA_TABLES
 
         if table in JOURNAL_TABLES:
             return FileTables(self.journal, ())
+        if table in ACCOUNT_TABLES:
+            return self.account_tables()
         if table in METADATA_TABLES:
             return metadata_tables(self.metadata)
         return self.run_tables() if table in RUN_TABLES else FileTables(self.checkpoints, (), CHECKPOINTS_REMEDY)

@@ -26,6 +26,7 @@ from citeloom.stores.home import Home
 from citeloom.stores.library import Library
 from citeloom.stores.metadata_store import ServiceAnswer
 from citeloom.stores.run_register import EditedSentence
+from citeloom.stores.tables import acting
 from tests.support.journal_calls import once
 from tests.support.library_fixtures import papers
 from tests.support.stored_results import finished_text
@@ -71,7 +72,13 @@ async def fill(home: Home, library: Library) -> None:
     backend.runs().note_library("v1", {"ada2020": "hash"})
     backend.runs().keep_comparison("research-2", "stamp", {"items": [], "since": "v1"})
     AuthorMemory(home, "ada").put("participants, not subjects")
+    accounts, nobody = backend.accounts(), acting.set("ada")
+    accounts.accept(accounts.invite("ada", "owner"), "hash")
+    accounts.grant("token", "ada")
+    accounts.keep_note("ada", "ada2020", "Mine\x00 alone.")
+    accounts.log("ada", "POST /api/v1/research", "200")
     backend.conversations().begin("chat-1")
+    acting.reset(nobody)
     backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", finished_text())
     tables = backend.evidence_tables()
     tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
@@ -145,6 +152,10 @@ async def same_as_filled(library: Library) -> None:
     assert [note.text for note in AuthorMemory(library.home, "ada").notes()] == ["participants, not subjects"]
     (cell,) = backend.evidence_tables().cells("table-1")
     assert (cell.edited, cell.revision, cell.cell["value"]) == (True, 1, "60")
+    accounts = backend.accounts()
+    assert accounts.get("ada").password == "hash" and len(accounts.secrets_of("ada")) == 1
+    assert (accounts.note("ada", "ada2020") or "").endswith("alone.") and backend.runs().owned("ada") == ["chat-1"]
+    assert [line["outcome"] for line in accounts.deeds()] == ["200"]
     (turn,) = backend.conversations().turns("chat-1")
     assert (turn.asked, turn.answered) == ("Why?", False)
     with backend.open_journal() as journal:
