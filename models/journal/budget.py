@@ -143,7 +143,7 @@ class Budget:
             with self._guard:
                 model, ended = self._observations(wanted), self._ended
                 reservation = model.as_seen(wanted)
-                limited = self._limits.tokens is not None or self._limits.cost is not None
+                limited = self._limits.tokens is not None or self._limits.cost is not None or self.within is not None
                 waiting = self._change if limited and model.busy > 0 and not model.trusted else None
                 if waiting is None:
                     self._checking += 1

@@ -105,6 +105,19 @@ async def test_a_cost_is_never_passed(journal: Journal) -> None:
     assert 22 <= server.answered <= 25
 
 
+async def test_a_persons_budget_trusts_no_model_before_its_first_answer(journal: Journal) -> None:
+    def dear(body: dict[str, Any]) -> dict[str, Any]:
+        answer = envelope(body, content="quiet ponds")
+        answer["usage"] = {"prompt_tokens": 100, "completion_tokens": 4000, "total_tokens": 4100}
+        return answer
+
+    budget = Budget(BudgetLimits(), PRICES, journal, RUN.run_id)
+    budget.within = lambda: Budget(BudgetLimits(cost=0.1), PRICES, journal, RUN.run_id)
+    with FakeOpenAI(behaviour=dear) as server:
+        await ask_many(caller(server, journal, BudgetLimits(), budget=budget), 20)
+    assert server.answered == 1  # its limit of an answer was not kept, and what that cost is above the budget
+
+
 async def test_roles_of_one_run_share_its_budget(journal: Journal) -> None:
     with FakeOpenAI() as server:
         budget = Budget(BudgetLimits(calls=15), PRICES, journal, RUN.run_id)
