@@ -240,7 +240,7 @@ class Session:
 
             def of_person() -> Budget | None:
                 account = home.accounts().find(person)
-                limits = BudgetLimits(cost=None if account is None else account.budget)
+                limits = BudgetLimits(cost=0.0 if account is None else account.budget)  # nothing once removed
                 return Budget(limits, prices, self.journal, *home.runs().owned(person)) if limits else None
 
             budget.within = of_person

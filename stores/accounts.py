@@ -25,7 +25,7 @@ RIGHTS: Final[dict[Role, tuple[Scope, ...]]] = {
     "writer": ("read", "write"),
     "owner": ("read", "write", "admin"),
 }
-ACCOUNTS_REMEDY: Final = "Move it away: there are no accounts, and people are to be invited again."
+ACCOUNTS_REMEDY: Final = "Move it away: then there are no accounts, and everybody has to be invited again."
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")  # without a dot, which namespaces of the memory cannot hold
 _DAY: Final = 86_400
 LIFETIMES: Final[dict[SecretKind, int]] = {"invitation": 7 * _DAY, "session": 30 * _DAY, "token": 366 * _DAY}
@@ -152,7 +152,8 @@ class Accounts(Register):
         """Whose valid secret this is."""
         valid = "WHERE hash = ? AND kind = ? AND expires_at > ?"
         found = self._select(Secret, SECRETS, valid, hash_name(secret), kind, time.time())
-        return (self.get(found[0].person), found[0]) if found else None
+        person = self.find(found[0].person) if found else None
+        return (person, found[0]) if person is not None else None
 
     def secrets_of(self, person: str, kind: SecretKind = "token") -> list[Secret]:
         condition = "WHERE person = ? AND kind = ? ORDER BY expires_at DESC"

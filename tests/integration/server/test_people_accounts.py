@@ -44,6 +44,7 @@ def test_the_last_owner_stays_and_the_first_account_is_an_owners(home: Path, gro
     accounts.change("ada", role="owner")
     accounts.remove("olga")
     assert [person.name for person in accounts.people()] == ["ada", "bo"]
+    assert accounts.holder("session", accounts.grant("session", "olga")) is None  # she was signing in meanwhile
 
 
 def test_an_invitation_is_valid_once_and_for_a_week(group: Path, monkeypatch: pytest.MonkeyPatch) -> None:
