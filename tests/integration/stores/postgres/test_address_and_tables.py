@@ -13,11 +13,13 @@ import pytest
 from citeloom.errors import CiteloomError, ConfigurationError, InputError, OtherFormatError
 from citeloom.settings.addresses import DatabaseUrl, parse_home
 from citeloom.settings.config import load_settings
+from citeloom.stores.accounts import ACCOUNT_TABLES
 from citeloom.stores.folder_home import find_home
 from citeloom.stores.home import UnsafeHomeError
 from citeloom.stores.home_tables import GRID_TABLES
 from citeloom.stores.postgres import migrations
 from citeloom.stores.postgres.database import Database, require_extra
+from citeloom.stores.run_register import OWNED, UPDATES
 from tests.support.cli_process import ROOT, run
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed: make engines")
@@ -122,7 +124,7 @@ def test_tables_of_an_earlier_version_get_what_they_lack_and_keep_what_they_hold
     home = find_home(parse_home(url)).prepare()
     home.conversations().begin("chat-1")
     with psycopg.connect(url) as connection:
-        for table in GRID_TABLES:
+        for table in (*GRID_TABLES, UPDATES, OWNED, *ACCOUNT_TABLES):
             connection.execute(f"DROP TABLE {table.name}")
         connection.execute("UPDATE schema_versions SET number = 1")
     migrations._prepared.clear()
@@ -130,6 +132,8 @@ def test_tables_of_an_earlier_version_get_what_they_lack_and_keep_what_they_hold
     backend.evidence_tables().save("table-1", "Which looms?", {"columns": [], "papers": []})
     assert [table.question for table in backend.evidence_tables().all()] == ["Which looms?"]
     assert [entry.thread_id for entry in backend.conversations().all()] == ["chat-1"]
+    backend.accounts().invite("ada", "owner")
+    assert backend.runs().comparisons() == {} and backend.runs().owned("ada") == []
 
 
 def test_processes_that_start_at_once_create_the_tables_once(url: str) -> None:
