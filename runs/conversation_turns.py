@@ -15,7 +15,6 @@ from ..graph.session import Session
 from ..models.journal.records import spent_since
 from ..stores.home import Home
 from ..stores.run_register import ConversationEntry, ConversationRegister
-from ..stores.tables import acting
 from ..tools.scope import plain_question
 from .execution import can_resume, compile_graph, ignore, locked_for_deletion
 from .publication_notices import with_notices
@@ -135,7 +134,8 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
     entry = await asyncio.to_thread(register.get, thread_id)
     async with locked_for_deletion(home, entry.thread_id, "Conversation") as (saver, journal):
         await saver.adelete_thread(entry.thread_id)
-        await journal.forget(entry.thread_id, spending=not acting.get())  # which counts for a person's budget
+        owned = await asyncio.to_thread(home.runs().has_owner, entry.thread_id)
+        await journal.forget(entry.thread_id, spending=not owned)  # which counts for a person's budget
         await asyncio.to_thread(register.delete, entry.thread_id)
     return entry
 

@@ -304,7 +304,8 @@ def _delete_plots(run: RunRecord, home: Home) -> None:
 async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver: Checkpoints) -> None:
     """Remove a run from all stores, the register last, so that a killed deletion can be repeated."""
     await saver.adelete_thread(run.thread_id)
-    await journal.forget(run.thread_id, spending=not acting.get())  # which counts for a person's budget
+    owned = await asyncio.to_thread(register.has_owner, run.thread_id)
+    await journal.forget(run.thread_id, spending=not owned)  # which counts for a person's budget
     await asyncio.to_thread(register.delete, run.thread_id)
 
 

@@ -273,6 +273,9 @@ class RunRegister(Register):
         rows = self._read(OWNED, "SELECT thread_id FROM owned WHERE person = ?", person)
         return [row["thread_id"] for row in rows]
 
+    def has_owner(self, thread_id: str) -> bool:
+        return bool(self._read(OWNED, "SELECT thread_id FROM owned WHERE thread_id = ?", thread_id))
+
     def delete(self, thread_id: str) -> None:
         """Delete a run with its edits; its checkpoints are left to the caller."""
         with self._tables.transaction() as connection:

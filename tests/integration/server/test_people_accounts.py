@@ -10,10 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from citeloom.api.people import accounts_of, invite, join
+from citeloom.api.conversation import delete_expired
+from citeloom.api.people import accounts_of, acting, invite, join
 from citeloom.errors import InputError
+from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.server.server_options import COOKIE, ServerOptions
 from citeloom.stores.folder_home import find_home
+from tests.support.journal_calls import once
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
 from tests.support.people import PASSWORD, add_person, signed_in
@@ -107,6 +110,20 @@ def test_a_person_whose_budget_is_spent_is_paused_and_others_are_not(group: Path
             assert o.post("/api/v1/research", json=question).status_code == 200
             assert ada.get("/api/v1/usage").json()["runs"] == []
             assert o.get("/api/v1/usage").json()["total"]["cost"] > 0
+
+
+async def test_what_the_server_deletes_still_counts_for_a_persons_budget(group: Path) -> None:
+    home, nobody = find_home(group), acting.set("ada")
+    home.conversations().begin("chat-1")
+    acting.reset(nobody)
+
+    async def pay() -> CallResult:
+        return CallResult('"answer"', 10, 5)
+
+    with home.open_journal() as journal:
+        await once(journal, CallRecord("key", "chat", "http://host/v1", "fake"), RunScope("chat-1"), pay)
+        assert [entry.thread_id for entry in await delete_expired(home, -1)] == ["chat-1"]
+        assert [spent.paid for spent in await journal.spending(home.runs().owned("ada"))] == [1]
 
 
 def test_one_person_sees_none_of_it(home: Path) -> None:
