@@ -13,7 +13,7 @@ import pytest
 from citeloom.api.people import accounts_of, invite, join
 from citeloom.errors import InputError
 from citeloom.server.server_options import COOKIE, ServerOptions
-from citeloom.stores.home import find_home
+from citeloom.stores.folder_home import find_home
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
 from tests.support.people import PASSWORD, add_person, signed_in
