@@ -104,8 +104,16 @@ def test_a_person_whose_budget_is_spent_is_paused_and_others_are_not(group: Path
             assert refused.status_code == 503 and "budget" in refused.text and "owner" in refused.json()["help"]
             assert model.requests == []
             assert o.post("/api/v1/research", json=question).status_code == 200
+            table = {"question": "Which seeds were used?", "columns": ["seeds"]}
+            assert o.post("/api/v1/tables", json=table).status_code == 200
             assert ada.get("/api/v1/usage").json()["runs"] == []
-            assert o.get("/api/v1/usage").json()["total"]["cost"] > 0
+            spent = o.get("/api/v1/usage").json()["total"]["cost"]
+            assert spent > 0
+            assert "In all" in o.get("/runs").text and "In all" not in ada.get("/runs").text
+            accounts_of(find_home(group)).change("ada", budget=1000.0)
+            assert ada.post("/api/v1/tables", json={**table, "columns": ["data sets"]}).status_code == 200
+            assert ada.get("/api/v1/usage").json()["total"]["cost"] > 0, "what Olga began is paid by who goes on"
+            assert o.get("/api/v1/usage").json()["total"]["cost"] == spent
 
 
 def test_one_person_sees_none_of_it(home: Path) -> None:
