@@ -87,6 +87,11 @@ def test_a_session_is_new_with_each_sign_in_and_too_many_failures_are_refused(gr
         refused = [ada.post("/sign-in", data={"name": "ada", "password": "wrong"}).status_code for _ in range(11)]
         assert refused == [401] * 10 + [429]
         assert ada.post("/sign-in", data={"name": "ada", "password": PASSWORD}).status_code == 429
+        assert httpx.post(f"{served.url}/nothing").status_code == 401
+    log = accounts_of(find_home(group)).deeds("")
+    outcomes = [deed["outcome"] for deed in log if deed["action"] == "POST /sign-in"]
+    assert outcomes.count("401") == 10 and "429" not in outcomes, "a stranger cannot fill the log"
+    assert "POST /nothing" not in {deed["action"] for deed in log}
 
 
 def test_a_person_whose_budget_is_spent_is_paused_and_others_are_not(group: Path) -> None:
