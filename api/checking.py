@@ -62,6 +62,7 @@ from ..metadata.services import open_services, service_hosts
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
 from ..plurals import counted
+from ..stores.tables import own_id
 from ..tools.retrieval import Retrieval
 from ..tools.scope import require_words
 from .arguments import ArgumentError, at_least_one, require_writable
@@ -99,7 +100,7 @@ async def acheck_claims(
         require_words(item["claim"])
         for key in item.get("papers") or ():
             await asyncio.to_thread(session.library.paper, key)
-    run = f"check-{hash_key([dict(item) for item in asked])[:12]}"
+    run = own_id(f"check-{hash_key([dict(item) for item in asked])[:12]}")
     progress = Progress()
 
     async def work() -> list[ClaimRecord]:
@@ -205,7 +206,7 @@ async def _check(
     judge: bool = True,
 ) -> CheckResult:
     manuscript, references = read.manuscript, read.references
-    run = f"check-{hash_key([read.file.name, manuscript.text, sorted(parts)])[:12]}"
+    run = own_id(f"check-{hash_key([read.file.name, manuscript.text, sorted(parts)])[:12]}")
     progress = Progress(on_notice)
 
     async def work() -> CheckResult:

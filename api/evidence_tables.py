@@ -64,6 +64,7 @@ from ..stores.evidence_table_register import (
     UnknownTableError as UnknownTableError,
 )
 from ..stores.home import written_files
+from ..stores.tables import own_id
 from ..tools.paper_cards import keys_to_screen, make_cards
 from ..tools.scope import Scope, plain_question
 from .arguments import at_least_one, one_or_more, require_choice, require_writable
@@ -126,9 +127,9 @@ async def complete_table(
     require_writable(session)
     scope = await asyncio.to_thread(Scope.within, session.library, table.plan["papers"])
     await session.require_papers()
-    with session.run(table.table_id):
-        made = await fill_table(session, table.table_id, table, scope, describe, on_progress, claims, own)
-    return {**made, "usage": await session.usage(table.table_id)}
+    with session.run(run := own_id(table.table_id)):
+        made = await fill_table(session, run, table, scope, describe, on_progress, claims, own)
+    return {**made, "usage": await session.usage(run)}
 
 
 make_table = blocking(amake_table)

@@ -23,6 +23,7 @@ from ..runs.text_updates import UpdateItem as UpdateItem, accepted_edit, compare
 from ..stores.evidence_table_register import StoredTable
 from ..stores.home import Home
 from ..stores.run_register import RunHead
+from ..stores.tables import own_id
 from .arguments import ArgumentError, at_least_one, one_or_more, require_writable
 from .blocking import blocking
 from .checking import claim_checker
@@ -75,7 +76,7 @@ async def aupdate_texts(
         at_least_one("max_calls", max_calls)
         session = session.with_settings(max_calls=max_calls)
     version, records = await asyncio.to_thread(lambda: (session.library.version(), session.library.records()))
-    name, progress, home = f"update-{version}", Progress(), session.home
+    name, progress, home = own_id(f"update-{version}"), Progress(), session.home
     found: dict[str, dict[str, Any]] = {}
     compared = 0
     with session.run(name):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -28,7 +27,7 @@ from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, RunRecord, RunRegister
-from ..stores.tables import acting
+from ..stores.tables import acting, own_id
 from .publication_notices import with_notices
 from .result_record import StoredRecord, complete_record, stored
 from .run_requests import OnNotice, RunRequest
@@ -123,7 +122,7 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
     records = session.library.records()
     hashes = {key: record.paper.content_hash for key, record in records.items()}
     begun = register.begin(
-        _new_id(fingerprint) if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
+        own_id(fingerprint) if latest is None else f"{fingerprint}-{secrets.token_hex(6)}",
         fingerprint,
         request.kind,
         request.title,
@@ -133,12 +132,6 @@ def begin_run(request: RunRequest, session: Session, register: RunRegister, on_n
     )
     register.note_library(version, hashes)
     return begun
-
-
-def _new_id(fingerprint: str) -> str:
-    """The id of a person's first run of a request: two with accounts never share one."""
-    person = acting.get()
-    return f"{fingerprint}-{hashlib.sha256(person.encode()).hexdigest()[:12]}" if person else fingerprint
 
 
 async def _advance(

@@ -97,10 +97,15 @@ class Guard:
         assert self._people is not None
         accounts, who = self._people.accounts, await self._people.caller(headers)
         caller.set(who)
-        acting.set(who.person.name if who is not None else "")
-        if scope["method"] not in _SAFE:
-            name, deed = (who.person.name if who is not None else "", f"{scope['method']} {scope['path']}")
-            answer.on_status = lambda status: asyncio.to_thread(accounts.log, name, deed, str(status))
+        name = who.person.name if who is not None else ""
+        acting.set(name)
+
+        async def log(status: int) -> None:
+            if status != 429:  # refused at once: strangers could fill the log
+                await asyncio.to_thread(accounts.log, name, f"{scope['method']} {scope['path']}", str(status))
+
+        if scope["method"] not in _SAFE and (who is not None or scope["path"] in OPEN_PATHS):
+            answer.on_status = log
         return who
 
     def _require_rate(self, scope: Scope) -> None:

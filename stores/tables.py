@@ -157,6 +157,12 @@ def note_owner(connection: TableConnection, thread_id: str) -> None:
         connection.execute(_NOTE_OWNER, (thread_id, person))
 
 
+def own_id(name: str) -> str:
+    """The id under which whoever acts pays for something: two people with accounts never share one."""
+    person = acting.get()
+    return f"{name}-{hashlib.sha256(person.encode()).hexdigest()[:12]}" if person else name
+
+
 def select_all(table: TypedTable) -> str:
     """The query for all rows of a table, in the order in which they were inserted if they are numbered."""
     order = f" ORDER BY {table.number}" if table.number else ""

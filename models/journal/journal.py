@@ -267,9 +267,9 @@ class Journal:
         """The spending of runs so far, by model; of all runs if none are named."""
         return await self.submit(lambda db: load_spending(db, runs))
 
-    async def spending_by_day(self) -> list[tuple[str, Spending]]:
+    async def spending_by_day(self, runs: Sequence[str] | None = None) -> list[tuple[str, Spending]]:
         """The spending of each day by model, as far as the answers and runs are still stored."""
-        return await self.submit(load_spending_by_day)
+        return await self.submit(lambda db: load_spending_by_day(db, runs))
 
     def since_opened(self) -> list[Spending]:
         """Calls paid and reused through this journal since it was opened; never blocks."""

@@ -193,15 +193,17 @@ def load_spending(db: JournalConnection, runs: Sequence[str] | None = None) -> l
     return [Spending(*row) for row in SPENDING.read(rows)]
 
 
-def load_spending_by_day(db: JournalConnection) -> list[tuple[str, Spending]]:
+def load_spending_by_day(db: JournalConnection, runs: Sequence[str] | None = None) -> list[tuple[str, Spending]]:
     """The spending of each day by model, in local time, as far as the answers and runs are still stored."""
+    chosen = "" if runs is None else f" WHERE u.run IN ({', '.join('?' * len(runs)) or 'NULL'})"
     USES.read(db.execute("SELECT id, paid, used_at FROM uses"))  # sums would count invalid values as 0
     ANSWERS.read(db.execute("SELECT id, kind, endpoint, model, input_tokens, output_tokens FROM answers"))
     # Days begin at different times in different time zones, but always on a quarter of an hour.
     rows = db.execute(
         f"SELECT CAST(round(u.used_at - 0.5) AS bigint) / {_QUARTER} AS quarter, a.kind, a.endpoint, a.model,"
         " sum(u.paid), sum(1 - u.paid), sum(u.paid * a.input_tokens), sum(u.paid * a.output_tokens)"
-        " FROM uses u JOIN answers a ON a.id = u.answer GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+        f" FROM uses u JOIN answers a ON a.id = u.answer{chosen} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4",
+        list(runs or ()),
     ).fetchall()
     days: dict[tuple[str, CallKind, str, str], list[int]] = {}
     for quarter, kind, endpoint, model, *counts in rows:

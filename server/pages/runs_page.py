@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from ...api import run_texts
+from ...api.people import owned_runs
 from ...api.run_texts import EnclosedSentence, section_title
 from ...api.serving import JobEntry, Session
 from ...api.stored_runs import (
@@ -113,7 +114,8 @@ async def runs(
 ) -> Response:
     """The runs with these words in their titles by experiment, the latest first, and the usage by day."""
     session = state.session
-    spent, days = await session.journal.spending(), await session.journal.spending_by_day()
+    owned = await asyncio.to_thread(owned_runs, session.home)
+    spent, days = await session.journal.spending(owned), await session.journal.spending_by_day(owned)
     prices, jobs = session.settings.prices, await state.jobs.known()
     everything = await asyncio.to_thread(
         lambda: [view_run(run, session, jobs, spent) for run in run_heads(session.home)]

@@ -58,7 +58,7 @@ async def usage(state: StateOf) -> UsageRecords:
     """What runs cost, by run and by day."""
     journal, prices = state.session.journal, state.session.settings.prices
     owned = await asyncio.to_thread(owned_runs, state.session.home)
-    rows, days = await journal.spending(owned), await journal.spending_by_day() if owned is None else []
+    rows, days = await journal.spending(owned), await journal.spending_by_day(owned)
     return {
         "runs": [spending_record(row, prices) for row in rows],
         "days": usage_by_day(days, prices),

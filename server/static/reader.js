@@ -200,7 +200,11 @@ class Reader {
   /** Put what is selected into the sentence that is being edited. */
   insert() {
     const { words, page } = this.selected;
-    document.dispatchEvent(new CustomEvent("quoted", { detail: `“${words}” (${this.key}${page ? `, p. ${page}` : ""})` }));
+    const quoted = new CustomEvent("quoted", { detail: `“${words}” (${this.key}${page ? `, p. ${page}` : ""})` });
+    const over = this.root.closest("dialog:modal"); // on a phone: nothing below it can be written to
+    over?.addEventListener("close", () => document.dispatchEvent(quoted), { once: true });
+    if (over) over.close();
+    else document.dispatchEvent(quoted);
   }
 
   // Notes

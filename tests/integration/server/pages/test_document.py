@@ -178,6 +178,24 @@ def test_what_is_written_survives_a_reload_and_another_tab_is_not_overwritten(
     expect(first.locator("#sentence-0")).to_contain_text("Written in the other")
 
 
+@pytest.mark.parametrize("width", [380, 1400])  # on a phone the panel lies over the text
+def test_what_is_selected_in_the_reader_goes_into_the_sentence(
+    window: Callable[..., BrowserContext], run: str, width: int
+) -> None:
+    page = window(width).new_page()
+    page.goto(run)
+    field = opened(page, 1)
+    page.locator("a.citation").first.click()
+    panel = page.locator("#panel")
+    panel.locator("a[data-panel]").filter(has_text="Read").first.click()
+    words = panel.locator(".reader-scroll p").first
+    key = str(panel.locator(".reader").get_attribute("data-key"))
+    selected = words.evaluate("one => (getSelection().selectAllChildren(one), getSelection().toString())")
+    panel.get_by_role("button", name="Put into the sentence").click()
+    expect(field).to_contain_text(f"“{' '.join(selected.split())}” ({key}")
+    expect(field).to_be_focused()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [380, 800, 1400])
