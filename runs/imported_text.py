@@ -90,8 +90,8 @@ def import_sections(text: EditableText, document: EditedDocument, file: Path) ->
     exact = file.suffix == ".md"  # its citations are as they were shown
     if len(titles) == 1:
         pieces[0] = re.sub(r"\A\s*# [^\n]*\n", "", pieces[0])  # the title, if it was changed
-        alone = _import_section(*titles.values(), "\n\n".join(pieces[::2]), document.fields, exact=exact)
-        return [alone], ""
+        (only,) = titles.values()
+        return [_import_section(only, "\n\n".join(pieces[::2]), document.fields, exact=exact)], ""
     if not bodies:
         raise NotEditableError(f"{file}: has none of the paper's headings.", help=f"Keep them: {', '.join(titles)}.")
     made = [_import_section(titles[title], bodies.get(title, ""), document.fields, exact=exact) for title in titles]
