@@ -120,15 +120,15 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
         raise FileRefusedError(f"is not one of {', '.join(SUFFIXES)}")
     try:
         if kind not in MAIN_PARTS:
-            source = read_regular(path, _MOST_TEXT).decode("utf-8-sig", "replace").replace("\r\n", "\n")
+            source = read_regular(path, _MOST_TEXT).decode("utf-8-sig").replace("\r\n", "\n")
             found = _MARKED.findall(source)
-            text = _ESCAPED.sub(r"\1", without_comments_and_references(source)) if kind == ".md" else read_latex(source)
+            text = without_comments_and_references(source) if kind == ".md" else read_latex(source)
             return EditedDocument(text, found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
         text = _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind, kind[1:]))
         document = EditedDocument(linked_keys(without_images(text)), **read)
-    except (SandboxError, PandocError) as error:
+    except (SandboxError, PandocError, UnicodeDecodeError) as error:
         raise FileRefusedError(f"cannot be read ({' '.join(str(error).split())[:160]})") from None
     if len(document.text) > _MOST_TEXT:
         raise FileRefusedError(f"has more than {_MOST_TEXT // 1_000_000} MB of text")

@@ -89,8 +89,9 @@ def import_sections(text: EditableText, document: EditedDocument, file: Path) ->
         bodies[title] = f"{bodies[title]}\n\n{body}" if title in bodies else body
     exact = file.suffix == ".md"  # its citations are as they were shown
     if len(titles) == 1:
-        title = next(iter(titles))
-        return [_import_section(titles[title], "\n\n".join(pieces[::2]), document.fields, exact=exact)], ""
+        pieces[0] = re.sub(r"\A\s*# [^\n]*\n", "", pieces[0])  # the title, if it was changed
+        (only,) = titles.values()
+        return [_import_section(only, "\n\n".join(pieces[::2]), document.fields, exact=exact)], ""
     if not bodies:
         raise NotEditableError(f"{file}: has none of the paper's headings.", help=f"Keep them: {', '.join(titles)}.")
     made = [_import_section(titles[title], bodies.get(title, ""), document.fields, exact=exact) for title in titles]

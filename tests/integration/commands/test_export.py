@@ -189,3 +189,18 @@ def test_a_paper_without_its_headings_is_refused_and_not_exported_empty(
     (tmp_path / "paper.md").write_text("All new words, no headings.\n", "utf-8")
     done = citeloom("export", tmp_path / "paper.md", "--format", "tex", "--home", home)
     assert done.code == 2 and "Discussion" in done.err and not (tmp_path / "paper.tex").exists()
+
+
+def test_an_edited_file_keeps_its_signs_and_is_refused_in_another_encoding(
+    citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path
+) -> None:
+    assert citeloom("discussion", exp, "--home", home, "--out", tmp_path).code == 0
+    file = tmp_path / "discussion.md"
+    text = file.read_text("utf-8").replace("# Discussion\n", "# What it means\n\nThe set $\\{x, y\\}$ für mich.\n", 1)
+    file.write_text(text, "utf-8")
+    assert citeloom("export", file, "--format", "tex", "--home", home).code == 0
+    tex = (tmp_path / "discussion.tex").read_text("utf-8")
+    assert r"\(\{x, y\}\) für mich" in tex and "What it means" not in tex
+    file.write_text("The set für mich.\n", "latin-1")
+    done = citeloom("export", file, "--format", "tex", "--home", home)
+    assert done.code == 2 and "discussion.md: cannot be read ('utf-8'" in done.err
