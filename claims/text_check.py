@@ -88,7 +88,7 @@ class ClaimChecker:
         query = claim_query(text, before)
         found = await passages_elsewhere(self.library, query, without, self.options)
         if self.judge is None:
-            is_near = nearness_to(self.library, query, NEAR_PASSAGE)
+            is_near = await asyncio.to_thread(nearness_to, self.library, query, NEAR_PASSAGE)
             found = [item for item in found if is_near(item.chunk.text, item.cosine)]
         return choose_sentences(text, found, _ELSEWHERE_TOKENS)
 

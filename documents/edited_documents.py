@@ -25,7 +25,7 @@ from .safe_files import MAIN_PARTS, FileRefusedError, open_office, read_part, re
 from .sandbox import CallLimits, SandboxError, sandboxed
 
 MARK: Final = "citeloom-run"  # the property of a document that names its run, and the section if it has only one
-HELD: Final = re.compile("\ue300(\\d+)\ue301")  # a citation field in the text
+HELD: Final = re.compile("\ue300(\\d{1,6})\ue301")  # a citation field in the text
 _RAISED: Final = re.compile("\\^\\((\ue300\\d+\ue301)\\)")
 SUFFIXES: Final = (".docx", ".odt", ".tex", ".md")
 AUTHOR: Final = "Citeloom"  # of the comments that an export adds
@@ -60,12 +60,11 @@ _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_figure_\d+\)|\{#_Ref_figure_\d+ \.anchor\})")
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
-_LABELLED = re.compile(r"\[(?P<label>(?:\\[\[\]]|[^\[\]\\])++)\]\(#ref-(?P<key>[^()\s]++)\)")
+_LABELLED = re.compile(r"(?<!\\)\[(?P<label>(?:\\[\[\]]|[^\[\]\\])++)\]\(#ref-(?P<key>[^()\s]++)\)")
 _PAGE = re.compile(r", (?:pp?\. )?(\d{1,3})(?:\\\])?$")
 _BRACKET = re.compile(r"\^?\((?P<inner>[^()]*+)\)")
 _CITED = re.compile(r"\[(@[^\[\]]*)\]")
 _PLACE = re.compile(r"(?<=\]),(?:\\? )in(?:\\? )section(?:\\? )“[^”]{0,300}”")
-_FURNITURE = re.compile(r"\[@[^\[\]]*\]|[;,]")
 _BETWEEN = re.compile(r"\](?:\^\(,\)|, ?)\[@")
 _SPAN = re.compile(r"\[(?P<inner>(?:[^\[\]]|\[@[^\[\]]*+\])*+)\]\{\.citation[^{}]*\}")
 _BY_KEY = re.compile(r"\[[^\[\]@]*+@[^\[\]]*+\]")
@@ -363,7 +362,8 @@ def read_exported(file: Path) -> ExportedText:
     """The text of an exported or edited file; blocks. Raises `InputError`."""
 
     def keys(field: re.Match[str]) -> str:
-        return f"[{'; '.join('@' + str(item.get('id', '')) for item in document.fields[int(field[1])]['items'])}]"
+        held = document.fields[int(field[1]) :][:1]  # none if a person typed a placeholder
+        return f"[{'; '.join('@' + str(item.get('id', '')) for citation in held for item in citation['items'])}]"
 
     try:
         if file.suffix == ".odt" and (document := read_edited(file)).fields:
@@ -421,14 +421,15 @@ def linked_keys(markdown: str) -> str:
     def group(found: re.Match[str]) -> str:
         if not (cited := _CITED.findall(found["inner"])):
             return found[0]
-        rest = _FURNITURE.sub(" ", found["inner"]).split()
-        return f"[{'; '.join(cited)}]{f' ({chr(32).join(rest)})' if rest else ''}"
+        rest = " ".join(filter(None, (words.strip(" ;,") for words in _CITED.split(found["inner"])[::2])))
+        return f"[{'; '.join(cited)}]{f' ({rest})' if rest else ''}"
 
     def link(found: re.Match[str]) -> str:
         page = _PAGE.search(found["label"])
         return f"[@{found['key']}{f', p. {page[1]}' if page else ''}]"
 
-    return _BETWEEN.sub("; @", _BRACKET.sub(group, _PLACE.sub("", _LABELLED.sub(link, markdown))))
+    keyed, links = _LABELLED.subn(link, markdown)
+    return _BETWEEN.sub("; @", _BRACKET.sub(group, _PLACE.sub("", keyed))) if links else markdown
 
 
 def _group(words: str) -> str:

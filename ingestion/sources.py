@@ -347,43 +347,43 @@ def group_documents(documents: Iterable[Document]) -> tuple[dict[str, list[Docum
 
 def read_documents(name: str, parts: Sequence[Document], bibliography: Bibliography) -> SourcePaper | Refusal:
     """The paper in the documents of one group, or the reason why it is refused."""
-    given = parts[0].metadata
-    size = sum(len(part.page_content) for part in parts)
-    if size > MOST_CHARACTERS:
-        return Refusal(name, f"is {size / 1e6:.0f} MB, more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB")
-    # Page numbers, counted from 0, are kept if each part states its own.
-    pages = [part.metadata.get("page") for part in parts]
-    numbers = [page for page in pages if isinstance(page, int) and 0 <= page < _MOST_PAGES]
-    paged = len(numbers) == len(parts) and numbers == sorted(numbers)
-    text, starts = "", list[int]()
-    for number, part in enumerate(parts):
-        text += _GAP if text else ""
-        if paged:
-            starts += [len(text)] * (numbers[number] + 1 - len(starts))
-        # Without NUL characters, which no store accepts, and lone surrogates, which cannot be encoded.
-        text += part.page_content.replace("\0", "").encode("utf-8", "ignore").decode("utf-8").strip()
     try:
+        given = parts[0].metadata
+        size = sum(len(part.page_content) for part in parts)
+        if size > MOST_CHARACTERS:
+            return Refusal(name, f"is {size / 1e6:.0f} MB, more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB")
+        # Page numbers, counted from 0, are kept if each part states its own.
+        pages = [part.metadata.get("page") for part in parts]
+        numbers = [page for page in pages if isinstance(page, int) and 0 <= page < _MOST_PAGES]
+        paged = len(numbers) == len(parts) and numbers == sorted(numbers)
+        text, starts = "", list[int]()
+        for number, part in enumerate(parts):
+            text += _GAP if text else ""
+            if paged:
+                starts += [len(text)] * (numbers[number] + 1 - len(starts))
+            # Without NUL characters, which no store accepts, and lone surrogates, which cannot be encoded.
+            text += part.page_content.replace("\0", "").encode("utf-8", "ignore").decode("utf-8").strip()
         parsed = replace(parse_markdown(text), page_starts=tuple(starts))
+        if not parsed.text.strip():
+            return Refusal(name, "is empty")
+        front = parsed.front_matter
+        metadata = {field: str(given.get(field) or "").strip() for field in ("title", "author", "doi")}
+        authors = tuple(name.strip() for name in re.split(r";|\band\b", metadata["author"]) if name.strip())
+        front = replace(
+            front,
+            title=front.title or metadata["title"],
+            authors=front.authors or authors,
+            doi=front.doi or find_doi(metadata["doi"]),
+        )
+        parsed = replace(parsed, front_matter=front, title=parsed.title or front.title)
+        # A file name to derive the key from: the key itself, else the last part of the source, which may be a URL.
+        last = PurePosixPath(name.replace("\\", "/").split("?")[0].rstrip("/")).name
+        path = Path(f"{name}.md" if given.get("key") else last or "document")
+        paper, warnings = describe(path, parsed, bibliography)
+        source = str(given.get("source") or name)
+        return SourcePaper(path, parsed, replace(paper, source=source), notices=tuple(warnings))
     except UNPARSABLE as error:
         return refuse_unparsable(name, error)
-    if not parsed.text.strip():
-        return Refusal(name, "is empty")
-    front = parsed.front_matter
-    metadata = {field: str(given.get(field) or "").strip() for field in ("title", "author", "doi")}
-    authors = tuple(name.strip() for name in re.split(r";|\band\b", metadata["author"]) if name.strip())
-    front = replace(
-        front,
-        title=front.title or metadata["title"],
-        authors=front.authors or authors,
-        doi=front.doi or find_doi(metadata["doi"]),
-    )
-    parsed = replace(parsed, front_matter=front, title=parsed.title or front.title)
-    # A file name to derive the key from: the key itself, else the last part of the source, which may be a URL.
-    last = PurePosixPath(name.replace("\\", "/").split("?")[0].rstrip("/")).name
-    path = Path(f"{name}.md" if given.get("key") else last or "document")
-    paper, warnings = describe(path, parsed, bibliography)
-    source = str(given.get("source") or name)
-    return SourcePaper(path, parsed, replace(paper, source=source), notices=tuple(warnings))
 
 
 def read_again(paper: Paper, kept: ConvertedFiles, ocr: Ocr | None) -> SourcePaper:

@@ -309,8 +309,9 @@ async def test_a_hostile_bib_stops_before_anything_is_done_and_is_named(
         (Document(page_content=GOOD, metadata={"key": "x" * 100_000}), "a 'key' or 'source' of 100000 characters"),
         (Document(page_content="Looms. " * 4_000_000, metadata={"key": "x"}), "28 MB"),
         (Document(page_content=f"---\nauthor: {'[' * 50_000}\n---\n", metadata={"key": "x"}), "no prose"),
+        (Document(page_content=GOOD, metadata={"key": "x", "title": 10**5000}), ""),
     ],
-    ids=["a number of 5,000 digits", "a key of 100,000 characters", "28 MB", "a head alone"],
+    ids=["a number of 5,000 digits", "a key of 100,000 characters", "28 MB", "a head alone", "a title of 5,000 digits"],
 )
 async def test_a_hostile_document_is_refused_and_the_others_are_taken_in(
     document: Document, said: str, library: Library

@@ -1,0 +1,19 @@
+"""Citations that link to references are read as `[@key]`; what a person wrote in brackets stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.documents.edited_documents import linked_keys
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("It rose ([Lee, 2020, p. 4](#ref-lee); [Roy, 2019](#ref-roy)).", "It rose [@lee, p. 4; @roy]."),
+        ("It rose (see [Lee, 2020](#ref-lee), n = 3; p < 0.1).", "It rose [@lee] (see n = 3; p < 0.1)."),
+        ("It rose (see [@lee], n = 3; p < 0.1).", "It rose (see [@lee], n = 3; p < 0.1)."),
+    ],
+)
+def test_the_words_beside_a_citation_stay(written: str, read: str) -> None:
+    assert linked_keys(written) == read
