@@ -61,7 +61,7 @@ _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
 _FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_figure_\d+\)|\{#_Ref_figure_\d+ \.anchor\})")
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
 _LABELLED = re.compile(r"(?<!\\)\[(?P<label>(?:\\[\[\]]|[^\[\]\\])++)\]\(#ref-(?P<key>[^()\s]++)\)")
-_PAGE = re.compile(r", (?:pp?\. )?(\d{1,3})(?:\\\])?$")
+_PAGES = re.compile(r", (?:pp?\. )?(\d{1,3}(?:(?:, |[-–])\d{1,3}){0,20})(?:\\\])?$")
 _BRACKET = re.compile(r"\^?\((?P<inner>[^()]*+)\)")
 _CITED = re.compile(r"\[(@[^\[\]]*)\]")
 _PLACE = re.compile(r"(?<=\]),(?:\\? )in(?:\\? )section(?:\\? )“[^”]{0,300}”")
@@ -425,8 +425,8 @@ def linked_keys(markdown: str) -> str:
         return f"[{'; '.join(cited)}]{f' ({rest})' if rest else ''}"
 
     def link(found: re.Match[str]) -> str:
-        page = _PAGE.search(found["label"])
-        return f"[@{found['key']}{f', p. {page[1]}' if page else ''}]"
+        pages = _PAGES.search(found["label"])
+        return f"[@{found['key']}{f', p. {pages[1]}' if pages else ''}]"
 
     keyed, links = _LABELLED.subn(link, markdown)
     return _BETWEEN.sub("; @", _BRACKET.sub(group, _PLACE.sub("", keyed))) if links else markdown

@@ -11,6 +11,10 @@ from citeloom.documents.edited_documents import linked_keys
     ("written", "read"),
     [
         ("It rose ([Lee, 2020, p. 4](#ref-lee); [Roy, 2019](#ref-roy)).", "It rose [@lee, p. 4; @roy]."),
+        (
+            "It rose ([Lee, 2020, 4, 9](#ref-lee); [Roy, 2019, pp. 2–4](#ref-roy)).",
+            "It rose [@lee, p. 4, 9; @roy, p. 2–4].",
+        ),
         ("It rose (see [Lee, 2020](#ref-lee), n = 3; p < 0.1).", "It rose [@lee] (see n = 3; p < 0.1)."),
         ("It rose (see [@lee], n = 3; p < 0.1).", "It rose (see [@lee], n = 3; p < 0.1)."),
     ],
