@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from ..api.people import Accounts, Role, accounts_of, invite
 from .options import resolve
 from .output import Printed, notice, result
+
+if TYPE_CHECKING:
+    from ..api.people import Accounts
 
 people_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Accounts of a group's server; without any it is one person's."
 )
 NameArgument = Annotated[str, typer.Argument(help="Name of the account, such as ada.")]
+RoleName = Literal["reader", "writer", "owner"]
 _HERE: Final = "(command line)"  # who did it, in the log
 
 
 @people_app.command("invite")
 def invite_person(
     name: NameArgument,
-    role: Annotated[Role, "Search and read; also ask, write and add papers; or also own the server."] = "writer",
+    role: Annotated[RoleName, "Search and read; also ask, write and add papers; or also own the server."] = "writer",
     address: Annotated[str, "Address under which the server is reached."] = "http://127.0.0.1:8765",
 ) -> None:
     """Print the link by which somebody joins, or sets another password; it is valid once, for a week."""
+    from ..api.people import accounts_of, invite
+
     home = resolve()[1]
     result(f"{address.rstrip('/')}/join?invitation={invite(home, name, role)}")
     accounts_of(home).log(_HERE, f"invited {name}")
@@ -41,7 +46,7 @@ def list_people() -> Printed:
 @people_app.command("role")
 def change_role(
     name: NameArgument,
-    role: Annotated[Role, typer.Argument(help="The new role.")],
+    role: Annotated[RoleName, typer.Argument(help="The new role.")],
     budget: Annotated[float | None, "What the person may spend in all; below 0: no limit."] = None,
 ) -> None:
     """Change somebody's role, and their budget."""
@@ -79,6 +84,8 @@ def show_audit(
 
 
 def _accounts() -> Accounts:
+    from ..api.people import accounts_of
+
     home = resolve()[1]
     home.require_library()
     return accounts_of(home)

@@ -133,4 +133,4 @@ from citeloom.cli import command_line
 print(len(command_line({given!r}).registered_commands), len(command_line({given!r}).registered_groups))
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "29 8\n"
+    assert done.stdout == "29 9\n"

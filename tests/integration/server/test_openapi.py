@@ -63,10 +63,11 @@ def test_every_post_that_costs_takes_an_idempotency_key(served: Served) -> None:
     # An edited sentence is judged once for the same words: a repeat is answered from the journal.
     # Equal plots are stored once; a text that is checked again costs only what changed.
     # An item of an update is accepted once, by its id.
+    # A sentence that is rewritten again is answered from the journal; a text taken back again is the same version.
     # A line of the memory is kept once, and an answered proposal is no longer open.
     free = (
         *("/cancel", "/checks", "/conversations", "/experiments/check", "/plots", "/sentences"),
-        *("/memory", "/memory/proposals/{line_id}", "/updates"),
+        *("/memory", "/memory/proposals/{line_id}", "/updates", "/rewrite", "/import"),
     )
     for path, methods in document(served)["paths"].items():
         if "post" in methods and not path.endswith(free):
