@@ -27,7 +27,7 @@ from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
 from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, RunRecord, RunRegister
-from ..stores.tables import acting, own_id
+from ..stores.tables import own_id
 from .publication_notices import with_notices
 from .result_record import StoredRecord, complete_record, stored
 from .run_requests import OnNotice, RunRequest
