@@ -96,10 +96,13 @@ async def aexport(
     run = await in_thread(_run_of, session, file)
     if run.result is None:
         raise InputError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
-    record, stem, folder = stored(run.result), stem_of(stored(run.result)), Path()
+    record, stem, folder, notes = stored(run.result), stem_of(stored(run.result)), Path(), list[str]()
     if file.suffix:
         stem, folder = file.stem, file.parent
-        record = await edited_record(await in_thread(edited_by_hand, editable_text(run, []), file), session, csl)
+        text = await in_thread(edited_by_hand, editable_text(run, []), file)
+        if (await in_thread(load_editable, session.home, run.thread_id)).edits:
+            notes = [f"{file} is exported as it is; its run has edits of yours: 'export {run.thread_id}' has them."]
+        record = await edited_record(text, session, csl)
     elif run.section != "research":
         text = await in_thread(load_editable, session.home, run.thread_id)
         record = await edited_record(text, session, csl) if text.edits or csl else record
@@ -115,7 +118,7 @@ async def aexport(
         force=force,
         document=document,
     )
-    return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": warnings}
+    return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": [*notes, *warnings]}
 
 
 async def averify(session: Session, file: Path | str) -> dict[str, Any]:
@@ -163,6 +166,8 @@ async def aimport_text(
     require_writable(session)
     require_choice("tracked", tracked, Tracked)
     path = Path(file)
+    if content is None and not await in_thread(path.is_file):
+        raise InputError(f"{path}: no such file.", help="Give the .docx, .odt, .tex or .md that you edited.")
     with TemporaryDirectory(prefix="citeloom-") as folder:
         read = path if content is None else Path(folder) / f"sent{path.suffix}"
         if content is not None:

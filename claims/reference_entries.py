@@ -100,7 +100,11 @@ def load_references(manuscript: Manuscript, file: Path, bib: Path | None, librar
 def bibliography_files(manuscript: Manuscript, file: Path, notices: list[str]) -> Iterator[Path]:
     folder = file.parent.resolve()
     if not manuscript.bibliographies:
-        lone = sorted(folder.glob("*.bib"))[:2] if not (manuscript.listed or manuscript.papers) else []
+        # The `.bib` of a text of ours, which has its `.json` beside it, lists what that text cites.
+        theirs = [
+            path for path in folder.glob("*.bib") if path.stem == file.stem or not path.with_suffix(".json").exists()
+        ]
+        lone = theirs if not (manuscript.listed or manuscript.papers) else []
         if len(lone) == 1:
             notices.append(f"{file.name}: names no bibliography, so {lone[0].name} next to it was used.")
             yield lone[0]

@@ -34,7 +34,10 @@ def invite_person(
     home = resolve()[1]
     result(f"{address.rstrip('/')}/join?invitation={invite(home, name, role)}")
     accounts_of(home).log(_HERE, f"invited {name}")
-    notice("A server that runs without accounts has to be started again.")
+    notice(
+        "A server that runs without accounts has to be started again. Earlier conversations and runs belong to nobody: "
+        "they are seen on the command line only."
+    )
 
 
 @people_app.command("list")

@@ -180,6 +180,16 @@ def test_without_a_model_only_passages_that_are_near_are_shown_for_a_sentence_th
     assert [bool(sentence["elsewhere"]) for sentence in record["sentences"]] == [True, False]
 
 
+def test_the_bibliography_of_a_text_of_ours_is_not_taken_for_that_of_a_draft(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "discussion.bib").write_text("@misc{other2020, title={Of another text}, year={2020}}", encoding="utf-8")
+    with open_library(home) as library:
+        taken = check_text(library, written(tmp_path))
+        (tmp_path / "discussion.json").write_text("{}", encoding="utf-8")
+        left = check_text(library, written(tmp_path))
+    assert any("discussion.bib" in line for line in taken["warnings"])
+    assert not any("discussion.bib" in line for line in left["warnings"])
+
+
 def faults_of(record: Any) -> list[list[str]]:
     return [[fault["rule"] for fault in sentence["faults"]] for sentence in record["sentences"]]
 

@@ -128,6 +128,8 @@ def test_what_was_changed_is_named_and_the_next_export_and_paper_have_it(
     assert citeloom("export", run, "--format", "html", "--home", home, "--out", tmp_path / "next").code == 0
     said = (tmp_path / "next" / "paper.html").read_text("utf-8")
     assert "My wholly new opening words" in said and "Tracked words" in said and old not in said
+    older = citeloom("export", tmp_path / "out" / "paper.md", "--format", "html", "--home", home)
+    assert older.code == 0 and f"'export {run}' has them" in older.err
     with open_library(home) as library:
         keep_edit(library.home, run, 1, "Said otherwise on the page.")
     again = citeloom("paper", exp, "--home", home, "--out", tmp_path / "again")
