@@ -16,6 +16,7 @@ from ..stores.accounts import (
     Scope as Scope,
     Secret as Secret,
     SecretKind as SecretKind,
+    normalised,
 )
 from ..stores.home import Home
 from ..stores.tables import acting as acting
@@ -43,14 +44,21 @@ def has_accounts(home: Home) -> bool:
 
 
 def invite(home: Home, name: str, role: Role) -> str:
-    """Invite somebody, or let an account set another password; returns the secret of the link. Blocks."""
+    """Invite somebody, or let an account set another password; returns the secret of the link. Blocks.
+
+    All runs and conversations of before are those of the first account.
+    """
     home.require_library()
     home.prepare()
     _hasher()  # a server without it could let nobody in
     accounts = accounts_of(home)
-    if role != "owner" and not any(person.role == "owner" for person in accounts.people()):
+    known = accounts.people()
+    if role != "owner" and not any(person.role == "owner" for person in known):
         raise InputError("The first account is an owner's.", help="Invite an owner first: --role owner.")
-    return accounts.invite(name, role)
+    invitation = accounts.invite(name, role)
+    if not known:
+        home.runs().give_unowned(normalised(name))
+    return invitation
 
 
 def join(accounts: Accounts, invitation: str, password: str) -> Person:

@@ -112,8 +112,8 @@ def ingest(
         warnings_and_refusals(record)
     else:
         with command_session(settings, found) as session, ingest_progress() as show:
-            told: dict[str, Any] = {"on_event": show, "on_report": warnings_and_refusals}
-            outcome = run_async(aingest_papers(session, paths, options, ray=cluster, sources=sources, **told))
+            listeners: dict[str, Any] = {"on_event": show, "on_report": warnings_and_refusals}
+            outcome = run_async(aingest_papers(session, paths, options, ray=cluster, sources=sources, **listeners))
         record, stopped = outcome.as_dict(), outcome.stopped
     lines = [
         f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "

@@ -35,8 +35,8 @@ def invite_person(
     result(f"{address.rstrip('/')}/join?invitation={invite(home, name, role)}")
     accounts_of(home).log(_HERE, f"invited {name}")
     notice(
-        "A server that runs without accounts has to be started again. Earlier conversations and runs belong to nobody: "
-        "they are seen on the command line only."
+        "A server that runs without accounts has to be started again. Earlier conversations and runs are those of the "
+        "first owner."
     )
 
 
@@ -55,7 +55,7 @@ def change_role(
     """Change somebody's role, and their budget."""
     accounts = _accounts()
     accounts.change(name, role=role, budget=budget)
-    accounts.log(_HERE, f"made {name} a {role}")
+    accounts.log(_HERE, f"gave {name} the role {role}")
 
 
 @people_app.command("remove")

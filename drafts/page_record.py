@@ -285,44 +285,9 @@ def paper_record(
     sections = [
         {**page_record(page, without_warnings), "usage": spent} for page, spent in zip(pages, usage, strict=True)
     ]
-    text, shifts = "", list[int]()
-    for record in sections:
-        name = section_title(record["section"])
-        body = without_title(record["text"], name)
-        start = record["text"].find(body)
-        if start == -1:  # with different line ends
-            body, start = record["text"], 0
-        heading = ("\n\n" if text else "") + f"## {name}\n\n"
-        shifts.append(len(text) + len(heading) - start)
-        text += heading + body if body else ""  # a section may be empty
+    text, shifts = _join_sections(sections)
+    shown, warnings = _figures(sections), [*_warnings(sections), *references.warnings]
 
-    def moved(name: str) -> list[dict[str, Any]]:
-        """These records of all sections, with their spans in the paper's text; one about a heading has no span."""
-        found: list[dict[str, Any]] = []
-        for record, shift in zip(sections, shifts, strict=True):
-            for item in record["report"][name] if name == "places" else record[name]:
-                start, end = item["start"], item["end"]
-                inside = start is not None and start + shift >= 0 and end <= len(record["text"])
-                place = {"start": start + shift, "end": end + shift} if inside else {"start": None, "end": None}
-                of_section = {"section": record["section"]} if name == "findings" else {}
-                found.append({**item, **place, **of_section})
-        return found
-
-    # A figure mentioned in several sections counts once in the paper.
-    figures = {
-        figure["number"]: {
-            **figure,
-            "file": "paper" + figure["file"].removeprefix(figure["file"].partition(".figure-")[0]),
-        }
-        for record in sections
-        for figure in record["figures"]
-    }
-    shown = [figures[number] for number in sorted(figures)]
-    raised: dict[str, list[str]] = {}  # each warning once, with the sections that raised it
-    for record in sections:
-        for warning in record["warnings"]:
-            raised.setdefault(warning, []).append(section_title(record["section"]))
-    warnings = [f"{', '.join(titles)}: {warning}" for warning, titles in raised.items()] + list(references.warnings)
     flags = [flag for record in sections for flag in record["suspicious"]]
     return {
         "section": "paper",
@@ -332,10 +297,10 @@ def paper_record(
         "citations": [citation for record in sections for citation in record["citations"]],
         "evidence": [dict(item) for item in evidence],
         "references": [reference.as_dict() for reference in references.entries],
-        "findings": moved("findings"),
-        "numbers": moved("numbers"),
+        "findings": _moved(sections, shifts, "findings"),
+        "numbers": _moved(sections, shifts, "numbers"),
         "left_out": [{**item, "section": record["section"]} for record in sections for item in record["left_out"]],
-        "own_citations": moved("own_citations"),
+        "own_citations": _moved(sections, shifts, "own_citations"),
         "figures": shown,
         "warnings": warnings,
         "suspicious": [flag for place, flag in enumerate(flags) if flag not in flags[:place]],
@@ -346,7 +311,7 @@ def paper_record(
         "bibliography": bibliography(papers),
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
-            "places": moved("places"),
+            "places": _moved(sections, shifts, "places"),
             "notes": [
                 *(
                     f"{section_title(record['section'])}: {note}"
@@ -359,3 +324,53 @@ def paper_record(
         },
         "coverage": add_coverage(section["coverage"] for section in sections),
     }
+
+
+def _join_sections(sections: Sequence[Mapping[str, Any]]) -> tuple[str, list[int]]:
+    """The text of a paper, and by how much the spans of each section move in it."""
+    text, shifts = "", list[int]()
+    for record in sections:
+        name = section_title(record["section"])
+        body = without_title(record["text"], name)
+        start = record["text"].find(body)
+        if start == -1:  # with different line ends
+            body, start = record["text"], 0
+        heading = ("\n\n" if text else "") + f"## {name}\n\n"
+        shifts.append(len(text) + len(heading) - start)
+        text += heading + body if body else ""  # a section may be empty
+    return text, shifts
+
+
+def _moved(sections: Sequence[Mapping[str, Any]], shifts: Sequence[int], name: str) -> list[dict[str, Any]]:
+    """These records of all sections, with their spans in the paper's text; one about a heading has no span."""
+    found: list[dict[str, Any]] = []
+    for record, shift in zip(sections, shifts, strict=True):
+        for item in record["report"][name] if name == "places" else record[name]:
+            start, end = item["start"], item["end"]
+            inside = start is not None and start + shift >= 0 and end <= len(record["text"])
+            place = {"start": start + shift, "end": end + shift} if inside else {"start": None, "end": None}
+            of_section = {"section": record["section"]} if name == "findings" else {}
+            found.append({**item, **place, **of_section})
+    return found
+
+
+def _figures(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The figures of all sections in order; one that several mention counts once."""
+    figures = {
+        figure["number"]: {
+            **figure,
+            "file": "paper" + figure["file"].removeprefix(figure["file"].partition(".figure-")[0]),
+        }
+        for record in sections
+        for figure in record["figures"]
+    }
+    return [figures[number] for number in sorted(figures)]
+
+
+def _warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each warning once, with the sections that raised it."""
+    raised: dict[str, list[str]] = {}
+    for record in sections:
+        for warning in record["warnings"]:
+            raised.setdefault(warning, []).append(section_title(record["section"]))
+    return [f"{', '.join(titles)}: {warning}" for warning, titles in raised.items()]

@@ -328,9 +328,13 @@ def stated_as(column: TableColumn) -> str:
 
 
 def _known(column: TableColumn) -> list[str] | None:
+    return next((line for line in _known_columns() if column.name.casefold() in line[0].split(", ")), None)
+
+
+@cache
+def _known_columns() -> list[list[str]]:
     table = files("citeloom.evidence_tables").joinpath("templates", "known_columns.tsv").read_text(encoding="utf-8")
-    lines = [line.split("\t") for line in table.splitlines()]
-    return next((line for line in lines if column.name.casefold() in line[0].split(", ")), None)
+    return [line.split("\t") for line in table.splitlines()]
 
 
 def _parse(written: str) -> TableColumn:

@@ -125,7 +125,8 @@ class Guard:
         wants_page = "text/html" in headers.get("accept", "") and scope["method"] == "GET"
         if wants_page and not scope["path"].startswith(_API):
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
-        error = ServerError(401, "A token is needed.", help="Send it as 'Authorization: Bearer TOKEN'.")
+        wrong = "This token is unknown, was revoked or has expired." if "authorization" in headers else ""
+        error = ServerError(401, wrong or "A token is needed.", help="Send one as 'Authorization: Bearer TOKEN'.")
         place = own_address(Request(scope), METADATA + MCP)
         how = f'Bearer resource_metadata="{place}"' if self._people is not None else "Bearer"
         return ProblemResponse(to_problem(error), {"WWW-Authenticate": how})

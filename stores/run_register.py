@@ -268,6 +268,15 @@ class RunRegister(Register):
         with self._tables.transaction() as connection:
             note_owner(connection, thread_id)
 
+    def give_unowned(self, person: str) -> None:
+        """Make a person the owner of all runs and conversations that belong to nobody."""
+        with self._tables.transaction() as connection:
+            for table in (RUNS, CONVERSATIONS):
+                unowned = f"SELECT thread_id, ? FROM {table.name} WHERE true"
+                connection.execute(
+                    f"INSERT INTO owned (thread_id, person) {unowned} ON CONFLICT (thread_id) DO NOTHING", (person,)
+                )
+
     def owned(self, person: str) -> list[str]:
         """The ids of the runs, conversations, tables and checks of a person."""
         rows = self._read(OWNED, "SELECT thread_id FROM owned WHERE person = ?", person)

@@ -43,7 +43,7 @@ def sign_in_form(request: Request, next: Annotated[str, Query(max_length=2000)] 
 
 @router.post(SIGN_IN)
 def sign_in(request: Request, people: PeopleOf, name: Field = "", password: Field = "", next: Field = "/") -> Response:
-    """Begin a session; a wrong password and an unknown name are told alike."""
+    """Begin a session; a wrong password and an unknown name get the same answer."""
     try:
         with people.attempt(request, name):
             person = with_password(people.accounts, name, password)

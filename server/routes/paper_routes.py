@@ -10,7 +10,7 @@ import hashlib
 import secrets
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, File, Form, Header, Path, Path as InPath, Query, Request, Response, UploadFile
+from fastapi import APIRouter, File, Form, Header, Path as InPath, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse
 
 from ...api import library_papers, remembering
@@ -255,7 +255,7 @@ async def delete_paper(key: str, state: StateOf) -> None:
 
 
 memory_router = APIRouter(prefix="/memory", tags=["memory"])
-Id = Annotated[str, Path(min_length=1, max_length=40, description="Id of a line or proposal, or a prefix of it.")]
+Id = Annotated[str, InPath(min_length=1, max_length=40, description="Id of a line or proposal, or a prefix of it.")]
 
 
 @memory_router.get("", responses=problems())

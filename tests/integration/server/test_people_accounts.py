@@ -50,6 +50,18 @@ def test_the_last_owner_stays_and_the_first_account_is_an_owners(home: Path, gro
     assert accounts.holder("session", accounts.grant("session", "olga")) is None  # she was signing in meanwhile
 
 
+def test_what_there_was_before_the_first_invitation_is_the_first_owners(sample_home: Path, tmp_path: Path) -> None:
+    home = shutil.copytree(sample_home, tmp_path / "before")
+    with served_app(home) as before:
+        asked = httpx.post(f"{before.url}/api/v1/research", json={"question": "How many seeds?"}, timeout=120).json()
+    add_person(home, "olga", "owner")
+    add_person(home, "ada", "writer")
+    with served_app(home) as after:
+        for name, seen in (("olga", 200), ("ada", 404)):
+            with signed_in(after.url, name) as browser:
+                assert browser.get(f"/api/v1/runs/{asked['thread_id']}").status_code == seen
+
+
 def test_an_invitation_is_valid_once_and_for_a_week(group: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, accounts = find_home(group), accounts_of(find_home(group))
     older, newer = invite(home, "Bo", "reader"), invite(home, " bo", "reader")
