@@ -127,7 +127,7 @@ async def ask_needs(state: RunState, runtime: Runtime[Any], session: Session) ->
 
 
 async def ask_evidence(state: RunState, runtime: Runtime[Any], session: Session) -> Update:
-    """Ask which evidence to write from; what a person adds by hand are words of papers, which are evidence as any."""
+    """Ask which evidence to write from; what a person adds by hand are words of papers, and evidence like any other."""
     evidence = visible_evidence(state)
     lines: list[str] = []
     for need in needs_of(state):
