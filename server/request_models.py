@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ..api.checking import CheckPart
 from ..api.run_options import (
     AgreementOptions,
     BudgetOptions,
+    LabelLimits,
     OptionGroup,
     QuestionOptions,
     RunLimits,
@@ -18,7 +19,6 @@ from ..api.run_options import (
     TableOptions,
     TableSources,
     TextOptions,
-    YearLimits,
     option,
     required,
 )
@@ -28,7 +28,11 @@ Text = Annotated[str, Field(min_length=1, max_length=4000)]
 PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of entries.")]
 Offset = Annotated[int, Query(ge=0, le=10**9, description="Entries to skip.")]
-Year = Annotated[int | None, Query(ge=0, le=9999, description="Year of publication.")]
+Year = Annotated[
+    Annotated[int, Field(ge=0, le=9999)] | None,
+    BeforeValidator(lambda given: None if given == "" else given),  # a form's empty field
+    Query(description="Year of publication."),
+]
 
 _UPLOADED_PLOTS = "Id of the uploaded images that its plots name."
 
@@ -63,7 +67,7 @@ class ResearchBody(QuestionOptions, SteeredOptions, _Strict):
     papers: tuple[PaperKey, ...] = option("Search only these papers, by their keys.", value=(), max_length=200)
 
 
-class QuestionBody(YearLimits, TextOptions, _Strict):
+class QuestionBody(LabelLimits, TextOptions, _Strict):
     """The next question of a conversation, and the papers that it may draw on."""
 
     question: Text

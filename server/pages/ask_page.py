@@ -12,11 +12,13 @@ from fastapi import APIRouter, Query, Request, Response
 from ...api import stored_conversations
 from ...api.conversation import paused_turn
 from ...api.library_papers import alist_papers
+from ...api.library_search import Labels
 from ...api.results import PaperSummary
 from ..problems import ServerError
 from ..server_state import ServerState, StateOf
 from .answer_view import AnswerView, DetailKind, answer_view, detail
 from .html import page
+from .library_page import label_choices
 
 router = APIRouter(include_in_schema=False)
 _CHOICES: Final = 300  # papers offered while one is typed
@@ -115,6 +117,7 @@ async def _conversation_page(
         "chosen": list(chosen),
         "suggested": [] if turns or current else first_questions(papers),
         "choices": papers[:_CHOICES],
+        "labels": {name: found for name, found in label_choices(papers).items() if name in Labels.__annotations__},
         "conversations": await _entries(state),
         "thread_id": thread_id,
         "turns": [_turn_view(turn, thread_id) for turn in turns],

@@ -242,15 +242,17 @@ const scope = { only: new Set(JSON.parse(byId("scope").dataset.chosen)), without
 
 /** What a question may draw on, as its request says it. */
 function chosen() {
-  const given = { papers: [...scope.only], without: [...scope.without], from_year: year("from"), to_year: year("to") };
+  const given = { papers: [...scope.only], without: [...scope.without], from_year: year("from"), to_year: year("to"), ...labels() };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => (Array.isArray(value) ? value.length : value)));
 }
 
+/** The chosen kind, tag and collection. */
+const labels = () => Object.fromEntries([...byId("scope").querySelectorAll("[name]")].map(({ name, value }) => [name, value.trim()]));
 const year = (name) => Number(byId(`scope-${name}`).value.trim()) || null;
 
 function showScope() {
   const { from_year: from, to_year: to } = chosen();
-  const parts = [scope.only.size && `only ${counted(scope.only.size, "paper")}`, scope.without.size && `all but ${counted(scope.without.size, "paper")}`, (from || to) && `years ${from ?? "…"} to ${to ?? "…"}`];
+  const parts = [scope.only.size && `only ${counted(scope.only.size, "paper")}`, scope.without.size && `all but ${counted(scope.without.size, "paper")}`, (from || to) && `years ${from ?? "…"} to ${to ?? "…"}`, ...Object.values(labels())];
   byId("scope-line").textContent = parts.filter(Boolean).join(", ") || "all papers";
   const chips = ["only", "without"].flatMap((kind) =>
     [...scope[kind]].map((key) => {
