@@ -112,18 +112,14 @@ def entry_labels(bibtex: str) -> tuple[str, list[str], list[str]]:
     """An entry's type in lower case, its tags (`keywords`), and its collections (`groups`), such as Thesis/Methods."""
     kind, values = _TYPE.match(bibtex), {found[1].lower(): found[2] or found[3] for found in _LABELS.finditer(bibtex)}
     tags, collections = (
-        list(dict.fromkeys(filter(None, map(_label_text, _LABEL.findall(values.get(name) or "")))))
+        list(dict.fromkeys(filter(None, map(_label, _LABEL.findall(values.get(name) or "")))))
         for name in ("keywords", "groups")
     )
     return kind[1].lower() if kind else "misc", tags, collections
 
 
-def _label_text(source: str) -> str:
-    if not re.search(r"[\\{}$~%`'-]", source):
-        return " ".join(source.split())
-    from .bibliography import readable  # loads YAML, which few labels need
-
-    return readable(source)
+def _label(source: str) -> str:
+    return " ".join(re.sub(r"[{}]|\\(?=[&%$#_^])", "", source.replace(r"\textasciitilde", "~")).split())
 
 
 def chunk_id(key: str, index: int) -> str:
