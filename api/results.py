@@ -416,7 +416,8 @@ class ConversationSummary(TypedDict):
     """A conversation as `conversations list` shows it."""
 
     thread_id: str
-    title: str
+    title: Annotated[str, Meaning("Its name, or its first question.")]
+    archived: Annotated[bool, Meaning("Whether it was put away; the next question brings it back.")]
     turns: int
     begun_at: float
     updated_at: float
@@ -426,7 +427,8 @@ class ConversationDetails(TypedDict):
     """A conversation with its finished turns."""
 
     thread_id: str
-    title: str
+    title: Annotated[str, Meaning("Its name, or its first question.")]
+    archived: bool
     turns: list[dict[str, Any]]
     begun_at: float
     updated_at: float

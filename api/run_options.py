@@ -154,12 +154,17 @@ class SteeredOptions(TextOptions):
     )
 
 
-class ModelSettings(BudgetOptions):
-    """The chat model, and what it may cost."""
+class ModelOption(SettingOptions):
+    """Which model works."""
 
     chat_model: Annotated[str | None, Shown("--model")] = option(
         "Chat model, or 'extractive'. Default: CITELOOM_CHAT_MODEL."
     )
+
+
+class ModelSettings(ModelOption, BudgetOptions):
+    """The chat model, and what it may cost."""
+
     chat_base_url: Annotated[str | None, Shown("--base-url")] = option(
         "OpenAI-compatible endpoint. Default: CITELOOM_CHAT_BASE_URL."
     )
