@@ -132,7 +132,8 @@ async def ask_evidence(state: RunState, runtime: Runtime[Any], session: Session)
     lines: list[str] = []
     for need in needs_of(state):
         serving = [record for record in evidence if need.id in (record["need"], *record["also"])]
-        lines += [f"{need.id}: {need.text}", *map(_evidence_line, serving), *([] if serving else ["- nothing found"])]
+        found = list(map(_evidence_line, serving)) or ["- nothing found"]
+        lines += ["", f"{need.id}: {need.text}", *found]
     listed = set(lines)
     lines += [line for line in map(_evidence_line, evidence) if line not in listed]
     fields = [
@@ -154,7 +155,7 @@ async def ask_sentences(state: RunState, runtime: Runtime[Any], session: Session
     fields, lines = list[QuestionField](), list[str]()
     for number, (sentence, found) in enumerate(doubtful, 1):
         fields.append(form_field(f"S{number}", "The sentence; empty drops it", sentence.text))
-        lines += [f"S{number}: {sentence.text}", *(f"- {item['message']}" for item in found)]
+        lines += ["", f"S{number}: {sentence.text}", *(f"- {item['message']}" for item in found)]
         lines += [_evidence_line(evidence[name]) for name in sentence.ids if name in evidence]
     fields.append(form_field("search", "Sentences to search for again, by number, one a line", several=True))
     return await _ask("sentences", counted(len(doubtful), "sentence"), lines, fields, state, session, "")
