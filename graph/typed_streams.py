@@ -20,19 +20,19 @@ _PROJECTIONS: Final[Mapping[str, str]] = {
 
 
 class EventProjections(StreamTransformer):
-    """Projects our events, also those of subgraphs, onto `run.progress`, `run.passages` and `run.draft`.
+    """Projects our events, also those of subgraphs, onto `run.extensions`: "progress", "passages" and "draft".
 
     Our graphs are compiled with it. A graph that embeds one is given it with `compile(transformers=[EventProjections])`
     or `astream_events(..., version="v3", transformers=[EventProjections])`; what else it emits stays in `run.custom`.
+    LangGraph's server has them as its channels `custom:progress`, `custom:passages` and `custom:draft`.
     """
 
-    _native = True
     supports_sync: ClassVar[bool] = True
     required_stream_modes: ClassVar[tuple[str, ...]] = ("custom",)
 
     def __init__(self, scope: tuple[str, ...] = ()) -> None:
         super().__init__(scope)
-        self._channels: dict[str, StreamChannel[Event]] = {name: StreamChannel() for name in _PROJECTIONS.values()}
+        self._channels: dict[str, StreamChannel[Event]] = {name: StreamChannel(name) for name in _PROJECTIONS.values()}
 
     def init(self) -> dict[str, Any]:
         return dict(self._channels)

@@ -268,7 +268,7 @@ def kill_at_the_question(home: Path, ask: str, folder: Path, undisturbed: tuple[
         limits = ["--max-calls", "4"] if ask == "budget" else []
         arguments = [str(CLI), "discussion", str(EXPERIMENT), "--out", "out", "--ask", ask, *limits]
         environ = {**environment(settings), "PYTHONFAULTHANDLER": "1"}
-        child = pexpect.spawn(sys.executable, arguments, cwd=folder, env=environ, timeout=60)
+        child = pexpect.spawn(sys.executable, arguments, cwd=folder, env=environ, timeout=300)  # a busy machine
         if child.expect(["Enter accepts this", pexpect.TIMEOUT, pexpect.EOF]):
             said, programs = child.before, [each.cmdline() for each in psutil.Process(child.pid).children(True)]
             child.kill(signal.SIGABRT)  # it says where each of its threads stands
