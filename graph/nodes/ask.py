@@ -100,11 +100,6 @@ def begin_steering(state: RunState, session: Session) -> Update:
     return {"interrupts": asks_of(state, session), "banned": [], "wanted": [], "raised": {}, "steering": Overwrite([])}
 
 
-def to_ask_or_gather(state: SectionState) -> Literal["ask_needs", "gather"]:
-    """Go to `ask_needs` if the needs are asked about, otherwise to `gather`."""
-    return "ask_needs" if "needs" in state.get("interrupts", ()) else "gather"
-
-
 def to_search_or_generate(state: RunState) -> Literal["search_further", "generate"]:
     """Go to `search_further` if a person wants more evidence, otherwise to `generate`."""
     return "search_further" if state.get("wanted") else "generate"

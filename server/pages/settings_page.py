@@ -108,7 +108,7 @@ async def _settings_page(
         "groups": grouped(session.settings),
         "home": str(session.home.name),
         "library": await alibrary_counts(session),
-        "notice": session.notice,
+        "notice": session.notice(),
         "options": state.options,
     }
     return page(request, "settings.html", context, status)

@@ -35,7 +35,7 @@ seen.ended = { steps: ended.steps, needs: ended.values.needs.map((need) => need.
 const history = await client.threads.getHistory(thread, { limit: 100 });
 const before = history.find((step) => step.next[0] === "gather");
 const fork = await run({ input: null, checkpointId: before.checkpoint.checkpoint_id, context: { ...context, pinned: [pinned] } });
-seen.fork = { steps: fork.steps, errors: fork.errors, keys: fork.values.result.evidence.map((item) => item.key) };
+seen.fork = { steps: fork.steps, errors: fork.errors };
 seen.history = [history.length, (await client.threads.getHistory(thread, { limit: 100 })).length];
 
 // The typed events of version 3
