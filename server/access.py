@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers
+from starlette.types import Scope
 
-from ..api.people import RIGHTS, Accounts, Person, Secret, SecretKind
+from ..api.people import ISSUER, RIGHTS, Accounts, Person, Secret, SecretKind
 from .problems import ServerError
 from .server_options import session_cookie
+
+if TYPE_CHECKING:
+    from .identity_provider import IdentityProvider
 
 MCP: Final = "/mcp"
 METADATA: Final = "/.well-known/oauth-protected-resource"  # of MCP, RFC 9728
@@ -59,17 +64,27 @@ class People:
 
     def __init__(self, accounts: Accounts) -> None:
         self.accounts = accounts
+        self.provider: IdentityProvider | None = None
+        if os.environ.get(ISSUER):
+            from .identity_provider import IdentityProvider
+
+            self.provider = IdentityProvider()
         self._tries: dict[str, list[float]] = {}  # by client or name, the latest last
 
-    async def caller(self, headers: Headers) -> Caller | None:
-        """Who sent a request with these headers."""
+    async def caller(self, scope: Scope, headers: Headers) -> Caller | None:
+        """Who sent a request; to MCP also with an access token that the group's provider issued for it."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         session = "" if kind else session_cookie(headers.get("cookie"))
         if not session and kind.lower() != "bearer":
             return None
         proof: SecretKind = "session" if session else "token"
         found = await asyncio.to_thread(self.accounts.holder, proof, session or token.strip())
-        return None if found is None else Caller(*found)
+        if found is not None or session or self.provider is None or scope["path"] != MCP:
+            return None if found is None else Caller(*found)
+        resource = own_address(Request(scope), MCP)
+        subject, scopes = await asyncio.to_thread(self.provider.holder, token.strip(), resource)
+        known = await asyncio.to_thread(self.accounts.holder, "identity", subject)
+        return None if known is None else Caller(known[0], replace(known[1], kind="token", scopes=scopes))
 
     @contextmanager
     def attempt(self, request: Request, name: str = "") -> Iterator[None]:
