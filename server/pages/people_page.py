@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -161,8 +161,10 @@ def create_token(
 
 
 @router.post(PAGE + "/tokens/{secret_id}/revoke")
-def revoke_token(secret_id: str, people: PeopleOf, who: Who) -> Response:
-    people.accounts.revoke(who.person.name, secret_id)
+def revoke_token(
+    secret_id: str, people: PeopleOf, who: Who, kind: Annotated[Literal["token", "passkey"], Form()] = "token"
+) -> Response:
+    people.accounts.revoke(who.person.name, secret_id, kind)
     return RedirectResponse(PAGE, 303)
 
 
@@ -171,6 +173,7 @@ def _people_page(request: Request, people: People, who: Caller, **shown: str) ->
     context = {
         "you": who.person,
         "tokens": accounts.secrets_of(who.person.name),
+        "passkeys": accounts.secrets_of(who.person.name, "passkey"),
         "people": accounts.people() if owner else [],
         "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
         "rights": RIGHTS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import time
@@ -103,6 +104,24 @@ def test_a_session_is_new_with_each_sign_in_and_too_many_failures_are_refused(gr
         refused = [ada.post("/sign-in", data={"name": "ada", "password": "wrong"}).status_code for _ in range(11)]
         assert refused == [401] * 10 + [429]
         assert ada.post("/sign-in", data={"name": "ada", "password": PASSWORD}).status_code == 429
+
+
+def test_a_passkey_that_a_stranger_makes_up_is_refused(group: Path) -> None:
+    pytest.importorskip("webauthn")
+    with served_app(group) as served, signed_in(served.url, "ada") as ada:
+        challenge = ada.post("/settings/people/passkeys", json={}).json()["create"]["challenge"]
+        said = {"type": "webauthn.get", "challenge": challenge, "origin": served.url}
+        given = {"clientDataJSON": base64.urlsafe_b64encode(json.dumps(said).encode()).decode()}
+        for credential in (
+            {},
+            {"id": 1},
+            {"id": "x", "response": 1},
+            {"id": "x", "response": {"clientDataJSON": "e30"}},
+        ):
+            for place in ("/sign-in/passkey", "/settings/people/passkeys"):
+                assert ada.post(place, json={"credential": credential}).status_code == 403, (place, credential)
+        for _ in range(2):  # a challenge of another kind, and one that was used
+            assert ada.post("/sign-in/passkey", json={"credential": {"id": "x", "response": given}}).status_code == 403
 
 
 def test_a_person_whose_budget_is_spent_is_paused_and_others_are_not(group: Path) -> None:
