@@ -20,7 +20,7 @@ from .tables import Register, TableConnection, columns_of
 
 Role = Literal["reader", "writer", "owner"]
 Scope = Literal["read", "write", "admin"]
-SecretKind = Literal["invitation", "session", "token", "identity", "passkey", "challenge"]
+SecretKind = Literal["invitation", "session", "token", "identity", "passkey", "challenge", "browser"]
 RIGHTS: Final[dict[Role, tuple[Scope, ...]]] = {
     "reader": ("read",),
     "writer": ("read", "write"),
@@ -36,6 +36,7 @@ LIFETIMES: Final[dict[SecretKind, int]] = {
     "identity": 36_600 * _DAY,
     "passkey": 36_600 * _DAY,
     "challenge": 300,  # of a passkey
+    "browser": 366 * _DAY,  # where somebody has signed in
 }
 REMOVED: Final = "removed"  # in place of a role: nobody else is given the name, and with it what belongs to it
 _INVITED: Final = "invited"  # label of an identity whose role no rule gives

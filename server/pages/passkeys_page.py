@@ -76,7 +76,9 @@ def sign_in_by_passkey(request: Request, people: PeopleOf, credential: Credentia
         )
     people.accounts.note_use(credential["id"], f"{key} {used.new_sign_count}")
     begun = begin_session(request, people, found[0], own_path(next))
-    return JSONResponse({"next": begun.headers["location"]}, headers={"set-cookie": begun.headers["set-cookie"]})
+    response = JSONResponse({"next": begun.headers["location"]})
+    response.raw_headers += [pair for pair in begun.raw_headers if pair[0] == b"set-cookie"]
+    return response
 
 
 def _expected(request: Request, people: People, credential: dict[str, Any], name: str) -> dict[str, Any]:
