@@ -151,6 +151,12 @@ def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(display), tuple(family)
 
 
+def label_list(labels: Sequence[str]) -> str:
+    """The source of a field with such labels; those with a comma stand in braces."""
+    sources = map(as_latex, labels)
+    return ", ".join(f"{{{source}}}" if re.search("[,;]", source) else source for source in sources if source)
+
+
 def render_entry(entry_type: str, key: str, fields: Mapping[str, str]) -> str:
     """Render a BibTeX entry; values must be BibTeX source."""
     lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]

@@ -147,7 +147,9 @@ class Session:
         return self.with_all_settings(self.settings.model_copy(update=changes))
 
     def with_all_settings(self, settings: Settings) -> Session:
-        return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
+        same = all(settings.address_of(name) == self.settings.address_of(name) for name in ROLE_NAMES)
+        contexts = self._contexts if same else []
+        return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={}, _contexts=contexts)
 
     async def with_memory(self) -> Session:
         """This session with the lines of the author's memory among its preferences."""

@@ -16,6 +16,7 @@ from ..api import stored_conversations
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
 from ..api.evidence_tables import aagree, agreement_of, aload_table, amake_table, id_of_agreement, id_of_table
 from ..api.homes import Home
+from ..api.model_setup import aoffered_models
 from ..api.run_options import RunLimits, SteeredOptions
 from ..api.run_texts import NotEditedError, public_record, stored
 from ..api.running import (
@@ -40,10 +41,11 @@ from ..api.serving import (
 )
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
+from ..errors import InputError
 from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
 from .problems import Problem, ServerError, problem
-from .request_models import AgreementBody, TableBody
+from .request_models import AgreementBody, TableBody, TurnOptions
 
 _STORED_EPOCH: Final = "stored"
 
@@ -138,13 +140,19 @@ class RunJobs:
             return await self.jobs.start(order, partial(_run, resumed.request, session, answer=answer))
 
     async def ask(
-        self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits, papers: Sequence[str] = ()
+        self, thread_id: str, asked: str, kind: TurnKind, limits: TurnOptions, papers: Sequence[str] = ()
     ) -> Job:
         """Start a conversation's next turn, or join it; raises `QuestionError`, or `ServerError` during another."""
         thread_id = (await self.find_conversation(thread_id)).thread_id
         request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": limits.changes()}
         request |= {"papers": list(papers)} if papers else {}
         await self.session.require_papers()
+        chosen = limits.chat_model
+        if chosen not in (None, self.session.settings.chat_model):
+            offered = await aoffered_models(self.session)
+            if chosen not in offered:
+                known = f"There is {', '.join(offered[:10])}." if offered else "Choose one in the settings."
+                raise InputError(f"chat_model: {chosen!r:.100} is not offered here.", help=known)
         async with self.orders.on(conversation_deleted(thread_id)):
             request["number"] = await asyncio.to_thread(self._next_number, thread_id)
             return await self.jobs.start(

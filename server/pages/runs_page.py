@@ -29,7 +29,7 @@ from ...api.stored_runs import (
 )
 from ...api.text_updating import pending_updates
 from ..problems import ServerError
-from ..request_models import SentenceBody
+from ..request_models import SentenceBody, Words
 from ..routes.run_routes import check_edited_sentence, file_records
 from ..server_state import StateOf
 from .answer_view import answer_view
@@ -37,7 +37,6 @@ from .ask_page import detail_page
 from .html import markdown, page, strip_controls
 
 router = APIRouter(include_in_schema=False)
-Words = Annotated[str, Query(max_length=200)]
 _ON_A_PAGE: Final = 30
 _DAYS: Final = 31  # listed
 Shown = Literal["all", "working", "stopped", "finished"]

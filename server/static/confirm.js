@@ -1,4 +1,5 @@
-// Buttons that stop or delete: `data-send` is the request, `data-ask` what is asked before, `data-then` where the page goes.
+// Buttons that send: `data-send` is the request, `data-body` its JSON, `data-ask` what is asked before, `data-field` the
+// field for words that are asked for, at first `data-value`, and `data-then` where the page goes.
 
 import { send, toast } from "./api.js";
 import { element } from "./text.js";
@@ -6,11 +7,12 @@ import { element } from "./text.js";
 document.addEventListener("click", async ({ target }) => {
   const button = target.closest("button[data-send]");
   if (!button) return;
-  const { send: request, ask, action = "Delete", then } = button.dataset;
-  if (ask && !(await confirmed(ask, action))) return;
+  const { send: request, body, ask, then } = button.dataset;
+  const said = ask && (await answered(button.dataset));
+  if (ask && !said) return;
   button.disabled = true;
   try {
-    await send(...request.split(" "));
+    await send(...request.split(" "), body ? JSON.parse(body) : said?.field);
     if (then) location.assign(then);
     else location.reload();
   } catch (problem) {
@@ -19,21 +21,23 @@ document.addEventListener("click", async ({ target }) => {
   }
 });
 
-/** Ask a question; resolves to true when the action was chosen. */
-function confirmed(question, action) {
-  const cancel = element("button", { class: "button", value: "", autofocus: true }, "Cancel");
-  const act = element("button", { class: "button danger", value: "yes" }, action);
+/** Ask a question; resolves to what was chosen, with the words of its field if it has one, or to null. */
+function answered({ ask, action = "Delete", field, value }) {
+  const cancel = element("button", { class: "button", type: "button", autofocus: !field }, "Cancel");
+  const act = element("button", { class: field ? "button primary" : "button danger", value: "yes" }, action);
+  const words = element("input", { value, maxlength: 200, autofocus: true, "aria-labelledby": "confirm-question" });
   const dialog = element(
     "dialog",
     { class: "confirm card", "aria-labelledby": "confirm-question" },
-    element("form", { method: "dialog" }, element("p", { id: "confirm-question" }, question), element("div", { class: "row" }, cancel, act)),
+    element("form", { method: "dialog" }, element("p", { id: "confirm-question" }, ask), ...(field ? [words] : []), element("div", { class: "row" }, cancel, act)),
   );
+  cancel.addEventListener("click", () => dialog.close());
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => {
       dialog.remove();
-      resolve(dialog.returnValue === "yes");
+      resolve(dialog.returnValue === "yes" ? { field: field && { [field]: words.value } } : null);
     });
   });
 }
