@@ -45,7 +45,7 @@ def test_an_invited_person_sets_a_password_asks_and_signs_out(
     owner.goto(f"{group.url}/settings/people")
     owner.get_by_label("Name").fill("Olga")
     owner.get_by_label("Password").fill(PASSWORD)
-    owner.get_by_role("button", name="Sign in").click()
+    owner.get_by_role("button", name="Sign in", exact=True).click()
     owner.goto(f"{group.url}/settings/people")
     owner.get_by_role("form", name="Invite").get_by_label("Name").fill("Ada")
     owner.get_by_role("button", name="Invite", exact=True).click()
@@ -86,7 +86,7 @@ def test_what_edits_suggest_is_remembered_changed_and_forgotten_by_one_person_al
         one.goto(f"{group.url}/settings")
         one.get_by_label("Name").fill(name)
         one.get_by_label("Password").fill(PASSWORD)
-        one.get_by_role("button", name="Sign in").click()
+        one.get_by_role("button", name="Sign in", exact=True).click()
         one.get_by_role("link", name="Memory").click()
     expect(other.get_by_role("heading", name="No lines yet")).to_be_visible()
     expect(other.get_by_role("form", name="Proposal")).to_have_count(0)
@@ -114,3 +114,42 @@ def test_what_edits_suggest_is_remembered_changed_and_forgotten_by_one_person_al
     other.reload()
     expect(other.get_by_role("form", name="Line: our cohort is called PANGEO-2")).to_contain_text("everybody's")
     check_view(other, "the memory on a phone")
+
+
+def test_a_passkey_signs_in_until_it_is_revoked(
+    group: ServedProcess, window: Callable[..., BrowserContext], complaints: Complaints
+) -> None:
+    pytest.importorskip("webauthn")
+    complaints.expected += ["403"]  # of a passkey that was revoked
+    url = group.url.replace("127.0.0.1", "localhost")  # passkeys are for names
+    page = window().new_page()
+    tools = page.context.new_cdp_session(page)
+    tools.send("WebAuthn.enable")
+    features = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
+    features |= {"isUserVerified": True, "automaticPresenceSimulation": True}
+    device = tools.send("WebAuthn.addVirtualAuthenticator", {"options": features})["authenticatorId"]
+    page.goto(f"{url}/settings/people")
+    page.get_by_label("Name").fill("olga")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.goto(f"{url}/settings/people")
+    page.get_by_label("Where it is").fill("my laptop")
+    page.get_by_role("button", name="Add passkey").click()
+    revoke = page.get_by_role("button", name="Revoke my laptop")
+    expect(revoke).to_be_visible()
+    for _ in range(2):
+        page.get_by_role("button", name="Sign out").first.click()
+        page.goto(f"{url}/sign-in?next=/settings/people")
+        page.get_by_role("button", name="Sign in with a passkey").click()
+        expect(page.get_by_role("heading", name="Your passkeys")).to_be_visible()
+    assert tools.send("WebAuthn.getCredentials", {"authenticatorId": device})["credentials"][0]["signCount"] == 3
+
+    tools.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False})
+    revoke.click()
+    expect(revoke).to_have_count(0)
+    page.get_by_role("button", name="Sign out").first.click()
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.locator("#toasts")).not_to_be_empty()  # without a finger
+    tools.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": True})
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.locator("#toasts")).to_contain_text("not valid here")
