@@ -435,8 +435,8 @@ class ConversationRegister(Register):
             return entries
         said = {entry.thread_id: entry.title.casefold() for entry in entries}
         # Only turns that may hold a word are read: SQLite folds the case of ASCII letters only.
-        plain = [f"%{word}%" for word in wanted if word.isascii() and word.isalnum()][:1]
-        condition = "WHERE lower(asked || question || record) LIKE ?" if plain else ""
+        plain = [f"%{word}%" for word in wanted] if all(word.isascii() and word.isalnum() for word in wanted) else []
+        condition = "WHERE " * bool(plain) + " OR ".join(["lower(asked || question || record) LIKE ?"] * len(plain))
         source, person = visible_rows(TURNS)
         read = f"SELECT thread_id, number, asked, question, record FROM {source} {condition}"
         for turn in self._read(TURNS, read, *person, *plain):
