@@ -33,7 +33,7 @@ from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..models.journal.records import spent_since
 from ..roles.extractive.passage_details import blank_details
-from ..roles.protocols import Draft, FailingSentence, SectionBrief, Source
+from ..roles.protocols import Draft, FailingSentence, Source
 from ..stores.home import Home
 from ..stores.run_register import EditedSentence
 from .edited_text import (
@@ -44,6 +44,7 @@ from .edited_text import (
     NotEditableError,
     editable_text,
     edited_record,
+    find_text,
 )
 from .result_record import StoredRecord, stored
 
@@ -219,8 +220,11 @@ def unchecked(position: int) -> CheckedSentence:
 
 
 def load_editable(home: Home, run_id: str) -> EditableText:
-    """Load a finished run's text with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
-    run = home.runs().get(run_id)
+    """The text of a finished run, or an answer `CONVERSATION.NUMBER`, with the user's edits; blocks.
+
+    Raises as `find_text`, and `NotEditableError`.
+    """
+    run = find_text(home, run_id)
     return editable_text(run, home.runs().edits(run.thread_id))
 
 
@@ -289,7 +293,7 @@ async def check_sentence(
     edits = {**section.edits, position: EditedSentence(position, words, marked, inf)}
     whole = await asyncio.to_thread(section.edited, edits)
     sources, lost = await asyncio.to_thread(sources_for, session.library, section.evidence)
-    run, (first, last) = text.run.thread_id, whole.spans[position]
+    run, (first, last) = text.payer, whole.spans[position]
     spent = await session.usage(run)
     edited = {item.text for item in sentences(whole.text) if item.start < last and item.end > first}
 
@@ -377,8 +381,7 @@ async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewritin
     if how == "source" and not offered:
         raise NotEditableError("The run found no other source for this sentence.", help="Cite a paper of the library.")
     failing = FailingSentence(marked, (REWRITINGS[how],), sources=tuple(offered))
-    brief = SectionBrief(kind=section.kind, experiment=text.experiment, sources=tuple(sources))
-    run = text.run.thread_id
+    brief, run = text.brief(section, sources), text.payer
 
     async def rewrite() -> str:
         return (await (await session.roles_of(run)).writer.repair_sentences(brief, [failing]))[0] or ""
@@ -419,8 +422,7 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:
     """Restore the original sentence; blocks. Raises `NotEditedError` if it was not edited."""
-    run = home.runs().get(run_id)
-    if not home.runs().withdraw_edit(run.thread_id, position):
+    if not home.runs().withdraw_edit(find_text(home, run_id).thread_id, position):
         raise NotEditedError(f"The sentence at {position} was not edited.")
 
 

@@ -10,15 +10,16 @@ from typing import Annotated, Any, Final, get_args
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api import stored_conversations
+from ...api import run_texts, stored_conversations
 from ...api.conversation import paused_turn
 from ...api.library_papers import alist_papers
 from ...api.results import PaperSummary
 from ...settings.config import CitationStyle
 from ..problems import ServerError
 from ..request_models import Words
+from ..routes.run_routes import file_records
 from ..server_state import ServerState, StateOf
-from .answer_view import AnswerView, DetailKind, answer_view, detail
+from .answer_view import AnswerView, DetailKind, detail, show_text
 from .html import page, part
 
 router = APIRouter(include_in_schema=False)
@@ -78,7 +79,7 @@ async def turn(thread_id: str, number: int, request: Request, state: StateOf) ->
     thread_id, kept = await state.runs.find_turn(thread_id, number)
     if "x-part" not in request.headers:
         return RedirectResponse(f"/conversations/{thread_id}#turn-{number}", 303)
-    return page(request, "turn.html", {"item": _turn_view(kept, thread_id), "thread_id": thread_id})
+    return page(request, "turn.html", {"item": await _turn_view(state, kept, thread_id)})
 
 
 @router.get("/conversations/{thread_id}/turns/{number}/{kinds}/{which}")
@@ -86,8 +87,8 @@ async def turn_detail(
     thread_id: str, number: int, kinds: str, which: str, request: Request, state: StateOf
 ) -> Response:
     """What an answer's link opens: a passage with its page, a finding, or a number's source."""
-    _, kept = await state.runs.find_turn(thread_id, number)
-    return await detail_page(request, state, _turn_view(kept, thread_id)["answer"], kinds, which)
+    thread_id, kept = await state.runs.find_turn(thread_id, number)
+    return await detail_page(request, state, (await _turn_view(state, kept, thread_id))["answer"], kinds, which)
 
 
 async def detail_page(request: Request, state: ServerState, view: AnswerView, kinds: str, which: str) -> Response:
@@ -137,7 +138,7 @@ async def _conversation_page(
         "choices": papers[:_CHOICES],
         "conversations": await _entries(state),
         "thread_id": thread_id,
-        "turns": [_turn_view(turn, thread_id) for turn in turns],
+        "turns": [await _turn_view(state, turn, thread_id) for turn in turns],
         "open": current,
         "papers": len(papers),
         "settings": settings,
@@ -161,9 +162,16 @@ def next_questions(view: AnswerView) -> list[str]:
     return ["What speaks against this?", "How was this measured, and on how many?", *others] if cited else others
 
 
-def _turn_view(kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
-    view = answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}")
-    return {"turn": kept, "answer": view, "next": next_questions(view)}
+async def _turn_view(state: ServerState, kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
+    run, base = run_texts.answer_as_run(thread_id, kept), f"/conversations/{thread_id}/turns/{kept.number}"
+    view = await show_text(run, state.session, base, f"answer-{kept.number}-")
+    files = run_texts.ResultFiles.of(run_texts.stored(view.record), state.session.home, "answer")
+    return {
+        "turn": kept,
+        "answer": view,
+        "next": next_questions(view),
+        "files": file_records([files], f"/api/v1{base}/files"),
+    }
 
 
 async def _open_turn(state: ServerState, thread_id: str) -> dict[str, Any] | None:
