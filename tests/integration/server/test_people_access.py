@@ -157,7 +157,9 @@ def test_another_person_sees_and_changes_nothing_on_any_route_or_stream(group: G
                 unknown = answer.status_code == 404 or (answer.status_code == 422 and "There is no" in answer.text)
                 assert unknown, (name, answer.status_code, answer.text[:300])
         assert everything_of(ada, group) == before
-        assert SECRET not in bo.get(f"/api/v1/search/papers?q={SECRET}").text, "nor by a search"
+        for searched in ("search/papers", "conversations", "conversations?archived=true"):
+            joint = "&" if "?" in searched else "?"
+            assert SECRET not in bo.get(f"/api/v1/{searched}{joint}q={SECRET}").text, "nor by a search"
 
 
 def test_the_same_question_of_another_person_is_a_run_of_their_own(group: Group) -> None:
