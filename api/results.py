@@ -48,6 +48,9 @@ class PaperSummary(TitledPaper):
 
     authors: list[str]
     venue: str
+    kind: Annotated[str, Meaning("Type of its BibTeX entry, such as article or phdthesis.")]
+    tags: Annotated[list[str], Meaning("Its keywords, which are Zotero's tags.")]
+    collections: Annotated[list[str], Meaning("Its collections in Zotero, such as Thesis/Methods.")]
     chunks: int
     source: str
     status: Status

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ..api.checking import CheckPart
 from ..api.run_options import (
     AgreementOptions,
     BudgetOptions,
+    LabelLimits,
     ModelOption,
     OptionGroup,
     QuestionOptions,
@@ -19,7 +20,6 @@ from ..api.run_options import (
     TableOptions,
     TableSources,
     TextOptions,
-    YearLimits,
     option,
     required,
 )
@@ -30,8 +30,12 @@ Text = Annotated[str, Field(min_length=1, max_length=4000)]
 PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of entries.")]
 Offset = Annotated[int, Query(ge=0, le=10**9, description="Entries to skip.")]
+Year = Annotated[
+    Annotated[int, Field(ge=0, le=9999)] | None,
+    BeforeValidator(lambda given: None if given == "" else given),  # a form's empty field
+    Query(description="Year of publication."),
+]
 Words = Annotated[str, Query(max_length=200, description="Words that all have to be there, in any case.")]
-Year = Annotated[int | None, Query(ge=0, le=9999, description="Year of publication.")]
 
 _UPLOADED_PLOTS = "Id of the uploaded images that its plots name."
 
@@ -72,7 +76,7 @@ class TurnOptions(ModelOption, TextOptions, _Strict):
     cite_style: CitationStyle | None = option("How it cites; numeric if the settings do not say.")
 
 
-class QuestionBody(YearLimits, TurnOptions):
+class QuestionBody(LabelLimits, TurnOptions):
     """The next question of a conversation, and the papers that it may draw on."""
 
     question: Text

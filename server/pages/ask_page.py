@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse
 from ...api import run_texts, stored_conversations
 from ...api.conversation import paused_turn
 from ...api.library_papers import alist_papers
+from ...api.library_search import Labels
 from ...api.results import PaperSummary
 from ...settings.config import CitationStyle
 from ..problems import ServerError
@@ -21,6 +22,7 @@ from ..routes.run_routes import file_records
 from ..server_state import ServerState, StateOf
 from .answer_view import AnswerView, DetailKind, detail, show_text
 from .html import page, part
+from .library_page import label_choices
 
 router = APIRouter(include_in_schema=False)
 _CHOICES: Final = 300  # papers offered while one is typed
@@ -136,6 +138,7 @@ async def _conversation_page(
         "chosen": list(chosen),
         "suggested": [] if turns or current else first_questions(papers),
         "choices": papers[:_CHOICES],
+        "labels": {name: found for name, found in label_choices(papers).items() if name in Labels.__annotations__},
         "conversations": await _entries(state),
         "thread_id": thread_id,
         "turns": [await _turn_view(state, turn, thread_id) for turn in turns],

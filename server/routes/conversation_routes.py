@@ -75,7 +75,8 @@ async def ask(thread_id: str, body: QuestionBody, call: JobCall) -> Response:
     """Ask the next question, or join or resume the turn that already answers it."""
     kind: TurnKind = "question" if body.alone else "follow-up"
     chosen = body.papers, body.without, body.from_year, body.to_year
-    return await _turn(thread_id, body.question, kind, body, call, await akeys_within(call.state.session, *chosen))
+    papers = await akeys_within(call.state.session, *chosen, **body.labels())
+    return await _turn(thread_id, body.question, kind, body, call, papers)
 
 
 @router.post("/{thread_id}/improve", responses=job_answers(404), response_class=Response)

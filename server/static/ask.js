@@ -232,20 +232,22 @@ function copy(text, said) {
 
 // The papers to ask
 
-const selects = [...composer.querySelectorAll("select")]; // how the next answer is written
+const selects = [...composer.querySelectorAll("select:not(#scope-labels *)")]; // how the next answer is written
 const scope = { only: new Set(JSON.parse(byId("scope").dataset.chosen)), without: new Set() };
 
 /** What a question may draw on, as its request says it. */
 function chosen() {
-  const given = { papers: [...scope.only], without: [...scope.without], from_year: year("from"), to_year: year("to") };
+  const given = { papers: [...scope.only], without: [...scope.without], from_year: year("from"), to_year: year("to"), ...labels() };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => (Array.isArray(value) ? value.length : value)));
 }
 
+/** The chosen kind, tag and collection. */
+const labels = () => Object.fromEntries([...byId("scope-labels").querySelectorAll("[name]")].map(({ name, value }) => [name, value.trim()]));
 const year = (name) => Number(byId(`scope-${name}`).value.trim()) || null;
 
 function showScope() {
   const { from_year: from, to_year: to } = chosen();
-  const parts = [scope.only.size && `only ${counted(scope.only.size, "paper")}`, scope.without.size && `all but ${counted(scope.without.size, "paper")}`, (from || to) && `years ${from ?? "…"} to ${to ?? "…"}`];
+  const parts = [scope.only.size && `only ${counted(scope.only.size, "paper")}`, scope.without.size && `all but ${counted(scope.without.size, "paper")}`, (from || to) && `years ${from ?? "…"} to ${to ?? "…"}`, ...Object.values(labels())];
   byId("scope-line").textContent = [parts.filter(Boolean).join(", ") || "all papers", ...selects.map(({ value }) => value)].join(" · ");
   const chips = ["only", "without"].flatMap((kind) =>
     [...scope[kind]].map((key) => {
