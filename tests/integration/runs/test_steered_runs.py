@@ -266,7 +266,7 @@ def kill_at_the_question(home: Path, ask: str, folder: Path, undisturbed: tuple[
         settings = settings_for(home, server)
         limits = ["--max-calls", "4"] if ask == "budget" else []
         arguments = [str(CLI), "discussion", str(EXPERIMENT), "--out", "out", "--ask", ask, *limits]
-        child = pexpect.spawn(sys.executable, arguments, cwd=folder, env=environment(settings), timeout=60)
+        child = pexpect.spawn(sys.executable, arguments, cwd=folder, env=environment(settings), timeout=300)
         child.expect("Enter accepts this")
         child.kill(signal.SIGKILL)
         child.wait()

@@ -207,7 +207,7 @@ def mcp(group: Group, token: str, work: Any) -> Any:
     async def connect() -> Any:
         headers = {"Authorization": f"Bearer {token}"}
         async with (
-            httpx.AsyncClient(headers=headers, timeout=60) as http,
+            httpx.AsyncClient(headers=headers, timeout=300) as http,
             Client(streamable_http_client(f"{group.served.url}/mcp", http_client=http)) as agent,
         ):
             return await work(agent)
