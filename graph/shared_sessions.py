@@ -32,7 +32,7 @@ from ..models.journal.budget import BudgetReachedError
 from ..settings.config import Settings, load_settings
 from ..settings.key_trust import CONTEXT
 from ..stores.folder_home import configured_home
-from ..stores.tables import acting
+from ..stores.tables import PERSON, acting
 from .input_check import GraphInputError, require_known
 from .nodes.ask import ask_budget, asks_of
 from .prompt_fitting import fitted
@@ -145,7 +145,7 @@ def bound(node: Callable[..., Awaitable[Update]]) -> Callable[..., Awaitable[Upd
 
     async def run(state: Any, runtime: Runtime[Any]) -> Update:
         user = runtime.server_info.user if runtime.server_info else None
-        if user is not None and user.permissions:  # somebody with an account at LangGraph's server
+        if user is not None and PERSON in (getattr(user, "permissions", None) or ()):
             acting.set(user.identity)
         session = await shared_session(runtime)
         run_id = session.run_id(runtime)

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..api.homes import Home, configured_home
-from ..api.people import accounts_of, has_accounts
+from ..api.people import PERSON, accounts_of, has_accounts
 from ..api.remembering import ROOT as MEMORY, HomeStore
 from ..errors import CiteloomError
 from ..settings.config import Settings, load_settings
@@ -47,7 +47,7 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
             token = given.partition(" ")[2].strip()
             if (found := await asyncio.to_thread(accounts_of(home).holder, "token", token)) is None:
                 raise Auth.exceptions.HTTPException(401, "A token of yours is needed, made under Settings, People.")
-            return {"identity": found[0].name, "permissions": sorted(Caller(*found).rights)}
+            return {"identity": found[0].name, "permissions": [PERSON, *sorted(Caller(*found).rights)]}
     except CiteloomError as error:
         raise Auth.exceptions.HTTPException(403, f"The accounts cannot be read: {error.message}") from error
     tokens = Tokens(await asyncio.to_thread(token_from_environment))
@@ -66,9 +66,9 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
 
 @auth.on
 async def keep_apart(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """Threads, runs and assistants are those of the person who made them; without accounts nobody has permissions."""
+    """Threads, runs and assistants are those of the person who made them, where there are accounts."""
     owner = {"owner": ctx.user.identity}
-    if not ctx.permissions:
+    if PERSON not in ctx.permissions:
         return True
     if ctx.resource == "crons" or not {"read" if ctx.action in _READING else "write"} & set(ctx.permissions):
         return False

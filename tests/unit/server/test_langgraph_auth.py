@@ -81,7 +81,10 @@ async def test_people_are_kept_apart(
     resource: str, action: str, value: dict[str, Any], rights: list[str], answer: object
 ) -> None:
     context: Any = SimpleNamespace(
-        resource=resource, action=action, permissions=rights, user=SimpleNamespace(identity="ada")
+        resource=resource,
+        action=action,
+        permissions=rights and ["citeloom", *rights],
+        user=SimpleNamespace(identity="ada"),
     )
     assert await keep_apart(context, value) == answer
     assert value.get("metadata", {"owner": "ada"}) == {"owner": "ada"} or not rights
