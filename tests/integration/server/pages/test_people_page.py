@@ -103,6 +103,7 @@ def test_what_edits_suggest_is_remembered_changed_and_forgotten_by_one_person_al
     new.get_by_label("New line").fill("our cohort is called PANGEO-2")
     new.get_by_label("For everybody here").check()
     new.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("heading", name="2 lines")).to_be_visible()
     line = page.get_by_role("form", name="Line: volunteers, not wearers")
     expect(line).to_contain_text("checked in each draft")
     line.get_by_label("The line").fill("x" * 300)
