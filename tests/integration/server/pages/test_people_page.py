@@ -75,7 +75,8 @@ def test_what_edits_suggest_is_remembered_changed_and_forgotten_by_one_person_al
 ) -> None:
     with signed_in(group.url, "mira") as mira:
         experiment = json.loads((ROOT / "examples" / "exp.json").read_text(encoding="utf-8"))
-        run = mira.post("/api/v1/sections/discussion", json={"experiment": experiment}).json()["thread_id"]
+        written = mira.post("/api/v1/sections/discussion", json={"experiment": experiment}, timeout=600)
+        run = written.json()["thread_id"]
         for sentence in mira.get(f"/api/v1/runs/{run}/sentences").json()["sentences"]:
             if "wearers" in (said := sentence["text"]):
                 said = said.replace("wearers", "participants").replace("windows", "segments")
