@@ -126,13 +126,8 @@ class Session:
             return frozenset()
         return frozenset(name for name in ROLE_NAMES if self.settings.address_of(name)[0] == EXTRACTIVE)
 
-    @property
-    def notice(self) -> str:
-        """One line about the limits of the extractive mode; empty when chat models write."""
-        return self.notice_of(answer=False)
-
-    def notice_of(self, *, answer: bool) -> str:
-        """Like `notice`, for a section or an answer."""
+    def notice(self, *, answer: bool = False) -> str:
+        """One line about the limits of the extractive mode for a section or an answer; empty when chat models write."""
         if not self.extractive:
             return ""
         stated = "your own statements are kept and passages near to them listed; nothing is argued"

@@ -17,6 +17,7 @@ from ..api.conversation import TurnKind, TurnRequest, delete_conversation, pause
 from ..api.evidence_tables import aagree, agreement_of, aload_table, amake_table, id_of_agreement, id_of_table
 from ..api.homes import Home
 from ..api.model_setup import aoffered_models
+from ..api.people import acting
 from ..api.run_options import RunLimits, SteeredOptions
 from ..api.run_texts import NotEditedError, public_record, stored
 from ..api.running import (
@@ -117,9 +118,11 @@ class RunJobs:
     async def answer_run(self, run_id: str, answer: Mapping[str, Any]) -> Job:
         """Answer what a run asks, and resume it; raises `AnswerError`, or `AnsweredError` if another was taken."""
         run = await self.find_run(run_id)
-        given = signed_answer(answer, str(answer.get("by") or ""))
+        given = signed_answer(answer, ", ".join(filter(None, (acting.get(), answer.get("by")))))
         await require_valid_answer(self.session, run.thread_id, given)
-        job = await self.resume_run(run.thread_id, RunLimits(), given)
+        known = await self.jobs.find(run.thread_id)  # which has the limits that the run was started with
+        limits = SteeredOptions(**known.order.request.get("limits", {})) if known else RunLimits()
+        job = await self.resume_run(run.thread_id, limits, given)
         if job.order.request.get("answer") != given:
             raise AnsweredError(f"Run {run.thread_id} was answered already.")
         return job

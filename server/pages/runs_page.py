@@ -149,7 +149,9 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
     context = {**_NO_TEXT, "run": await asyncio.to_thread(view_run, record, session, jobs, spent)}
     if record.status == "asking":
         asked = (await run_details(record.thread_id, session.home))["waiting"]
-        context |= {"asked": asked, "about": markdown(asked["about"]) if asked else ""}
+        if asked is not None:
+            shown = {**asked, "summary": _FLAG.sub("", asked["summary"])}
+            context |= {"asked": shown, "about": markdown(asked["about"])}
     if record.status == "finished" and record.result is not None:
         known, current = await _current(record, session)
         context |= await asyncio.to_thread(_show_text, record.thread_id, known, current, session)
