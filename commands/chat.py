@@ -116,18 +116,23 @@ async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
 
 
 @conversations_app.command("list")
-def list_conversations() -> Printed:
-    """List all conversations, the latest first."""
+@takes_options()
+def list_conversations(
+    search: Annotated[str, "Only those that have all of these words."] = "",
+    archived: Annotated[bool, "Those that were put away."] = False,
+) -> Printed:
+    """List the conversations, the latest first."""
     from ..api import stored_conversations as stored
 
-    records = [stored.conversation_summary(entry) for entry in stored.list_conversations(_open_home())]
+    entries = stored.list_conversations(_open_home(), search, archived=archived)
+    records = [stored.conversation_summary(entry) for entry in entries]
     columns: Columns = {
         "conversation": "thread_id",
         "turns": "turns",
         "last": lambda record: when(record["updated_at"]),
-        "first question": "title",
+        "name or first question": "title",
     }
-    return Printed.listed(records, "conversation", columns, ("first question",))
+    return Printed.listed(records, "conversation", columns, ("name or first question",))
 
 
 @conversations_app.command("show")
@@ -160,6 +165,22 @@ def export_conversation(
     for line in notices:
         notice(f"Note: {line}")
     notice(f"Written: {written}")
+
+
+@conversations_app.command("label")
+def label_conversation(
+    thread_id: IdArgument,
+    name: Annotated[str | None, typer.Option(help="Its name; '' for its first question again.")] = None,
+    archive: Annotated[bool | None, typer.Option("--archive/--no-archive", help="Put it away, or back.")] = None,
+) -> None:
+    """Name a conversation, or put it away; the next question brings it back."""
+    from ..api.homes import require_writable_home
+    from ..api.stored_conversations import label_conversation
+
+    found = _open_home()
+    require_writable_home(found)
+    entry = label_conversation(found, thread_id, name=name, archived=archive)
+    notice(f"{entry.thread_id}: {entry.title or 'no question yet'}{' (archived)' if entry.archived else ''}")
 
 
 @conversations_app.command("delete")

@@ -126,13 +126,8 @@ class Session:
             return frozenset()
         return frozenset(name for name in ROLE_NAMES if self.settings.address_of(name)[0] == EXTRACTIVE)
 
-    @property
-    def notice(self) -> str:
-        """One line about the limits of the extractive mode; empty when chat models write."""
-        return self.notice_of(answer=False)
-
-    def notice_of(self, *, answer: bool) -> str:
-        """Like `notice`, for a section or an answer."""
+    def notice(self, *, answer: bool = False) -> str:
+        """One line about the limits of the extractive mode for a section or an answer; empty when chat models write."""
         if not self.extractive:
             return ""
         stated = "your own statements are kept and passages near to them listed; nothing is argued"
@@ -147,7 +142,9 @@ class Session:
         return self.with_all_settings(self.settings.model_copy(update=changes))
 
     def with_all_settings(self, settings: Settings) -> Session:
-        return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
+        same = all(settings.address_of(name) == self.settings.address_of(name) for name in ROLE_NAMES)
+        contexts = self._contexts if same else []
+        return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={}, _contexts=contexts)
 
     async def with_memory(self) -> Session:
         """This session with the lines of the author's memory among its preferences."""

@@ -21,7 +21,6 @@ from ..claims.claim_records import PassageRecord
 from ..claims.claim_verdicts import JudgedClaim
 from ..claims.detail_checks import polarity_differs
 from ..claims.text_check import ClaimChecker
-from ..documents import Evidence
 from ..documents.marker_escaping import as_written
 from ..drafts.verdicts import verdict_record
 from ..drafts.written_draft import sources_for
@@ -35,7 +34,7 @@ from ..text.words import close_gaps
 from ..tools.retrieval import RERANKER, retrieve
 from ..tools.scope import Scope
 from .edited_text import EditableSection, section_verdicts
-from .sentence_check import unchecked
+from .sentence_check import passage_evidence, unchecked
 
 Reason = Literal[
     "removed",
@@ -270,10 +269,7 @@ def accepted_edit(item: UpdateItem, section: EditableSection, library: Library) 
     before, edit = section.current(item["position"]), section.edits.get(item["position"])
     added = list(edit.checked.get("evidence", ())) if edit else []
     if passage := item["passage"]:
-        chunk = library.chunks([passage["chunk_id"]])[0]
-        near: dict[str, Any] = dict.fromkeys(("vector_score", "llm_score", "combined_score"), passage["similarity"])
-        near |= {"id": item["evidence_id"], "summary": "", "source_query": ""}
-        added.append(Evidence.of(chunk, start=passage["start"], end=passage["end"], **near).as_dict())
+        added.append(passage_evidence(library, passage, item["evidence_id"]).as_dict())
     known = {name: verdict for (words, name), verdict in section_verdicts(section).items() if words == before}
     if item["judged"]:
         known[item["evidence_id"]] = Verdict("supported")

@@ -95,7 +95,7 @@ class Guard:
     async def _identify(self, scope: Scope, headers: Headers, answer: _SecureSend) -> Caller | None:
         """Who sends a request, for whom the server then acts; what it changes is logged."""
         assert self._people is not None
-        accounts, who = self._people.accounts, await self._people.caller(headers)
+        accounts, who = self._people.accounts, await self._people.caller(scope, headers)
         caller.set(who)
         name = who.person.name if who is not None else ""
         acting.set(name)

@@ -16,6 +16,8 @@ from ..api import stored_conversations
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
 from ..api.evidence_tables import aagree, agreement_of, aload_table, amake_table, id_of_agreement, id_of_table
 from ..api.homes import Home
+from ..api.model_setup import aoffered_models
+from ..api.people import acting
 from ..api.run_options import RunLimits, SteeredOptions
 from ..api.run_texts import NotEditedError, public_record, stored
 from ..api.running import (
@@ -40,10 +42,11 @@ from ..api.serving import (
 )
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
+from ..errors import InputError
 from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
 from .problems import Problem, ServerError, problem
-from .request_models import AgreementBody, TableBody
+from .request_models import AgreementBody, TableBody, TurnOptions
 
 _STORED_EPOCH: Final = "stored"
 
@@ -115,9 +118,11 @@ class RunJobs:
     async def answer_run(self, run_id: str, answer: Mapping[str, Any]) -> Job:
         """Answer what a run asks, and resume it; raises `AnswerError`, or `AnsweredError` if another was taken."""
         run = await self.find_run(run_id)
-        given = signed_answer(answer, str(answer.get("by") or ""))
+        given = signed_answer(answer, ", ".join(filter(None, (acting.get(), answer.get("by")))))
         await require_valid_answer(self.session, run.thread_id, given)
-        job = await self.resume_run(run.thread_id, RunLimits(), given)
+        known = await self.jobs.find(run.thread_id)  # which has the limits that the run was started with
+        limits = SteeredOptions(**known.order.request.get("limits", {})) if known else RunLimits()
+        job = await self.resume_run(run.thread_id, limits, given)
         if job.order.request.get("answer") != given:
             raise AnsweredError(f"Run {run.thread_id} was answered already.")
         return job
@@ -138,13 +143,19 @@ class RunJobs:
             return await self.jobs.start(order, partial(_run, resumed.request, session, answer=answer))
 
     async def ask(
-        self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits, papers: Sequence[str] = ()
+        self, thread_id: str, asked: str, kind: TurnKind, limits: TurnOptions, papers: Sequence[str] = ()
     ) -> Job:
         """Start a conversation's next turn, or join it; raises `QuestionError`, or `ServerError` during another."""
         thread_id = (await self.find_conversation(thread_id)).thread_id
         request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": limits.changes()}
         request |= {"papers": list(papers)} if papers else {}
         await self.session.require_papers()
+        chosen = limits.chat_model
+        if chosen not in (None, self.session.settings.chat_model):
+            offered = await aoffered_models(self.session)
+            if chosen not in offered:
+                known = f"There is {', '.join(offered[:10])}." if offered else "Choose one in the settings."
+                raise InputError(f"chat_model: {chosen!r:.100} is not offered here.", help=known)
         async with self.orders.on(conversation_deleted(thread_id)):
             request["number"] = await asyncio.to_thread(self._next_number, thread_id)
             return await self.jobs.start(

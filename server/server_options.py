@@ -95,18 +95,17 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def token_from_environment() -> SecretStr | None:
-    """The server's token, from CITELOOM_SERVER_TOKEN or the file that CITELOOM_SERVER_TOKEN_FILE names, such as a
+def token_from_environment(name: str = "CITELOOM_SERVER_TOKEN") -> SecretStr | None:
+    """The server's token or another secret, from the variable or from the file that `NAME_FILE` names, such as a
     container secret; raises `ConfigurationError` if that is unreadable."""
-    token, file = os.environ.get("CITELOOM_SERVER_TOKEN"), os.environ.get("CITELOOM_SERVER_TOKEN_FILE")
+    token, file = os.environ.get(name), os.environ.get(f"{name}_FILE")
     if file and not token:
         try:
             token = Path(file).read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "is not ASCII"
             raise ConfigurationError(
-                f"CITELOOM_SERVER_TOKEN_FILE: {file}: cannot be read ({reason}).",
-                help="Name a file that holds the token.",
+                f"{name}_FILE: {file}: cannot be read ({reason}).", help="Name a file that holds it."
             ) from error
     return SecretStr(token) if token else None
 

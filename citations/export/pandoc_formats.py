@@ -25,7 +25,7 @@ from ..csl_styles import read_style
 from ..user_citations import UserCitation
 from .latex_output import with_printable_characters
 from .section_files import ExportError, without_title
-from .word_fields import MARK, CitedEvidence, DocumentOptions, WordFields, check_reference
+from .word_fields import MARK, CitedEvidence, DocumentOptions, WordFields, check_reference, mark_tables
 
 PandocFormat = Literal["tex", "docx", "odt", "html"]
 Format = Literal["tex", "docx", "odt", "html", "pdf", "zip"]
@@ -131,7 +131,7 @@ def convert(
         names = ("cited.bib", "section.md", "style.csl", "metadata.json")
         cited, text, style, metadata = (Path(folder) / name for name in names)
         cited.write_text(bibliography, encoding="utf-8")
-        text.write_text(source, encoding="utf-8")
+        text.write_text(mark_tables(source) if office else source, encoding="utf-8")
         fields = {"nocite": ", ".join(map(pandoc_key, cited_too)), "abstract": abstract}
         if any(fields.values()):
             given = {name: value for name, value in fields.items() if value}

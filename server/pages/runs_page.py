@@ -29,7 +29,7 @@ from ...api.stored_runs import (
 )
 from ...api.text_updating import pending_updates
 from ..problems import ServerError
-from ..request_models import SentenceBody
+from ..request_models import SentenceBody, Words
 from ..routes.run_routes import check_edited_sentence, file_records
 from ..server_state import StateOf
 from .answer_view import answer_view
@@ -37,7 +37,6 @@ from .ask_page import detail_page
 from .html import markdown, page, strip_controls
 
 router = APIRouter(include_in_schema=False)
-Words = Annotated[str, Query(max_length=200)]
 _ON_A_PAGE: Final = 30
 _DAYS: Final = 31  # listed
 Shown = Literal["all", "working", "stopped", "finished"]
@@ -150,7 +149,9 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
     context = {**_NO_TEXT, "run": await asyncio.to_thread(view_run, record, session, jobs, spent)}
     if record.status == "asking":
         asked = (await run_details(record.thread_id, session.home))["waiting"]
-        context |= {"asked": asked, "about": markdown(asked["about"]) if asked else ""}
+        if asked is not None:
+            shown = {**asked, "summary": _FLAG.sub("", asked["summary"])}
+            context |= {"asked": shown, "about": markdown(asked["about"])}
     if record.status == "finished" and record.result is not None:
         known, current = await _current(record, session)
         context |= await asyncio.to_thread(_show_text, record.thread_id, known, current, session)

@@ -182,7 +182,7 @@ addEventListener("drop", (event) => {
 
 // The rest
 
-byId("filters").addEventListener("change", (event) => event.target.matches("select") && event.target.form.requestSubmit());
+byId("filters").addEventListener("change", (event) => event.target.matches("select, [list]") && event.target.form.requestSubmit());
 
 byId("check").addEventListener("toggle", async () => {
   if (!byId("check").open) return;

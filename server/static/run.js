@@ -5,6 +5,7 @@ import { beginDocument, editDocument } from "./document.js";
 import { LiveRun } from "./live_run.js";
 import { follow } from "./events.js";
 import { readLimits } from "./limits.js";
+import { arrangeQuestion } from "./question.js";
 import { byId, element } from "./text.js";
 
 const AGAIN = 4000; // milliseconds until a run of another process, or a lost server, is looked at again
@@ -33,6 +34,7 @@ async function refresh(focus = "") {
 
 function begin() {
   const state = run().dataset.state;
+  if (byId("answer-form")) arrangeQuestion(byId("waiting"));
   if (state === "waiting" || state === "working") listen();
   else if (state === "running") timer = setTimeout(refresh, AGAIN);
   else beginDocument();
@@ -87,12 +89,16 @@ async function answer(form, type) {
   refusal.replaceChildren();
   const args = Object.fromEntries([...form.querySelectorAll("textarea")].map((area) => [area.name, area.value]));
   const given = { type, args, question: form.dataset.question, by: "on the page" };
+  const buttons = form.querySelectorAll("button");
+  for (const button of buttons) button.disabled = true;
   try {
     await send("POST", `${address()}/answer`, given, { Prefer: "respond-async" });
-    await refresh("#run-title");
   } catch (problem) {
-    refusal.replaceChildren(problemCard(problem));
+    for (const button of buttons) button.disabled = false;
+    if (problem.status !== 409) return refusal.replaceChildren(problemCard(problem));
+    toast(problem); // somebody else answered: the page shows what became of it
   }
+  return refresh("#run-title");
 }
 
 /** Take back a file that was edited elsewhere, and say what became of its sentences. */

@@ -71,6 +71,51 @@ def test_a_conversation_is_exported_and_deleted(served: Served) -> None:
     assert served.api.get(f"{path}/events").status_code == 404
 
 
+def test_a_conversation_is_named_searched_put_away_and_brought_back_by_its_next_question(served: Served) -> None:
+    path, other = f"/conversations/{served.conversation()}", f"/conversations/{served.conversation()}"
+    served.post(f"{path}/turns", {"question": QUESTION})
+    served.post(f"{other}/turns", {"question": "How many seeds were used?"})
+
+    def titles(**asked: Any) -> list[str]:
+        listed = served.api.get("/conversations", params=asked).json()
+        assert listed["total"] == len(listed["conversations"])
+        return [entry["title"] for entry in listed["conversations"]]
+
+    named = served.api.patch(path, json={"name": "  Wärme   and\twearers "})
+    assert (named.status_code, named.json()["title"]) == (200, "Wärme and wearers")
+    assert titles(q="WÄRME calibration") == titles(q="temperature scaling") == ["Wärme and wearers"], "name, question"
+    assert titles(q="authors see it") == titles(), "words of both answers"
+    assert titles(q="evidence_id") == [], "not those of how it is stored"
+    assert served.api.patch(path, json={"archived": True}).json()["archived"]
+    assert titles() == ["How many seeds were used?"] and titles(archived=True) == ["Wärme and wearers"]
+    served.post(f"{path}/turns", {"question": "And for children?"})
+    assert titles() == ["Wärme and wearers", "How many seeds were used?"]
+    assert served.api.patch(path, json={"name": ""}).json()["title"] == QUESTION
+    assert served.api.patch(path, json={"name": "x" * 201}).status_code == 422
+    assert served.api.patch("/conversations/chat-nobody", json={"name": "x"}).status_code == 404
+
+
+def test_a_question_chooses_among_the_models_of_its_endpoint_and_how_it_cites(
+    served: Served, model: FakeOpenAI
+) -> None:
+    model.model, model.others = "fake", ["larger", "text-embedding-3"]
+    path = f"/conversations/{served.conversation()}/turns"
+    assert served.api.get("/models").json() == {"models": ["fake", "larger", "extractive"]}
+    chosen = {"chat_model": "larger", "cite_style": "pandoc", "depth": "brief"}
+    answer = served.post(path, {"question": QUESTION, **chosen})
+    assert answer.json()["cite_style"] == "pandoc" and "[@" in answer.json()["text"]
+    assert {body["model"] for body in model.requests} == {"larger"}
+    served.post(path, {"question": "And for children?"})
+    assert model.requests[-1]["model"] == "fake", "for one question alone"
+    asked = len(model.requests)
+    without = served.post(path, {"question": "How many seeds were used?", "chat_model": "extractive"}).json()
+    assert without["outcome"] == "passages" and len(model.requests) == asked
+    refused = served.post(path, {"question": QUESTION, "chat_model": "gpt-elsewhere"})
+    assert refused.status_code == 422 and "larger" in refused.json()["help"]
+    assert served.post(path, {"question": QUESTION, "cite_style": "footnotes"}).status_code == 422
+    assert served.post(path, {"question": QUESTION, "chat_base_url": "http://elsewhere"}).status_code == 422
+
+
 def test_feedback_improves_the_last_answer_and_needs_one(served: Served) -> None:
     path = f"/conversations/{served.conversation()}"
     refused = served.post(f"{path}/improve", {"feedback": "shorter"})
