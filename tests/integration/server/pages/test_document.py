@@ -57,7 +57,7 @@ def browser(request: pytest.FixtureRequest, library_home: Path) -> Iterator[Call
 def run(served: ServedProcess, request: pytest.FixtureRequest) -> str:
     """The address of the page of a finished discussion of three sentences."""
     body = {"experiment": experiment(request.node.name)}
-    answer = httpx.post(f"{served.url}/api/v1/sections/discussion", json=body, timeout=120)
+    answer = httpx.post(f"{served.url}/api/v1/sections/discussion", json=body, timeout=300)
     return f"{served.url}/runs/{answer.json()['thread_id']}"
 
 
