@@ -21,7 +21,7 @@ from ..stores.accounts import (
     SecretKind as SecretKind,
 )
 from ..stores.home import Home
-from ..stores.tables import acting as acting
+from ..stores.tables import PERSON as PERSON, acting as acting
 from .messages import install_hint
 
 if TYPE_CHECKING:

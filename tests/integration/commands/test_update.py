@@ -203,7 +203,7 @@ def test_a_killed_comparison_goes_on_without_paying_twice(
     _add(citeloom, home, tmp_path)
     writer.hang = len(writer.judged)
     process = start("update", "--home", home, cwd=tmp_path, settings=model)
-    assert writer.hung.wait(60)
+    assert writer.hung.wait(300)
     process.kill()
     process.communicate()
     writer.hang = 99

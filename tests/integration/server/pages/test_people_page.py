@@ -75,7 +75,8 @@ def test_what_edits_suggest_is_remembered_changed_and_forgotten_by_one_person_al
 ) -> None:
     with signed_in(group.url, "mira") as mira:
         experiment = json.loads((ROOT / "examples" / "exp.json").read_text(encoding="utf-8"))
-        run = mira.post("/api/v1/sections/discussion", json={"experiment": experiment}).json()["thread_id"]
+        written = mira.post("/api/v1/sections/discussion", json={"experiment": experiment}, timeout=600)
+        run = written.json()["thread_id"]
         for sentence in mira.get(f"/api/v1/runs/{run}/sentences").json()["sentences"]:
             if "wearers" in (said := sentence["text"]):
                 said = said.replace("wearers", "participants").replace("windows", "segments")
@@ -103,6 +104,7 @@ def test_what_edits_suggest_is_remembered_changed_and_forgotten_by_one_person_al
     new.get_by_label("New line").fill("our cohort is called PANGEO-2")
     new.get_by_label("For everybody here").check()
     new.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("heading", name="2 lines")).to_be_visible()
     line = page.get_by_role("form", name="Line: volunteers, not wearers")
     expect(line).to_contain_text("checked in each draft")
     line.get_by_label("The line").fill("x" * 300)
