@@ -24,7 +24,7 @@ export function editDocument(body, shown) {
     const act = target.closest("[data-act]");
     const sentence = target.closest(".sentence");
     if (act) ACTS[act.dataset.act](act);
-    else if (sentence && !target.closest("a") && getSelection().isCollapsed) edit(sentence, sentence.dataset.text, event);
+    else if (sentence && byId("undo").checkVisibility() && !target.closest("a") && getSelection().isCollapsed) edit(sentence, sentence.dataset.text, event);
   });
   body.addEventListener("keydown", (event) => {
     if (!field?.sentence.contains(event.target) || event.isComposing) return;
@@ -42,18 +42,31 @@ export function editDocument(body, shown) {
     event.preventDefault();
     step(key === "y" || event.shiftKey ? "undone" : "done");
   });
-  document.addEventListener("quoted", ({ detail }) => {
-    if (!field) return;
-    const [, said, stop] = /^(.*?)([.!?]?)$/s.exec(words());
-    replaceWords(`${said} ${detail}${stop}`.trim());
-  });
+  document.addEventListener("quoted", ({ detail }) => quote(detail));
   tabs.addEventListener("message", ({ data }) => data === run().dataset.id && !field && refresh());
+}
+
+/** Put words of a paper into the sentence that is edited, else into the one whose citation was opened, else the last. */
+async function quote(text) {
+  const beside = document.querySelector('.sentence [aria-expanded="true"]') ?? document.activeElement;
+  const sentence = beside.closest(".sentence") ?? [...document.querySelectorAll(".sentence")].at(-1);
+  if (!field) await edit(sentence, sentence.dataset.text);
+  const [, said, stop] = /^(.*?)([.!?]?)$/s.exec(words());
+  replaceWords(`${said} ${text}${stop}`.trim());
 }
 
 /** Show what can be undone, and take up what was being edited before a reload. */
 export function beginDocument() {
   const steps = recall(stepsName(), here);
   for (const [name, kind] of [["undo", "done"], ["redo", "undone"]]) if (byId(name)) byId(name).disabled = !steps?.[kind].length;
+  if (!byId("undo")) return; // an answer, which is not edited
+  keep("citeloom-section", run().dataset.id); // where the reader puts what is selected
+  const quoted = recall("citeloom-quoted");
+  if (quoted?.id === run().dataset.id) {
+    keep("citeloom-quoted", null);
+    quote(quoted.text);
+    return;
+  }
   const draft = recall(draftName(), here);
   if (draft && !field && place(draft.position)) edit(place(draft.position), draft.text).then(() => (field.before = draft.before));
 }
@@ -149,18 +162,20 @@ async function keepWords(more = {}) {
   }
 }
 
+/** After a file was taken back: show it, and that it can be undone, before anything else is. */
+export const tookBack = () => (stepped = stepped.then(() => kept({ imported: true })));
+
 /** After a change: show the text again, and remember how to undo it. */
 async function kept(change, from = "") {
   const steps = recall(stepsName(), here) ?? { done: [], undone: [] };
   await refresh();
-  const done = { ...change, after: place(change.position)?.dataset.text ?? "" };
   if (from) steps[from].pop();
   if (!from) steps.undone = [];
-  steps[from === "done" ? "undone" : "done"].push(done);
+  if (change) steps[from === "done" ? "undone" : "done"].push({ ...change, after: place(change.position)?.dataset.text ?? "" });
   keep(stepsName(), steps, here);
   beginDocument();
   tabs.postMessage(run().dataset.id);
-  (place(change.position)?.querySelector(".edit") ?? byId("undo"))?.focus();
+  (place(change?.position)?.querySelector(".edit") ?? byId("undo"))?.focus();
 }
 
 /** Undo the last change, or redo the one that was undone last, when earlier steps are done. */
@@ -171,14 +186,22 @@ function step(from) {
 async function takeStep(from) {
   const change = recall(stepsName(), here)?.[from].at(-1);
   if (!change || field) return;
-  const { position, before, after } = change;
+  const { position, before, after, imported } = change;
   try {
-    await send("POST", address(), { position, text: before, before: after, keep: true });
-    await kept({ position, before: after }, from);
+    if (imported) await withdrawImport();
+    else await send("POST", address(), { position, text: before, before: after, keep: true });
+    await kept(imported ? null : { position, before: after }, from);
     announce(from === "done" ? "Undone." : "Done again.");
   } catch (problem) {
     toast(problem);
   }
+}
+
+/** The imported text of each section stands at a place below 0; edits from before it count again without it. */
+async function withdrawImport() {
+  const sections = run().dataset.kind === "paper" ? 6 : 1;
+  const answers = await Promise.allSettled(Array.from({ length: sections }, (_, index) => send("DELETE", `${address()}/${-1 - index}`)));
+  if (answers.every(({ status }) => status === "rejected")) throw answers[0].reason;
 }
 
 /** What the check of a sentence found, below it. */

@@ -1,7 +1,7 @@
 // One run: follows it while it works, and resumes it; its text is edited in `document.js`.
 
 import { announce, part, problemCard, send, toast } from "./api.js";
-import { beginDocument, editDocument } from "./document.js";
+import { beginDocument, editDocument, tookBack } from "./document.js";
 import { LiveRun } from "./live_run.js";
 import { follow } from "./events.js";
 import { readLimits } from "./limits.js";
@@ -99,7 +99,7 @@ async function answer(form, type) {
 async function takeBack(form) {
   try {
     const { counts, warnings } = await send("POST", `${address()}/import`, new FormData(form));
-    await refresh();
+    await tookBack();
     const said = Object.entries(counts).map(([state, count]) => `${count} ${state}`);
     byId("import-result").replaceChildren(...[`Sentences: ${said.join(", ")}.`, ...warnings].map((line) => element("p", {}, line)));
   } catch (problem) {
