@@ -16,7 +16,7 @@ from ..problems import ServerError
 from ..server_options import COOKIE, session_cookie
 from ..server_state import StateOf
 from .html import page
-from .sign_in_page import own_path
+from .sign_in_page import own_path, signed_out
 
 router = APIRouter(include_in_schema=False)
 Field = Annotated[str, Form(max_length=2000)]
@@ -113,14 +113,14 @@ def accept_invitation(request: Request, people: PeopleOf, invitation: Field = ""
 @router.post("/sign-out")
 def sign_out(request: Request, people: PeopleOf) -> Response:
     people.accounts.end(session_cookie(request.headers.get("cookie")))
-    return _signed_out()
+    return signed_out()
 
 
 @router.post("/sign-out-everywhere")
 def sign_out_everywhere(people: PeopleOf, who: Who) -> Response:
     """End all sessions of the person; their tokens stay valid."""
     people.accounts.revoke(who.person.name, kind="session")
-    return _signed_out()
+    return signed_out()
 
 
 @router.get(PAGE)
@@ -201,10 +201,4 @@ def _with_cookies(request: Request, place: str, cookies: Mapping[str, tuple[str,
     for name, (value, lasts) in cookies.items():
         # Lax, since an identity provider or a mail may lead here; the guard refuses what other sites send.
         response.set_cookie(name, value, lasts, httponly=True, samesite="lax", secure=secure)
-    return response
-
-
-def _signed_out() -> Response:
-    response = RedirectResponse(SIGN_IN, 303)
-    response.delete_cookie(COOKIE)
     return response
