@@ -257,8 +257,8 @@ async def _check(
             services = None
             if look_up and "references" in parts:
                 progress.on_notice(f"Asking {service_hosts(session.settings)} for the reference list.")
-                services = await opened.enter_async_context(open_services(session.settings, session.metadata))
-            check = ManuscriptCheck(manuscript, references, checker, parts, own, session.metadata, services)
+                services = await opened.enter_async_context(open_services(session.settings, session.library.metadata))
+            check = ManuscriptCheck(manuscript, references, checker, parts, own, session.library.metadata, services)
             sentences, entries = await check.run()
         unknown = len(entries_elsewhere(references)) if "references" in parts and not look_up else 0
         exist = f"not checked whether {'it exists' if unknown == 1 else 'they exist'} (--look-up asks)"

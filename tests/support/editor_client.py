@@ -15,7 +15,7 @@ from pygls.uris import from_fs_path
 
 from tests.support.cli_process import CLI, environment
 
-PATIENCE = 60.0  # seconds
+PATIENCE = 300.0  # seconds
 LANGUAGES = {".tex": "latex", ".md": "markdown", ".qmd": "quarto", ".typ": "typst", ".org": "org"}
 
 

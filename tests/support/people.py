@@ -24,7 +24,7 @@ def add_person(home: HomeAddress, name: str, role: Role) -> None:
 @contextmanager
 def signed_in(url: str, name: str) -> Iterator[httpx.Client]:
     """A browser of this person, without scripts."""
-    with httpx.Client(base_url=url, timeout=60, headers={"Origin": url}) as browser:
+    with httpx.Client(base_url=url, timeout=300, headers={"Origin": url}) as browser:
         answer = browser.post("/sign-in", data={"name": name, "password": PASSWORD})
         assert answer.status_code == 303, answer.text
         yield browser

@@ -73,7 +73,7 @@ def run_example(home: Path, base_url: str, *, kill_at: str = "", interrupts: str
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     events = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
     return Told(events, done.returncode, done.stderr)

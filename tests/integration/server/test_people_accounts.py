@@ -55,7 +55,7 @@ def test_the_last_owner_stays_and_the_first_account_is_an_owners(home: Path, gro
 def test_what_there_was_before_the_first_invitation_is_the_first_owners(sample_home: Path, tmp_path: Path) -> None:
     home = shutil.copytree(sample_home, tmp_path / "before")
     with served_app(home) as before:
-        asked = httpx.post(f"{before.url}/api/v1/research", json={"question": "How many seeds?"}, timeout=120).json()
+        asked = httpx.post(f"{before.url}/api/v1/research", json={"question": "How many seeds?"}, timeout=300).json()
     add_person(home, "olga", "owner")
     add_person(home, "ada", "writer")
     with served_app(home) as after:
