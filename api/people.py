@@ -21,7 +21,7 @@ from ..stores.accounts import (
     SecretKind as SecretKind,
 )
 from ..stores.home import Home
-from ..stores.tables import acting as acting
+from ..stores.tables import PERSON as PERSON, acting as acting
 from .messages import install_hint
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def join(accounts: Accounts, invitation: str, password: str) -> Person:
     if not SHORTEST_PASSWORD <= len(password) <= 1000:
         message = f"A password has at least {SHORTEST_PASSWORD} characters."
         raise InputError(message, help="A few words are easy to keep.")
-    return accounts.accept(invitation, _hasher().hash(password))
+    valid = accounts.holder("invitation", invitation) is not None
+    return accounts.accept(invitation, _hasher().hash(password) if valid else None)  # which refuses any other
 
 
 def with_password(accounts: Accounts, name: str, password: str) -> Person:

@@ -16,11 +16,11 @@ from typing import Annotated, Any, Final, Literal, get_args
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, NUMBER, TEXT, TypedTable, choice, integer, optional
 from .server_jobs import hash_name
-from .tables import Register, columns_of
+from .tables import Register, TableConnection, columns_of
 
 Role = Literal["reader", "writer", "owner"]
 Scope = Literal["read", "write", "admin"]
-SecretKind = Literal["invitation", "session", "token", "identity"]
+SecretKind = Literal["invitation", "session", "token", "identity", "passkey", "challenge", "browser"]
 RIGHTS: Final[dict[Role, tuple[Scope, ...]]] = {
     "reader": ("read",),
     "writer": ("read", "write"),
@@ -34,6 +34,9 @@ LIFETIMES: Final[dict[SecretKind, int]] = {
     "session": 30 * _DAY,
     "token": 366 * _DAY,
     "identity": 36_600 * _DAY,
+    "passkey": 36_600 * _DAY,
+    "challenge": 300,  # of a passkey
+    "browser": 366 * _DAY,  # where somebody has signed in
 }
 REMOVED: Final = "removed"  # in place of a role: nobody else is given the name, and with it what belongs to it
 _INVITED: Final = "invited"  # label of an identity whose role no rule gives
@@ -58,13 +61,13 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """An invitation, a session, a token, or an identity at the group's own sign-in; its hash begins with its id."""
+    """What proves who somebody is, by its hash, which begins with its id: a session, a token, an identity elsewhere."""
 
     hash: Annotated[str, NAME]
     kind: Annotated[SecretKind, choice(*get_args(SecretKind))]
     person: Annotated[str, NAME]
     label: Annotated[str, TEXT]
-    scopes: Annotated[str, TEXT]
+    scopes: Annotated[str, TEXT]  # of a token; of a passkey its public key and how often it was used
     expires_at: Annotated[float, MOMENT]
 
     @property
@@ -123,19 +126,19 @@ class Accounts(Register):
     def accept(self, invitation: str, password: str | None, subject: str = "") -> Person:
         """Use an invitation up, for a password or an identity at the group's own sign-in; earlier sessions end.
 
-        Raises `AccountError` if it was used or has expired.
+        Raises `AccountError` if it was used or has expired, or the identity has an account.
         """
-        used = "DELETE FROM secrets WHERE hash = ? AND kind = 'invitation' AND expires_at > ? RETURNING person"
+        if subject and (known := self.holder("identity", subject)) is not None:  # else a stranger's link could move it
+            raise AccountError(f"You have the account {known[0].name} here.", help="Sign in without the invitation.")
         with self._tables.transaction() as connection:
-            row = connection.execute(used, (hash_name(invitation), time.time())).fetchone()
-            if row is None:
+            if (name := _spend(connection, "invitation", invitation)) is None:
                 raise AccountError("This invitation was used or has expired.", help="Ask for another one.")
             joined = "UPDATE people SET joined = 1, password = coalesce(?, password) WHERE name = ?"
-            connection.execute(joined, (password, row[0]))
+            connection.execute(joined, (password, name))
             if subject:
-                connection.execute(SECRETS.insert("update"), _identity(subject, row[0], _INVITED))
-            connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'session'", (row[0],))
-        return self.get(row[0])
+                connection.execute(SECRETS.insert("update"), _identity(subject, name, _INVITED))
+            connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'session'", (name,))
+        return self.get(name)
 
     def enter(self, subject: str, like: str, role: Role | None) -> Person:
         """The account of an identity at the group's own sign-in, made with a name `like` this at the first time.
@@ -195,10 +198,17 @@ class Accounts(Register):
                 raise AccountError(f"{name} is the only owner.", help="Make somebody else an owner first.")
 
     def grant(
-        self, kind: SecretKind, person: str, label: str = "", scopes: tuple[Scope, ...] = (), lasts: int = 0
+        self,
+        kind: SecretKind,
+        person: str,
+        label: str = "",
+        scopes: tuple[str, ...] = (),
+        *,
+        lasts: int = 0,  # seconds; by the kind
+        secret: str = "",  # a new one
     ) -> str:
-        """A new secret, which is not stored, for `lasts` seconds if given; those that expired are deleted."""
-        secret, now = f"{'ct_' if kind == 'token' else ''}{secrets.token_urlsafe(32)}", time.time()
+        """Give somebody a secret, which is not stored itself; those that expired are deleted."""
+        secret, now = secret or f"{'ct_' if kind == 'token' else ''}{secrets.token_urlsafe(32)}", time.time()
         row = (hash_name(secret), kind, person, label[:80], " ".join(scopes), now + (lasts or LIFETIMES[kind]))
         with self._tables.transaction() as connection:
             connection.execute("DELETE FROM secrets WHERE expires_at <= ?", (now,))
@@ -211,6 +221,14 @@ class Accounts(Register):
         found = self._select(Secret, SECRETS, valid, hash_name(secret), kind, time.time())
         person = self.find(found[0].person) if found else None
         return (person, found[0]) if person is not None else None
+
+    def spend(self, kind: SecretKind, secret: str) -> str | None:
+        """Use a valid secret up; returns to whom it was given, which may be nobody (""), or None."""
+        with self._tables.transaction() as connection:
+            return _spend(connection, kind, secret)
+
+    def note_use(self, passkey: str, scopes: str) -> None:
+        self._write("UPDATE secrets SET scopes = ? WHERE hash = ?", scopes, hash_name(passkey))
 
     def secrets_of(self, person: str, kind: SecretKind = "token") -> list[Secret]:
         condition = "WHERE person = ? AND kind = ? ORDER BY expires_at DESC"
@@ -245,6 +263,12 @@ class Accounts(Register):
         """The last lines of the log, the latest first."""
         query = "SELECT * FROM audit WHERE person = ? OR ? = '' ORDER BY number DESC LIMIT ?"
         return self._read(AUDIT, query, person, person, most)
+
+
+def _spend(connection: TableConnection, kind: SecretKind, secret: str) -> str | None:
+    used = "DELETE FROM secrets WHERE hash = ? AND kind = ? AND expires_at > ? RETURNING person"
+    row = connection.execute(used, (hash_name(secret), kind, time.time())).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _identity(subject: str, person: str, label: str = "") -> tuple[str | float, ...]:

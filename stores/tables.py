@@ -29,6 +29,7 @@ ALL_ROWS: Final = 2**62  # a limit that both databases accept
 Record = TypeVar("Record", bound="DataclassInstance")
 # The person with an account for whom a server works; "" for nobody in particular, who sees everything.
 acting: Final[ContextVar[str]] = ContextVar("acting", default="")
+PERSON: Final = "citeloom"  # permission of LangGraph's users who are persons with accounts here
 _PRIVATE: Final = frozenset({"runs", "conversations", "turns", "edits"})  # tables whose rows belong to a person
 _OWN: Final = "(SELECT * FROM {0} WHERE thread_id IN (SELECT thread_id FROM owned WHERE person = ?)) AS {0}"
 _NOTE_OWNER: Final = "INSERT INTO owned (thread_id, person) VALUES (?, ?) ON CONFLICT (thread_id) DO NOTHING"

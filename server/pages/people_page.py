@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from ...api.people import LIFETIMES, RIGHTS, Person, Role, Scope, WrongPasswordError, enter, join, with_password
-from ..access import MCP, METADATA, Caller, People, caller, own_address
+from ..access import BROWSER, MCP, METADATA, Caller, People, caller, own_address
 from ..guard import SIGN_IN
 from ..identity_provider import SIGN_IN_LASTS, IdentityProvider
 from ..problems import ServerError
 from ..server_options import COOKIE, session_cookie
 from ..server_state import StateOf
 from .html import page
-from .sign_in_page import own_path
+from .sign_in_page import own_path, signed_out
 
 router = APIRouter(include_in_schema=False)
 Field = Annotated[str, Form(max_length=2000)]
@@ -71,7 +72,7 @@ def sign_in_at_provider(request: Request, provider: ProviderOf, invitation: Give
     """Lead to the group's own sign-in."""
     about = {"invitation": invitation, "next": own_path(next)}
     place, begun = provider.begin(own_address(request, _RETURN), about)
-    return _with_cookie(request, place, _BEGUN, begun, SIGN_IN_LASTS)
+    return _with_cookies(request, place, {_BEGUN: (begun, SIGN_IN_LASTS)})
 
 
 @router.get(_RETURN)
@@ -107,22 +108,21 @@ def join_form(request: Request, people: PeopleOf, invitation: Given = "") -> Res
 @router.post("/join")
 def accept_invitation(request: Request, people: PeopleOf, invitation: Field = "", password: Field = "") -> Response:
     """Use an invitation up: set the password, and sign in."""
-    with people.attempt(request):
-        person = join(people.accounts, invitation, password)
+    person = join(people.accounts, invitation, password)
     return begin_session(request, people, person, "/")
 
 
 @router.post("/sign-out")
 def sign_out(request: Request, people: PeopleOf) -> Response:
     people.accounts.end(session_cookie(request.headers.get("cookie")))
-    return _signed_out()
+    return signed_out()
 
 
 @router.post("/sign-out-everywhere")
 def sign_out_everywhere(people: PeopleOf, who: Who) -> Response:
     """End all sessions of the person; their tokens stay valid."""
     people.accounts.revoke(who.person.name, kind="session")
-    return _signed_out()
+    return signed_out()
 
 
 @router.get(PAGE)
@@ -131,13 +131,14 @@ def people_page(request: Request, people: PeopleOf, who: Who) -> Response:
     context = {
         "you": who.person,
         "tokens": accounts.secrets_of(who.person.name),
+        "passkeys": accounts.secrets_of(who.person.name, "passkey"),
         "people": accounts.people() if owner else [],
         "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
         "rights": RIGHTS,
         "once": dict(parse_qsl(request.cookies.get(_ONCE, ""))),
     }
     response = page(request, "people.html", context)
-    response.delete_cookie(_ONCE, path=PAGE)
+    response.delete_cookie(_ONCE)
     return response
 
 
@@ -174,14 +175,16 @@ def create_token(
 
 
 @router.post(PAGE + "/tokens/{secret_id}/revoke")
-def revoke_token(secret_id: str, people: PeopleOf, who: Who) -> Response:
-    people.accounts.revoke(who.person.name, secret_id)
+def revoke_token(
+    secret_id: str, people: PeopleOf, who: Who, kind: Annotated[Literal["token", "passkey"], Form()] = "token"
+) -> Response:
+    people.accounts.revoke(who.person.name, secret_id, kind)
     return RedirectResponse(PAGE, 303)
 
 
 def _shown_once(request: Request, **secrets: str) -> Response:
     """Lead to the page, which shows the secrets this once: loading it again neither shows nor makes any."""
-    return _with_cookie(request, PAGE, _ONCE, urlencode(secrets), 60, PAGE)
+    return _with_cookies(request, PAGE, {_ONCE: (urlencode(secrets), 60)})
 
 
 def begin_session(
@@ -191,18 +194,17 @@ def begin_session(
     people.accounts.end(session_cookie(request.headers.get("cookie")))
     session = people.accounts.grant("session", person.name, lasts=lasts)
     people.accounts.log(person.name, "signed in")
-    return _with_cookie(request, place, COOKIE, session, lasts)
+    cookies = {COOKIE: (session, lasts)}
+    known = people.accounts.holder("browser", request.cookies.get(BROWSER, ""))
+    if known is None or known[0].name != person.name:
+        cookies[BROWSER] = people.accounts.grant("browser", person.name), LIFETIMES["browser"]
+    return _with_cookies(request, place, cookies)
 
 
-def _with_cookie(request: Request, place: str, name: str, value: str, lasts: int, path: str = "/") -> Response:
-    response = RedirectResponse(place, 303)
-    secure = own_address(request, "/").startswith("https:")
-    # Lax, since an identity provider or a mail may lead here; the guard refuses what other sites send.
-    response.set_cookie(name, value, lasts, path=path, httponly=True, samesite="lax", secure=secure)
-    return response
-
-
-def _signed_out() -> Response:
-    response = RedirectResponse(SIGN_IN, 303)
-    response.delete_cookie(COOKIE)
+def _with_cookies(request: Request, place: str, cookies: Mapping[str, tuple[str, int]]) -> Response:
+    """Lead to `place`, with cookies of these values and ages."""
+    response, secure = RedirectResponse(place, 303), own_address(request, "/").startswith("https:")
+    for name, (value, lasts) in cookies.items():
+        # Lax, since an identity provider or a mail may lead here; the guard refuses what other sites send.
+        response.set_cookie(name, value, lasts, httponly=True, samesite="lax", secure=secure)
     return response

@@ -1,5 +1,6 @@
 // Buttons that send: `data-send` is the request, `data-body` its JSON, `data-ask` what is asked before, `data-field` the
-// field for words that are asked for, at first `data-value`, and `data-then` where the page goes.
+// field for words that are asked for, at first `data-value`, and `data-then` where the page goes. A form with `data-send`
+// sends its fields.
 
 import { send, toast } from "./api.js";
 import { element } from "./text.js";
@@ -10,16 +11,27 @@ document.addEventListener("click", async ({ target }) => {
   const { send: request, body, ask, then } = button.dataset;
   const said = ask && (await answered(button.dataset));
   if (ask && !said) return;
+  order(button, request, body ? JSON.parse(body) : said?.field, then);
+});
+
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-send]");
+  if (!form) return;
+  event.preventDefault();
+  order(event.submitter, form.dataset.send, Object.fromEntries(new FormData(form, event.submitter)));
+});
+
+async function order(button, request, body, then) {
   button.disabled = true;
   try {
-    await send(...request.split(" "), body ? JSON.parse(body) : said?.field);
+    await send(...request.split(" "), body);
     if (then) location.assign(then);
     else location.reload();
   } catch (problem) {
     button.disabled = false;
     toast(problem);
   }
-});
+}
 
 /** Ask a question; resolves to what was chosen, with the words of its field if it has one, or to null. */
 function answered({ ask, action = "Delete", field, value }) {

@@ -169,7 +169,7 @@ class Reader {
     const inside = selection.rangeCount && this.scroll.contains(selection.getRangeAt(0).commonAncestorContainer);
     const words = inside ? selection.toString().replace(/-\n(?=\p{Ll})/gu, "").replace(/\s+/g, " ").trim() : "";
     this.part(".reader-selection").hidden = !words;
-    this.part('[data-act="insert"]').hidden = !recall("citeloom-section"); // the text that was open last
+    this.part('[data-act="insert"]').hidden = !recall("citeloom-text"); // the text that was open last
     if (!words) return;
     const page = selection.getRangeAt(0).startContainer.parentElement.closest("[data-page-number]");
     this.selected = { words: words.slice(0, CHARACTERS), page: Number(page?.dataset.pageNumber) || null };
@@ -202,9 +202,9 @@ class Reader {
     const { words, page } = this.selected;
     const text = `“${words}” (${this.key}${page ? `, p. ${page}` : ""})`;
     if (!document.querySelector(".sentence")) {
-      const id = recall("citeloom-section");
-      keep("citeloom-quoted", { id, text });
-      location.assign(`/runs/${encodeURIComponent(id)}`);
+      const place = recall("citeloom-text");
+      keep("citeloom-quoted", { place, text });
+      location.assign(place);
       return;
     }
     const quoted = new CustomEvent("quoted", { detail: text });

@@ -180,7 +180,7 @@ def test_libreoffice_opens_and_saves_it_and_the_fields_survive(
     home, run = paper
     profile = f"-env:UserInstallation=file://{tmp_path}/office"
     command = ["soffice", profile, "--headless", "--convert-to", kind, "--outdir", tmp_path / "saved"]
-    subprocess.run([*command, tmp_path / "out" / f"paper.{kind}"], check=True, capture_output=True, timeout=120)
+    subprocess.run([*command, tmp_path / "out" / f"paper.{kind}"], check=True, capture_output=True, timeout=300)
     with open_library(home) as library:
         before = _texts_of(library, run)[1]
         imported = import_text(library, tmp_path / "saved" / f"paper.{kind}")

@@ -164,7 +164,7 @@ def test_a_request_that_breaks_off_does_not_end_the_turn(served: Served, model: 
         head = f"POST /api/v1/conversations/{thread_id}/turns HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         impatient.sendall((head + body).encode())
-        assert gate.reached.wait(60)
+        assert gate.reached.wait(300)
     assert served.api.get(f"/conversations/{thread_id}").json()["active"]["state"] == "working"
     gate.open()
     assert served.events(f"/conversations/{thread_id}/events")[-1].name == "done"
@@ -175,7 +175,7 @@ def test_one_conversation_answers_one_question_at_a_time(served: Served, model: 
     gate = held(model)
     path = f"/conversations/{served.conversation()}"
     first = served.post(f"{path}/turns", {"question": QUESTION}, **IN_BACKGROUND)
-    assert first.status_code == 202 and gate.reached.wait(60)
+    assert first.status_code == 202 and gate.reached.wait(300)
     other = served.post(f"{path}/turns", {"question": "Where is the sensor worn?"}, **IN_BACKGROUND)
     assert other.status_code == 409 and "still answering" in other.json()["detail"]
     same = served.post(f"{path}/turns", {"question": QUESTION}, **IN_BACKGROUND)
@@ -200,7 +200,7 @@ def test_a_turn_is_stopped_and_resumed(served: Served, model: FakeOpenAI) -> Non
     gate = held(model)
     path = f"/conversations/{served.conversation()}"
     served.post(f"{path}/turns", {"question": QUESTION}, **IN_BACKGROUND)
-    assert gate.reached.wait(60)
+    assert gate.reached.wait(300)
     assert served.api.post(f"{path}/cancel").json()["stopped"] is True
     assert served.api.post(f"{path}/cancel").json()["stopped"] is False
     assert served.events(f"{path}/events")[-1].name == "stopped"
@@ -217,7 +217,7 @@ def test_a_turn_that_waits_for_its_place_is_stopped(home: Path, model: FakeOpenA
     with served_app(home, settings, max_active=1, max_waiting=1) as served:
         first, second, third = (f"/conversations/{served.conversation()}" for _ in range(3))
         served.post(f"{first}/turns", {"question": QUESTION}, **IN_BACKGROUND)
-        assert gate.reached.wait(60)
+        assert gate.reached.wait(300)
         waiting = served.post(f"{second}/turns", {"question": QUESTION}, **IN_BACKGROUND)
         assert waiting.json()["state"] == "waiting"
         busy = served.post(f"{third}/turns", {"question": QUESTION}, **IN_BACKGROUND)

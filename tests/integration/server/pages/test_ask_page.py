@@ -24,7 +24,7 @@ def ask(page: Page, question: str = QUESTION) -> None:
 
 def answered(page: Page, number: int = 1) -> None:
     """Wait for an answer with its citations."""
-    expect(page.locator(f"#turn-{number} a.citation").first).to_be_visible(timeout=60_000)
+    expect(page.locator(f"#turn-{number} a.citation").first).to_be_visible(timeout=300_000)
 
 
 @contextmanager
@@ -344,7 +344,7 @@ def test_a_citation_shows_a_card_and_its_question_is_asked_again_without_its_pap
 
     citation.click()
     page.get_by_role("button", name="Ask again without it").first.click()
-    expect(page.locator("#turn-2 .asked")).to_have_text(QUESTION, timeout=60_000)
+    expect(page.locator("#turn-2 .asked")).to_have_text(QUESTION, timeout=300_000)
     assert page.locator("#turn-2").get_by_text(PAPER).count() == 0
     expect(page.locator("#scope-line")).to_have_text("all but 1 paper")
     page.locator("#scope summary").click()
