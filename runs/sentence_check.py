@@ -35,7 +35,7 @@ from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..models.journal.records import spent_since
 from ..roles.extractive.passage_details import blank_details
-from ..roles.protocols import Draft, FailingSentence, SectionBrief, Source
+from ..roles.protocols import Brief, Draft, FailingSentence, SectionBrief, Source
 from ..stores.home import Home
 from ..stores.library import Library
 from ..stores.run_register import EditedSentence
@@ -47,6 +47,7 @@ from .edited_text import (
     NotEditableError,
     editable_text,
     edited_record,
+    find_text,
 )
 from .result_record import StoredRecord, stored
 
@@ -222,8 +223,11 @@ def unchecked(position: int) -> CheckedSentence:
 
 
 def load_editable(home: Home, run_id: str) -> EditableText:
-    """Load a finished run's text with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
-    run = home.runs().get(run_id)
+    """The text of a finished run, or an answer `CONVERSATION.NUMBER`, with the user's edits; blocks.
+
+    Raises as `find_text`, and `NotEditableError`.
+    """
+    run = find_text(home, run_id)
     return editable_text(run, home.runs().edits(run.thread_id))
 
 
@@ -292,7 +296,7 @@ async def check_sentence(
     edits = {**section.edits, position: EditedSentence(position, words, marked, inf)}
     whole = await asyncio.to_thread(section.edited, edits)
     sources, lost = await asyncio.to_thread(sources_for, session.library, section.evidence)
-    run, (first, last) = text.run.thread_id, whole.spans[position]
+    run, (first, last) = text.payer, whole.spans[position]
     spent = await session.usage(run)
     edited = {item.text for item in sentences(whole.text) if item.start < last and item.end > first}
 
@@ -377,9 +381,8 @@ async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewritin
     offered = sources_to_rewrite(marked, sources, others=how == "source")
     if how == "source" and not offered:
         raise NotEditableError("The run found no other source for this sentence.", help="Cite a paper of the library.")
-    brief = SectionBrief(kind=section.kind, experiment=text.experiment, sources=tuple(sources))
     failing = FailingSentence(marked, (REWRITINGS[how],), sources=tuple(offered))
-    answer = await _rewrite(text.run.thread_id, brief, failing, session, fresh=text.run.fresh)
+    answer = await _rewrite(text.payer, text.brief(section, sources), failing, session, fresh=text.run.fresh)
     known, style = section.record["numbering"], section.record["cite_style"]
     keys = {source.evidence.key for source in sources if source.evidence.id in marker_ids(answer)}
     return inert(render_text(answer, sources, style if keys <= {*known} else "key", before=known).text)
@@ -401,9 +404,7 @@ async def soften_sentence(
     return await _rewrite(run, brief, failing, session)
 
 
-async def _rewrite(
-    run: str, brief: SectionBrief, failing: FailingSentence, session: Session, *, fresh: bool = False
-) -> str:
+async def _rewrite(run: str, brief: Brief, failing: FailingSentence, session: Session, *, fresh: bool = False) -> str:
     if "writer" in session.extractive:
         raise NotEditableError("Rewriting needs a chat model.", help="Choose one in the settings.")
 
@@ -452,8 +453,7 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:
     """Restore the original sentence; blocks. Raises `NotEditedError` if it was not edited."""
-    run = home.runs().get(run_id)
-    if not home.runs().withdraw_edit(run.thread_id, position):
+    if not home.runs().withdraw_edit(find_text(home, run_id).thread_id, position):
         raise NotEditedError(f"The sentence at {position} was not edited.")
 
 

@@ -19,7 +19,7 @@ from ..api.homes import Home
 from ..api.model_setup import aoffered_models
 from ..api.people import acting
 from ..api.run_options import RunLimits, SteeredOptions
-from ..api.run_texts import NotEditedError, public_record, stored
+from ..api.run_texts import NotEditedError, find_text, public_record, stored
 from ..api.running import (
     AnsweredError,
     EventRecorder,
@@ -61,6 +61,10 @@ class RunJobs:
         """Find a run; raises `UnknownRunError`, or `ServerError` if it was just deleted."""
         return await self.orders.find(lambda: find_run(self.session.home, run_id), run_deleted(run_id))
 
+    async def find_text(self, text_id: str) -> RunRecord:
+        """As `find_run`, also of an answer `CONVERSATION.NUMBER`."""
+        return await self.orders.find(lambda: find_text(self.session.home, text_id), run_deleted(text_id))
+
     async def find_conversation(self, thread_id: str) -> stored_conversations.ConversationEntry:
         home, deleted = self.session.home, conversation_deleted(thread_id)
         return await self.orders.find(lambda: stored_conversations.find_conversation(home, thread_id), deleted)
@@ -75,7 +79,7 @@ class RunJobs:
 
     @asynccontextmanager
     async def order_on(self, run: RunRecord) -> AsyncIterator[None]:
-        """Lock a run while changing it; raises `ServerError` with status 409 if it was deleted meanwhile."""
+        """Lock a run or answer while changing it; raises `ServerError` with status 409 if it was deleted meanwhile."""
         async with self.orders.on(run_deleted(run.thread_id)):
             if not await asyncio.to_thread(self._is_registered, run.thread_id):
                 raise _unknown_run(run.thread_id)
@@ -206,7 +210,7 @@ class RunJobs:
 
     def _is_registered(self, run_id: str) -> bool:
         with suppress(UnknownRunError):
-            return find_run(self.session.home, run_id).thread_id == run_id
+            return find_text(self.session.home, run_id).thread_id == run_id
         return False
 
     async def _take_turn(self, thread_id: str, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
@@ -368,7 +372,10 @@ def conflicts(ending: str) -> Iterator[None]:
 
 
 def run_deleted(run_id: str) -> str:
-    return f"Run {run_id:.200} was deleted"
+    conversation, _, number = run_id.rpartition(".")
+    return (
+        conversation_deleted(conversation) if number.isdecimal() and conversation else f"Run {run_id:.200} was deleted"
+    )
 
 
 def conversation_deleted(thread_id: str) -> str:

@@ -229,15 +229,17 @@ class RunRegister(Register):
         return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
 
     def edited(self) -> list[str]:
-        """The ids of the runs with edits."""
+        """The ids of the runs and answers with edits."""
         source, person = visible_rows(EDITS)
         rows = self._read(EDITS, f"SELECT DISTINCT thread_id FROM {source} ORDER BY thread_id", *person)
         return [row["thread_id"] for row in rows]
 
     def edit(self, thread_id: str, edit: EditedSentence) -> None:
         """Store an edited sentence in place of an earlier one at its position."""
-        checked = dump_json(edit.checked)
-        self._write(EDITS.insert("update"), thread_id, edit.position, edit.text, checked, time.time())
+        row = (thread_id, edit.position, edit.text, dump_json(edit.checked), time.time())
+        with self._tables.transaction() as connection:
+            connection.execute(EDITS.insert("update"), row)
+            note_owner(connection, thread_id)  # an answer has an id of its own
 
     def withdraw_edit(self, thread_id: str, position: int) -> bool:
         """Restore the run's original sentence; false if it was not edited."""
@@ -271,7 +273,7 @@ class RunRegister(Register):
     def give_unowned(self, person: str) -> None:
         """Make a person the owner of all runs and conversations that belong to nobody."""
         with self._tables.transaction() as connection:
-            for table in (RUNS, CONVERSATIONS):
+            for table in (RUNS, CONVERSATIONS, EDITS):
                 unowned = f"SELECT thread_id, ? FROM {table.name} WHERE true"
                 connection.execute(
                     f"INSERT INTO owned (thread_id, person) {unowned} ON CONFLICT (thread_id) DO NOTHING", (person,)
@@ -435,8 +437,8 @@ class ConversationRegister(Register):
             return entries
         said = {entry.thread_id: entry.title.casefold() for entry in entries}
         # Only turns that may hold a word are read: SQLite folds the case of ASCII letters only.
-        plain = [f"%{word}%" for word in wanted if word.isascii() and word.isalnum()][:1]
-        condition = "WHERE lower(asked || question || record) LIKE ?" if plain else ""
+        plain = [f"%{word}%" for word in wanted] if all(word.isascii() and word.isalnum() for word in wanted) else []
+        condition = "WHERE " * bool(plain) + " OR ".join(["lower(asked || question || record) LIKE ?"] * len(plain))
         source, person = visible_rows(TURNS)
         read = f"SELECT thread_id, number, asked, question, record FROM {source} {condition}"
         for turn in self._read(TURNS, read, *person, *plain):

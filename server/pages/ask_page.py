@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, get_args
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api import stored_conversations
+from ...api import run_texts, stored_conversations
 from ...api.conversation import paused_turn
 from ...api.library_papers import alist_papers
 from ...api.library_search import Labels
@@ -18,8 +18,9 @@ from ...api.results import PaperSummary
 from ...settings.config import CitationStyle
 from ..problems import ServerError
 from ..request_models import Words
+from ..routes.run_routes import file_records
 from ..server_state import ServerState, StateOf
-from .answer_view import AnswerView, DetailKind, answer_view, detail
+from .answer_view import AnswerView, DetailKind, detail, show_text
 from .html import page, part
 from .library_page import label_choices
 
@@ -80,7 +81,7 @@ async def turn(thread_id: str, number: int, request: Request, state: StateOf) ->
     thread_id, kept = await state.runs.find_turn(thread_id, number)
     if "x-part" not in request.headers:
         return RedirectResponse(f"/conversations/{thread_id}#turn-{number}", 303)
-    return page(request, "turn.html", {"item": _turn_view(kept, thread_id), "thread_id": thread_id})
+    return page(request, "turn.html", {"item": await _turn_view(state, kept, thread_id)})
 
 
 @router.get("/conversations/{thread_id}/turns/{number}/{kinds}/{which}")
@@ -88,8 +89,8 @@ async def turn_detail(
     thread_id: str, number: int, kinds: str, which: str, request: Request, state: StateOf
 ) -> Response:
     """What an answer's link opens: a passage with its page, a finding, or a number's source."""
-    _, kept = await state.runs.find_turn(thread_id, number)
-    return await detail_page(request, state, _turn_view(kept, thread_id)["answer"], kinds, which)
+    thread_id, kept = await state.runs.find_turn(thread_id, number)
+    return await detail_page(request, state, (await _turn_view(state, kept, thread_id))["answer"], kinds, which)
 
 
 async def detail_page(request: Request, state: ServerState, view: AnswerView, kinds: str, which: str) -> Response:
@@ -140,7 +141,7 @@ async def _conversation_page(
         "labels": {name: found for name, found in label_choices(papers).items() if name in Labels.__annotations__},
         "conversations": await _entries(state),
         "thread_id": thread_id,
-        "turns": [_turn_view(turn, thread_id) for turn in turns],
+        "turns": [await _turn_view(state, turn, thread_id) for turn in turns],
         "open": current,
         "papers": len(papers),
         "settings": settings,
@@ -164,9 +165,16 @@ def next_questions(view: AnswerView) -> list[str]:
     return ["What speaks against this?", "How was this measured, and on how many?", *others] if cited else others
 
 
-def _turn_view(kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
-    view = answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}")
-    return {"turn": kept, "answer": view, "next": next_questions(view)}
+async def _turn_view(state: ServerState, kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
+    run, base = run_texts.answer_as_run(thread_id, kept), f"/conversations/{thread_id}/turns/{kept.number}"
+    view = await show_text(run, state.session, base, f"answer-{kept.number}-")
+    files = run_texts.ResultFiles.of(run_texts.stored(view.record), state.session.home, "answer")
+    return {
+        "turn": kept,
+        "answer": view,
+        "next": next_questions(view),
+        "files": file_records([files], f"/api/v1{base}/files"),
+    }
 
 
 async def _open_turn(state: ServerState, thread_id: str) -> dict[str, Any] | None:

@@ -106,9 +106,9 @@ async def cancel_turn(thread_id: str, state: StateOf) -> response_models.Stopped
 async def export_conversation(
     thread_id: str, state: StateOf, format: Annotated[Literal["md", "json"], Query()] = "md"
 ) -> Response:
-    """The conversation as markdown or JSON, as `conversations export` writes it."""
+    """The conversation with your edits as markdown or JSON, as `conversations export` writes it."""
     entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
-    turns = await asyncio.to_thread(stored_conversations.read_turns, state.session.home, entry.thread_id)
+    turns = await asyncio.to_thread(stored_conversations.turns_as_shown, state.session, entry.thread_id)
     stored_conversations.require_turns(entry.thread_id, turns)
     text = (stored_conversations.transcript if format == "md" else stored_conversations.transcript_json)(
         entry.thread_id, turns

@@ -1,8 +1,8 @@
 // A conversation: asks, follows the answer as it is written, stops, resumes, improves, deletes.
 
 import { announce, part, Problem, send, toast } from "./api.js";
-import { follow } from "./events.js";
-import { LiveTurn } from "./live_turn.js";
+import { beginDocument, editDocument } from "./document.js";
+import { LiveTurn } from "./live.js";
 import { closePanel } from "./panel.js";
 import { byId, counted, element } from "./text.js";
 
@@ -63,24 +63,12 @@ const turnBody = (asked, kind, within) => ({
 function listen() {
   stream?.close();
   busy(true);
-  const events = {
-    reset: () => live.reset(),
-    stage: (event) => keepInView(() => live.stage(event)),
-    notice: ({ text }) => live.say(text),
-    finding: (event) => keepInView(() => live.finding(event)),
-    evidence: (event) => keepInView(() => live.evidence(event)),
-    citation: (event) => live.draft.cite(event),
-    token: ({ text }) => keepInView(() => live.draft.add(text)),
-    restarted: () => live.draft.clear(),
+  const ends = {
     done: ({ result }) => over(() => finished(result.number)),
     error: (problem) => over(() => live.failed(problem, resumeButton(problem.paused ? "Resume" : "Try again"))),
     stopped: ({ message }) => over(() => live.stopped(message, resumeButton("Resume"))),
   };
-  stream = follow(`${API}/${threadId()}/events`, events, {
-    connected: () => live.say(""),
-    lost: () => live.say("The connection is lost; trying again"),
-    ended: () => over(sync),
-  });
+  stream = live.follow(`${API}/${threadId()}/events`, ends, () => over(sync), keepInView);
 }
 
 function over(then) {
@@ -111,10 +99,18 @@ async function addTurn(number) {
   byId("turns").append(content);
   byId("head").replaceChildren(head);
   byId("live").replaceChildren();
+  beginDocument();
   live = null;
   if (followed) byId(`turn-${number}`).scrollIntoView({ block: "start" });
   byId("alone-box").hidden = false;
   question.placeholder = "Ask a follow-up, or something else";
+}
+
+/** Show an answer again, after its text was changed. */
+async function refreshTurn(id) {
+  const number = id.split(".").at(-1);
+  byId(`turn-${number}`).replaceWith(await part(`/conversations/${threadId()}/turns/${number}`));
+  beginDocument();
 }
 
 /** Show what happened while this tab was not following: in another tab, or before the server was restarted. */
@@ -337,4 +333,6 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden) sync();
 });
 
+editDocument(byId("turns"), refreshTurn);
+beginDocument();
 showOpen(JSON.parse(conversation.dataset.open));

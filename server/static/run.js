@@ -1,10 +1,9 @@
 // One run: follows it while it works, and resumes it; its text is edited in `document.js`.
 
 import { announce, part, problemCard, send, toast } from "./api.js";
-import { beginDocument, editDocument } from "./document.js";
-import { LiveRun } from "./live_run.js";
-import { follow } from "./events.js";
+import { beginDocument, editDocument, tookBack } from "./document.js";
 import { readLimits } from "./limits.js";
+import { LiveRun } from "./live.js";
 import { arrangeQuestion } from "./question.js";
 import { byId, element } from "./text.js";
 
@@ -52,21 +51,7 @@ function listen() {
     stream = null;
     return refresh("#run-title");
   };
-  const events = {
-    reset: () => live.reset(),
-    stage: (event) => live.stage(event),
-    notice: ({ text }) => live.say(text),
-    finding: (event) => live.finding(event),
-    evidence: (event) => live.evidence(event),
-    citation: (event) => live.writing().cite(event),
-    token: ({ text }) => live.writing().add(text),
-    restarted: () => live.draft?.clear(),
-    done: over,
-    error: over,
-    stopped: over,
-  };
-  const lost = () => live.say("The connection is lost; trying again.");
-  stream = follow(`${address()}/events`, events, { connected: () => live.say(""), lost, ended: over });
+  stream = live.follow(`${address()}/events`, { done: over, error: over, stopped: over }, over);
 }
 
 async function resume(form) {
@@ -105,7 +90,7 @@ async function answer(form, type) {
 async function takeBack(form) {
   try {
     const { counts, warnings } = await send("POST", `${address()}/import`, new FormData(form));
-    await refresh();
+    await tookBack(run().dataset.id);
     const said = Object.entries(counts).map(([state, count]) => `${count} ${state}`);
     byId("import-result").replaceChildren(...[`Sentences: ${said.join(", ")}.`, ...warnings].map((line) => element("p", {}, line)));
   } catch (problem) {
@@ -125,7 +110,7 @@ body.addEventListener("click", ({ target }) => {
   if (button) answer(button.form, "ignore");
 });
 
-editDocument(body, refresh);
+editDocument(body, () => refresh());
 begin();
 window.addEventListener("load", () => setTimeout(focusResume));
 window.addEventListener("hashchange", focusResume);
