@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterator
@@ -56,6 +57,9 @@ async def search_evidence(
     ] = [],  # noqa: B006
     years: Annotated[YearSpan, Field(description="First and last year of publication.")] = None,
     venue: Annotated[str, Field(max_length=200, description="Part of the journal's or book's name, in any case.")] = "",
+    kind: Annotated[str, Field(max_length=50, description="BibTeX type of the papers, such as article.")] = "",
+    tag: Annotated[str, Field(max_length=200, description="Tag of the papers.")] = "",
+    collection: Annotated[str, Field(max_length=500, description="Zotero collection of the papers.")] = "",
 ) -> FoundPassages:
     """Find passages of the user's papers, word for word, by meaning and by words.
 
@@ -64,7 +68,9 @@ async def search_evidence(
     settings = session.settings
     span = year_range(*years) if years else None
     mode, rerank = settings.retrieval_mode, settings.rerank
-    found = await asearch(session, query, limit, mode, papers, categories, span, venue, rerank)
+    found = await asearch(
+        session, query, limit, mode, papers, categories, span, venue, rerank, kind=kind, tag=tag, collection=collection
+    )
     return {"passages": found}
 
 
@@ -155,7 +161,8 @@ async def research(
 
     Takes a minute or more and may cost the user money; the same question again is free.
     """
-    record = await run(options.request(question), session.with_settings(**limits.changes()), None)
+    request = await asyncio.to_thread(options.request, question, session)
+    record = await run(request, session.with_settings(**limits.changes()), None)
     return answer_with_sources(record), short_answer(record)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -21,6 +22,7 @@ from ..claims.check_files import (
 )
 from ..claims.check_report import (
     LABELS as LABELS,
+    careful_words as careful_words,
     check_report as check_report,
     needs_attention as needs_attention,
     problem_lines as problem_lines,
@@ -62,7 +64,9 @@ from ..metadata.services import open_services, service_hosts
 from ..models.concurrency import gather_all
 from ..models.http.endpoints import hash_key
 from ..plurals import counted
+from ..runs.sentence_check import soften_sentence
 from ..stores.tables import own_id
+from ..text.sentences import replace_spans
 from ..tools.retrieval import Retrieval
 from ..tools.scope import require_words
 from .arguments import ArgumentError, at_least_one, require_writable
@@ -195,6 +199,44 @@ async def acheck_read(
     return await _check(session, read, frozenset(only), judge=bool(max_calls))
 
 
+async def asoften(
+    session: Session,
+    sentence: SentenceRecord,
+    words: str,
+    cited: Sequence[tuple[int, int, Sequence[str]]],
+    max_calls: int,
+) -> str:
+    """Have the writer say a sentence of the user's text more carefully, as on the page of a run.
+
+    Args:
+        session: the open library.
+        sentence: what a check found for it.
+        words: the sentence as it stands in its file.
+        cited: the spans of the citations in `words`, each with its keys; they stay as they are written.
+        max_calls: limit on model requests.
+
+    Raises `NotEditableError` without a chat model or another wording, and `PausedError`.
+    """
+    found = {source["key"]: source["passages"][0] for source in sentence["sources"] if source["passages"]}
+    passages: list[tuple[str, PassageRecord]] = []
+    written: dict[int, str] = {}
+    citation_of: dict[str, int] = {}
+    spans: list[tuple[int, int, str]] = []
+    for start, end, keys in cited:
+        begin = len(words[:start].rstrip(" ~\n"))
+        names = [f"E{len(citation_of) + number}" for number in range(1, len(keys) + 1)]
+        citation_of |= dict.fromkeys(names, begin)
+        written[begin] = words[begin:end]
+        spans.append((begin, end, f" {''.join(f'[{name}]' for name in names)}"))
+        passages += [(name, found[key]) for name, key in zip(names, keys, strict=True) if key in found]
+    run = own_id(f"soften-{hash_key([words])[:12]}")
+    asked = session.with_settings(max_calls=max_calls)
+    said = await soften_sentence(run, replace_spans(words, spans).strip(), passages, asked)
+    said = re.sub(r"\s*\[(E\d+)\]", lambda marker: written.pop(citation_of.get(marker[1], -1), ""), said)
+    ended = len(said.rstrip(" .!?"))
+    return f"{said[:ended]}{''.join(written.values())}{said[ended:]}"
+
+
 async def _check(
     session: Session,
     read: ReadText,
@@ -215,8 +257,8 @@ async def _check(
             services = None
             if look_up and "references" in parts:
                 progress.on_notice(f"Asking {service_hosts(session.settings)} for the reference list.")
-                services = await opened.enter_async_context(open_services(session.settings, session.metadata))
-            check = ManuscriptCheck(manuscript, references, checker, parts, own, session.metadata, services)
+                services = await opened.enter_async_context(open_services(session.settings, session.library.metadata))
+            check = ManuscriptCheck(manuscript, references, checker, parts, own, session.library.metadata, services)
             sentences, entries = await check.run()
         unknown = len(entries_elsewhere(references)) if "references" in parts and not look_up else 0
         exist = f"not checked whether {'it exists' if unknown == 1 else 'they exist'} (--look-up asks)"

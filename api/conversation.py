@@ -30,7 +30,14 @@ from .arguments import require_open, require_writable
 from .blocking import blocking
 from .library_search import akeys_within
 from .running import stream_events
-from .stored_conversations import find_conversation, new_thread_id, read_turns, turn_record, write_transcript
+from .stored_conversations import (
+    find_conversation,
+    new_thread_id,
+    read_turns,
+    turn_record,
+    turns_as_shown,
+    write_transcript,
+)
 
 if TYPE_CHECKING:
     from .results import AnswerRecord
@@ -120,12 +127,12 @@ class Conversation(nullcontext["Conversation"]):
         return [turn_record(turn) for turn in read_turns(self._library.home, self.thread_id)]
 
     def export(self, path: Path | str, *, force: bool = False) -> Path:
-        """Write the conversation to a markdown file, or JSON if its name ends in .json; returns the path.
+        """Write the conversation as edited to a markdown file, or JSON if its name ends in .json; returns the path.
 
         Unless `force` is given, files that were edited or not written by Citeloom are kept, and the new one is
         numbered (`talk.2.md`). Raises `InputError` if no question has been answered yet or the file cannot be written.
         """
-        turns = read_turns(self._library.home, self.thread_id)
+        turns = turns_as_shown(self._library, self.thread_id)
         return write_transcript(Path(path), self.thread_id, turns, home=self._library.home, force=force)[0]
 
     async def _take(

@@ -103,11 +103,9 @@ async def aexport(
         if (await in_thread(load_editable, session.home, run.thread_id)).edits:
             notes = [f"{file} is exported as it is; its run has edits of yours: 'export {run.thread_id}' has them."]
         record = await edited_record(text, session, csl)
-    elif run.section != "research":
+    else:
         text = await in_thread(load_editable, session.home, run.thread_id)
         record = await edited_record(text, session, csl) if text.edits or csl else record
-    elif csl:
-        record = {**record, "csl": csl}
     paths, warnings = await export_record(
         record,
         stem,

@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
 
-from ..documents import Paper
+from ..documents import Paper, entry_labels
 from ..documents.figures import PaperFigure
 from ..documents.notes import NOTE_ENDING, make_note
 from ..documents.safe_files import FileRefusedError, replace_file, require_regular
@@ -29,6 +29,7 @@ from ..tools.paper_search import (
     publication_statuses,
     read_indexed_text,
 )
+from ..tools.scope import Labels, has_labels
 from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def alist_papers(session: Session) -> list[PaperSummary]:
     library = session.library
     papers = library.papers()
     statuses = publication_statuses(library, papers)
+    labels = {paper.key: entry_labels(paper.bibtex) for paper in papers}
     return [
         {
             "key": paper.key,
@@ -68,6 +70,9 @@ def alist_papers(session: Session) -> list[PaperSummary]:
             "year": paper.year,
             "title": paper.title,
             "venue": paper.venue,
+            "kind": labels[paper.key][0],
+            "tags": labels[paper.key][1],
+            "collections": labels[paper.key][2],
             "chunks": library.chunk_count(paper.key),
             "source": paper.source,
             "status": statuses[paper.key].label,
@@ -88,11 +93,13 @@ async def aselect_papers(
     venue: str = "",
     status: str = "",
     papers: Sequence[PaperSummary] | None = None,
+    **labels: Unpack[Labels],
 ) -> tuple[list[PaperSummary], bool]:
     """Search papers by metadata, else by text; returns them sorted, and True if the text was used.
 
     `words` are parts of key, title, authors, venue or year, in any case; `venue` is the journal's or book's whole name;
-    `status` is such as "retracted", or "noted" for any; `papers` are all, if they were listed already.
+    `status` is such as "retracted", or "noted" for any; `papers` are all, if they were listed already; `labels` are a
+    `kind` (BibTeX type), `tag` and `collection`.
     """
     folded = [word.casefold() for word in words]
 
@@ -116,6 +123,7 @@ async def aselect_papers(
         for paper in (await alist_papers(session) if papers is None else papers)
         if (not limited or (paper["year"] is not None and first <= paper["year"] <= last))
         and venue in ("", paper["venue"])
+        and has_labels(paper["kind"], paper["tags"], paper["collections"], labels)
         and (not status or status == paper["status"] or (status == "noted" and paper["status"]))
     ]
     found = [paper for paper in papers if has_words(paper)]

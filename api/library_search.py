@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
 
 from ..documents import Paper
 from ..errors import InputError
@@ -30,6 +29,7 @@ from ..tools.paper_search import (
 from ..tools.retrieval import Hit, Retrieval, retrieve
 from ..tools.scope import (
     CategoryName as CategoryName,
+    Labels as Labels,
     Scope,
     as_list as as_list,
     as_years as as_years,
@@ -54,6 +54,7 @@ async def asearch(
     years: tuple[int, int] | None = None,
     venue: str = "",
     rerank: float = 0.0,
+    **labels: Unpack[Labels],
 ) -> list[FoundPassage]:
     """Return the `k` best passages for a query, as the JSON of `search --json`.
 
@@ -66,6 +67,7 @@ async def asearch(
         years: first and last year of publication, both included.
         venue: a part of the journal's or book's name, ignoring case.
         rerank: weight (0-1) of the bundled cross-encoder in the ranking; 0 disables it.
+        labels: the papers' `kind` (BibTeX type), `tag` or `collection`.
 
     Raises `InputError` for a query without words, an unknown key, category or venue, and if
     there is no readable full-text index.
@@ -77,7 +79,7 @@ async def asearch(
         if not (isinstance(years, Sequence) and len(years) == 2 and all(isinstance(year, int) for year in years)):
             raise ArgumentError(f"years: expected the first and the last year, as in (2018, 2020), got {years!r:.60}.")
         years = year_range(*years)
-    scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), years, venue)
+    scope = Scope.within(session.library, one_or_more(papers), one_or_more(categories), years, venue, **labels)
     hits = await retrieve(session.library, query, k, scope, Retrieval(mode, rerank=rerank))
     return await asyncio.to_thread(passage_records, session.library, query, hits)
 
@@ -209,15 +211,17 @@ def akeys_within(
     without: Sequence[str] = (),
     from_year: int | None = None,
     to_year: int | None = None,
+    **labels: Unpack[Labels],
 ) -> tuple[str, ...]:
     """Keys of the papers that a question may draw on, of these `papers` if any are given; empty for the whole library.
 
     Raises `InputError` for an unknown key, and if no paper is left.
     """
-    scope = Scope.within(session.library, [*papers, *without], (), year_range(from_year, to_year))
-    if scope == Scope():
+    for key in without:
+        session.library.paper(key)
+    scope = Scope.within(session.library, papers, (), year_range(from_year, to_year), **labels)
+    if scope == Scope() and not without:
         return ()
-    scope = replace(scope, papers=tuple(papers))
     found = [paper.key for paper in session.library.papers() if paper.key not in without and scope.holds(paper)]
     if not found:
         raise InputError("No paper is left to answer from.", help="Choose more papers or other years.")

@@ -18,11 +18,13 @@ from pydantic import SecretStr
 
 from ..documents.safe_files import replace_file
 from ..errors import InputError
-from ..graph.session import Session
+from ..graph.session import ROLE_NAMES, Session
 from ..models.chat_caller import chat_identity, chat_model
+from ..models.context_size import list_models
 from ..models.http.endpoints import (
     USUAL_PORTS as USUAL_PORTS,
     FoundServer as FoundServer,
+    chat_models,
     find_servers as find_servers,
     models_at as models_at,
 )
@@ -117,6 +119,21 @@ def _keep_in_keyring(name: str, key: str | None) -> bool:
     except Exception as error:  # noqa: BLE001 - also the errors of D-Bus, GLib or Windows, which keyring lets through
         _log.warning("The keyring cannot be used (%s).", type(error).__name__)  # the settings file is private as well
     return False
+
+
+async def aoffered_models(session: Session) -> list[str]:
+    """The models that may be chosen for a question: the configured one first, then those that its endpoint lists.
+
+    Empty without a chat model, and if each role has one of its own. "extractive" is among them if none has.
+    """
+    settings, own = session.settings, {name: getattr(session.settings, f"{name}_model") for name in ROLE_NAMES}
+    role = next((name for name, model in own.items() if not model), None)
+    if session.chat_model is not None or role is None or settings.chat_model == EXTRACTIVE:
+        return []
+    model, url, key = settings.role_endpoint(role)
+    at_it = [name for other, name in own.items() if name and settings.address_of(other)[1] == url]
+    listed = chat_models(await list_models(url, key))
+    return list(dict.fromkeys([model, *at_it, *listed, *([] if any(own.values()) else [EXTRACTIVE])]))
 
 
 async def atry_model(model: str, url: str) -> None:

@@ -66,7 +66,7 @@ async def aenrich(
     chosen = [await asyncio.to_thread(session.library.paper, key) for key in dict.fromkeys(keys)]
     chosen = chosen or await asyncio.to_thread(session.library.papers)
     records: list[dict[str, Any]] = []
-    async with open_services(session.settings, session.metadata, offline=offline, refresh=refresh) as services:
+    async with open_services(session.settings, session.library.metadata, offline=offline, refresh=refresh) as services:
         if not offline:
             on_open(service_hosts(session.settings), len(chosen))
         for paper in chosen:
@@ -143,8 +143,8 @@ async def aadd_papers(
     async with session.home.run_lock("add", lambda _: options.on_notice(waiting)):
         bibs = await asyncio.to_thread(read_bibs, session.home, options.bib)
         papers = await asyncio.to_thread(session.library.papers)
-        known = await asyncio.to_thread(KnownPapers, papers, session.metadata, bibs)
-        async with open_services(session.settings, session.metadata, offline=options.offline) as services:
+        known = await asyncio.to_thread(KnownPapers, papers, session.library.metadata, bibs)
+        async with open_services(session.settings, session.library.metadata, offline=options.offline) as services:
             if not options.offline:
                 options.on_open(service_hosts(session.settings), len(identifiers))
             with bill_to(run, session.budget(run)) if run else nullcontext():

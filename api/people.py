@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Final
@@ -16,15 +19,15 @@ from ..stores.accounts import (
     Scope as Scope,
     Secret as Secret,
     SecretKind as SecretKind,
-    normalised,
 )
 from ..stores.home import Home
-from ..stores.tables import acting as acting
+from ..stores.tables import PERSON as PERSON, acting as acting
 from .messages import install_hint
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
+ISSUER: Final = "CITELOOM_OIDC_ISSUER"
 SHORTEST_PASSWORD: Final = 12  # characters
 _hashing: Final = BoundedSemaphore(4)  # each takes 64 MiB
 
@@ -39,8 +42,8 @@ def accounts_of(home: Home) -> Accounts:
 
 
 def has_accounts(home: Home) -> bool:
-    """Whether a home is that of a group; blocks."""
-    return home.exists() and bool(accounts_of(home).people())
+    """Whether a home is a group's: somebody was invited, or the group's own sign-in is set. Blocks."""
+    return bool(os.environ.get(ISSUER)) or (home.exists() and bool(accounts_of(home).people()))
 
 
 def invite(home: Home, name: str, role: Role) -> str:
@@ -51,14 +54,27 @@ def invite(home: Home, name: str, role: Role) -> str:
     home.require_library()
     home.prepare()
     _hasher()  # a server without it could let nobody in
+    with _new_account(home, role) as accounts:
+        return accounts.invite(name, role)
+
+
+def enter(home: Home, subject: str, like: str, role: Role | None) -> Person:
+    """Who comes from the group's own sign-in, to whom its rules give this role (`Accounts.enter`). Blocks."""
+    home.require_library()
+    with _new_account(home.prepare(), role) as accounts:
+        return accounts.enter(subject, like, role)
+
+
+@contextmanager
+def _new_account(home: Home, role: Role | None) -> Iterator[Accounts]:
+    """Make the first account an owner's, who has all that there was before; raises `InputError`."""
     accounts = accounts_of(home)
     known = accounts.people()
     if role != "owner" and not any(person.role == "owner" for person in known):
         raise InputError("The first account is an owner's.", help="Invite an owner first: --role owner.")
-    invitation = accounts.invite(name, role)
-    if not known:
-        home.runs().give_unowned(normalised(name))
-    return invitation
+    yield accounts
+    if not known and (made := accounts.people()):
+        home.runs().give_unowned(made[0].name)
 
 
 def join(accounts: Accounts, invitation: str, password: str) -> Person:
@@ -66,7 +82,8 @@ def join(accounts: Accounts, invitation: str, password: str) -> Person:
     if not SHORTEST_PASSWORD <= len(password) <= 1000:
         message = f"A password has at least {SHORTEST_PASSWORD} characters."
         raise InputError(message, help="A few words are easy to keep.")
-    return accounts.accept(invitation, _hasher().hash(password))
+    valid = accounts.holder("invitation", invitation) is not None
+    return accounts.accept(invitation, _hasher().hash(password) if valid else None)  # which refuses any other
 
 
 def with_password(accounts: Accounts, name: str, password: str) -> Person:

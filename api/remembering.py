@@ -10,7 +10,7 @@ from ..citations.checks.preferences import LONGEST, preference_kind
 from ..graph.session import memory_of
 from ..runs.edit_proposals import EditProposal, propose_from_edits
 from ..settings.config import Settings
-from ..stores.author_memory import AuthorMemory, HomeStore as HomeStore, MemoryNote, UnknownNoteError
+from ..stores.author_memory import ROOT as ROOT, AuthorMemory, HomeStore as HomeStore, MemoryNote, UnknownNoteError
 from ..stores.home import Home
 from ..text.words import one_line
 from .arguments import ArgumentError

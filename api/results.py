@@ -48,6 +48,9 @@ class PaperSummary(TitledPaper):
 
     authors: list[str]
     venue: str
+    kind: Annotated[str, Meaning("Type of its BibTeX entry, such as article or phdthesis.")]
+    tags: Annotated[list[str], Meaning("Its keywords, which are Zotero's tags.")]
+    collections: Annotated[list[str], Meaning("Its collections in Zotero, such as Thesis/Methods.")]
     chunks: int
     source: str
     status: Status
@@ -413,7 +416,8 @@ class ConversationSummary(TypedDict):
     """A conversation as `conversations list` shows it."""
 
     thread_id: str
-    title: str
+    title: Annotated[str, Meaning("Its name, or its first question.")]
+    archived: Annotated[bool, Meaning("Whether it was put away; the next question brings it back.")]
     turns: int
     begun_at: float
     updated_at: float
@@ -423,7 +427,8 @@ class ConversationDetails(TypedDict):
     """A conversation with its finished turns."""
 
     thread_id: str
-    title: str
+    title: Annotated[str, Meaning("Its name, or its first question.")]
+    archived: bool
     turns: list[dict[str, Any]]
     begun_at: float
     updated_at: float

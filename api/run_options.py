@@ -26,7 +26,9 @@ from ..section_kinds import (
 
 if TYPE_CHECKING:
     from ..citations.export.word_fields import DocumentOptions
+    from ..graph.session import Session
     from ..runs.run_requests import ResearchRequest
+    from ..tools.scope import Labels
 
 RunKind = SectionKind | Literal["paper"]
 Tracked = Literal["ask", "accept", "reject"]
@@ -152,12 +154,17 @@ class SteeredOptions(TextOptions):
     )
 
 
-class ModelSettings(BudgetOptions):
-    """The chat model, and what it may cost."""
+class ModelOption(SettingOptions):
+    """Which model works."""
 
     chat_model: Annotated[str | None, Shown("--model")] = option(
         "Chat model, or 'extractive'. Default: CITELOOM_CHAT_MODEL."
     )
+
+
+class ModelSettings(ModelOption, BudgetOptions):
+    """The chat model, and what it may cost."""
+
     chat_base_url: Annotated[str | None, Shown("--base-url")] = option(
         "OpenAI-compatible endpoint. Default: CITELOOM_CHAT_BASE_URL."
     )
@@ -232,7 +239,18 @@ class YearLimits(OptionGroup):
     to_year: int | None = option("Last year of publication.", ge=0, le=9999)
 
 
-class PaperLimits(YearLimits):
+class LabelLimits(YearLimits):
+    """Papers of some years with some labels."""
+
+    kind: str = option("BibTeX type of the papers, such as article or phdthesis.", value="", max_length=50)
+    tag: str = option("Tag of the papers, in Zotero or as a keyword of their entry.", value="", max_length=200)
+    collection: str = option("Zotero collection of the papers, such as Thesis/Methods.", value="", max_length=500)
+
+    def labels(self) -> Labels:
+        return {"kind": self.kind, "tag": self.tag, "collection": self.collection}
+
+
+class PaperLimits(LabelLimits):
     """Which papers to search."""
 
     venue: str = option("Part of the journal's or book's name, in any case.", value="", max_length=200)
@@ -253,9 +271,10 @@ class QuestionOptions(PaperLimits):
     single_shot: bool = option("Search once, without the agent's further searches.", value=False)
     fresh: bool = option("Answer again, without reusing cached answers.", value=False)
 
-    def request(self, question: str) -> ResearchRequest:
-        """The request for an answer to a question."""
-        from ..runs.run_requests import ResearchRequest  # slow import
+    def request(self, question: str, session: Session) -> ResearchRequest:
+        """The request for an answer to a question; raises `InputError` if no paper has such labels. Blocks."""
+        from ..runs.run_requests import ResearchRequest  # slow imports
+        from ..tools.scope import Scope
 
         return ResearchRequest(
             question,
@@ -264,7 +283,7 @@ class QuestionOptions(PaperLimits):
             self.from_year,
             self.to_year,
             self.venue,
-            self.papers,
+            Scope.within(session.library, self.papers, **self.labels()).papers,
             single_shot=self.single_shot,
             fresh=self.fresh,
         )

@@ -38,7 +38,14 @@ from ..drafts.completeness import (
     coverage_warnings as coverage_warnings,
 )
 from ..graph.session import Session
-from ..runs.edited_text import EditableText as EditableText, edited_record as edited_record
+from ..runs.edited_text import (
+    EditableText as EditableText,
+    answer_as_run as answer_as_run,
+    answer_as_shown as answer_as_shown,
+    editable_text as editable_text,
+    edited_record as edited_record,
+    find_text as find_text,
+)
 from ..runs.output_files import (
     ResultFiles as ResultFiles,
     UnknownFileError as UnknownFileError,
@@ -74,6 +81,7 @@ from ..runs.sentence_check import (
 )
 from ..stores.home import Home
 from ..stores.library import Library as Library
+from ..stores.run_register import RunRecord as RunRecord
 from ..tools.paper_search import find_cited_figures as find_cited_figures
 from .run_options import WordOptions
 

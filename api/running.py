@@ -43,7 +43,7 @@ from ..runs.run_requests import (
 )
 from ..stores.run_register import RunRecord as RunRecord
 from ..text.wordings import find_subject as find_subject
-from ..tools.scope import plain_question as plain_question
+from ..tools.scope import Labels, Scope, plain_question as plain_question
 from .arguments import one_or_more, parse_formats, require_choice, require_writable, word_options
 from .blocking import blocking
 from .run_options import Ask, CitationFields, Depth, SteeredOptions
@@ -183,7 +183,7 @@ async def run_and_save(
     return SavedRun(saved, finished.finished_earlier)
 
 
-class ResearchOptions(RunOptions, total=False):
+class ResearchOptions(RunOptions, Labels, total=False):
     """How a question is answered, see `aresearch`."""
 
     sources: int | None
@@ -204,6 +204,9 @@ async def aresearch(
     min_year: int | None = None,
     max_year: int | None = None,
     venue: str = "",
+    kind: str = "",
+    tag: str = "",
+    collection: str = "",
     papers: Sequence[str] | str = (),
     single_shot: bool = False,
     on_event: OnEvent | None = None,
@@ -219,6 +222,9 @@ async def aresearch(
         min_year: first year of publication.
         max_year: last year of publication.
         venue: a part of the journal's or book's name, in any case.
+        kind: BibTeX type of the papers.
+        tag: tag of the papers.
+        collection: Zotero collection of the papers.
         papers: keys of papers to search within.
         single_shot: search once, without the agent.
         on_event: called with each event (`docs/events.md`) except `done`, the return value.
@@ -228,8 +234,10 @@ async def aresearch(
     """
     require_writable(session)
     fresh = options.get("fresh", False)
+    labels: Labels = {"kind": kind, "tag": tag, "collection": collection}
+    within = (await asyncio.to_thread(Scope.within, session.library, one_or_more(papers), **labels)).papers
     request = ResearchRequest(
-        question, sources, length, min_year, max_year, venue, one_or_more(papers), single_shot=single_shot, fresh=fresh
+        question, sources, length, min_year, max_year, venue, within, single_shot=single_shot, fresh=fresh
     )
     return await run(request, session, on_event, **options)
 

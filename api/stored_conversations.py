@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,12 +22,23 @@ from ..stores.run_register import (
 )
 
 if TYPE_CHECKING:
+    from ..graph.session import Session
     from .results import ConversationDetails, ConversationSummary
 
 
-def list_conversations(home: Home) -> list[ConversationEntry]:
-    """All conversations, the latest first; blocks."""
-    return home.conversations().all()
+def list_conversations(home: Home, words: str = "", *, archived: bool = False) -> list[ConversationEntry]:
+    """The conversations, or those put away, the latest first: all, or those with these words; blocks."""
+    return [entry for entry in home.conversations().all(words) if entry.archived == archived]
+
+
+def label_conversation(
+    home: Home, thread_id: str, *, name: str | None = None, archived: bool | None = None
+) -> ConversationEntry:
+    """Name a conversation, "" for its first question again, or put it away or back; None leaves it as it is. Blocks."""
+    register = home.conversations()
+    entry = register.get(thread_id)
+    register.label(entry.thread_id, name=None if name is None else " ".join(name.split()), archived=archived)
+    return register.get(entry.thread_id)
 
 
 def find_conversation(home: Home, thread_id: str) -> ConversationEntry:
@@ -45,6 +56,19 @@ def begin_conversation(home: Home) -> ConversationEntry:
 def read_turns(home: Home, thread_id: str) -> list[KeptTurn]:
     """The finished turns of a conversation in order; blocks."""
     return home.conversations().turns(thread_id)
+
+
+def is_edited(home: Home, thread_id: str) -> bool:
+    """Whether an answer of a conversation has edits of the user's; blocks."""
+    return any(text_id.startswith(f"{thread_id}.") for text_id in home.runs().edited())
+
+
+def turns_as_shown(session: Session, thread_id: str) -> list[KeptTurn]:
+    """The finished turns of a conversation with the user's edits of their answers, for files; blocks."""
+    from ..runs.edited_text import answer_as_shown  # slow import, not needed for lists
+
+    turns = read_turns(session.home, thread_id)
+    return [replace(turn, record=dict(answer_as_shown(thread_id, turn, session))) for turn in turns]
 
 
 def find_turn(home: Home, thread_id: str, number: int) -> KeptTurn | None:

@@ -81,7 +81,9 @@ async def aupdate_texts(
     compared = 0
     with session.run(name):
         checker = await claim_checker(session, name, progress)
-        statuses = await asyncio.to_thread(session.metadata.statuses, [record.paper for record in records.values()])
+        statuses = await asyncio.to_thread(
+            session.library.metadata.statuses, [record.paper for record in records.values()]
+        )
         hashes = {key: record.paper.content_hash for key, record in records.items()}
         retracted = sorted(key for key, status in statuses.items() if status.retracted)
         comparison = _Comparison(session, home, checker, version, hashes, retracted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -25,8 +26,18 @@ _WORDINGS: Final = read_rules(__file__, "check_wordings")
 LABELS: Final[Mapping[ClaimLabel, str]] = _WORDINGS["labels"]
 # The labels that need attention: how serious each is, and what it says of a sentence.
 WRONG_LABELS: Final[Mapping[ClaimLabel, tuple[FaultSeverity, str]]] = _WORDINGS["wrong_labels"]
+_CAREFUL: Final[Mapping[str, str]] = _WORDINGS["careful"]
+_STRONG: Final = re.compile(
+    rf"(?<![\\\w-])(?:{'|'.join(sorted(_CAREFUL, key=len, reverse=True))})(?![\w-])", re.IGNORECASE
+)
 _ORDER: Final[tuple[FaultSeverity, ...]] = ("error", "warning", "note")
 _QUOTED: Final = 240  # characters
+
+
+def careful_words(text: str) -> list[tuple[int, int, str]]:
+    """The spans of words that a text could say more carefully, with what to say instead; no model is asked."""
+    found = [(*match.span(), match[0], _CAREFUL[match[0].lower()]) for match in _STRONG.finditer(text)]
+    return [(start, end, f"{new[0].upper()}{new[1:]}" if old[0].isupper() else new) for start, end, old, new in found]
 
 
 def problems(sentence: SentenceRecord) -> list[tuple[str, FaultSeverity, str]]:

@@ -71,16 +71,17 @@ class ReferenceList:
 def load_references(manuscript: Manuscript, file: Path, bib: Path | None, library: Sequence[Paper]) -> ReferenceList:
     """The entries of a text: from `.bib` files, its list or fields, or the library. Blocks; raises `InputError`."""
     notices: list[str] = []
-    papers = dict(read_bibliography(bib).papers) if bib is not None else {}
-    if bib is None:
-        for path in bibliography_files(manuscript, file, notices):
-            try:
-                read = read_bibliography(path)
-            except InputError as error:
-                notices.append(error.message)
-                continue
-            papers |= read.papers
-            notices += [f"{refusal.path}: {refusal.reason}." for refusal in read.refused]
+    papers: dict[str, Paper] = {}
+    for path in bibliography_files(manuscript, file, notices) if bib is None else [bib]:
+        try:
+            read = read_bibliography(path)
+        except InputError as error:
+            if bib is not None:
+                raise
+            notices.append(error.message)
+            continue
+        papers |= read.papers
+        notices += [*(f"{refusal.path}: {refusal.reason}." for refusal in read.refused), *read.warnings]
     papers |= {key: paper for key, paper in manuscript.papers.items() if key not in papers}
     texts = {key: paper.title or key for key, paper in papers.items()}
     numbers: dict[int, str] = {}

@@ -11,13 +11,14 @@ import typer
 from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
-from .options import command_on_home, complete_conversations, readable_records, resolve, takes_options
+from .options import command_on_home, command_session, complete_conversations, readable_records, resolve, takes_options
 from .output import Columns, Printed, notice, notice_command
 from .runs import when
 from .sections import OverwriteOption
 
 if TYPE_CHECKING:
     from ..api.homes import Home
+    from ..api.stored_conversations import KeptTurn
     from ..settings.config import Settings
 
 HISTORY = "chat_history"
@@ -94,13 +95,25 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     return 0 if interactive else code
 
 
-def _open_home() -> Home:
-    """Find the home of a command, after deleting expired conversations."""
+def _open_home() -> tuple[Settings, Home]:
+    """The settings and home of a command, after deleting expired conversations."""
     settings, found = resolve()
     found = readable_records(found)
     if found.copy_of is None:
         run_async(forget_expired(settings, found))
-    return found
+    return settings, found
+
+
+def _turns_of(thread_id: str) -> tuple[Home, str, list[KeptTurn]]:
+    """The home of a command, and a conversation's whole id and finished turns, with the user's edits."""
+    from ..api import stored_conversations as stored
+
+    settings, found = _open_home()
+    thread_id = stored.find_conversation(found, thread_id).thread_id
+    if not stored.is_edited(found, thread_id):
+        return found, thread_id, stored.read_turns(found, thread_id)
+    with command_session(settings, found, create=False, reading=True) as session:
+        return found, thread_id, stored.turns_as_shown(session, thread_id)
 
 
 async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
@@ -116,18 +129,23 @@ async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
 
 
 @conversations_app.command("list")
-def list_conversations() -> Printed:
-    """List all conversations, the latest first."""
+@takes_options()
+def list_conversations(
+    search: Annotated[str, "Only those that have all of these words."] = "",
+    archived: Annotated[bool, "Those that were put away."] = False,
+) -> Printed:
+    """List the conversations, the latest first."""
     from ..api import stored_conversations as stored
 
-    records = [stored.conversation_summary(entry) for entry in stored.list_conversations(_open_home())]
+    entries = stored.list_conversations(_open_home()[1], search, archived=archived)
+    records = [stored.conversation_summary(entry) for entry in entries]
     columns: Columns = {
         "conversation": "thread_id",
         "turns": "turns",
         "last": lambda record: when(record["updated_at"]),
-        "first question": "title",
+        "name or first question": "title",
     }
-    return Printed.listed(records, "conversation", columns, ("first question",))
+    return Printed.listed(records, "conversation", columns, ("name or first question",))
 
 
 @conversations_app.command("show")
@@ -135,12 +153,10 @@ def show_conversation(thread_id: IdArgument) -> Printed:
     """Show a conversation: its questions and answers, with the references of all."""
     from ..api import stored_conversations as stored
 
-    found = _open_home()
-    entry = stored.find_conversation(found, thread_id)
-    turns = stored.read_turns(found, entry.thread_id)
-    unanswered = f"Conversation {entry.thread_id}: no question has been answered yet."
-    record = stored.conversation_record(entry, turns)
-    return Printed(record, lambda _: [stored.transcript(entry.thread_id, turns)] if turns else notice(unanswered))
+    found, thread_id, turns = _turns_of(thread_id)
+    unanswered = f"Conversation {thread_id}: no question has been answered yet."
+    record = stored.conversation_record(stored.find_conversation(found, thread_id), turns)
+    return Printed(record, lambda _: [stored.transcript(thread_id, turns)] if turns else notice(unanswered))
 
 
 @conversations_app.command("export")
@@ -153,13 +169,27 @@ def export_conversation(
     """Export a conversation to a file; never overwrites a file that you edited."""
     from ..api import stored_conversations as stored
 
-    found = _open_home()
-    entry = stored.find_conversation(found, thread_id)
-    turns = stored.read_turns(found, entry.thread_id)
-    written, notices = stored.write_transcript(file, entry.thread_id, turns, home=found, force=files.force)
+    found, thread_id, turns = _turns_of(thread_id)
+    written, notices = stored.write_transcript(file, thread_id, turns, home=found, force=files.force)
     for line in notices:
         notice(f"Note: {line}")
     notice(f"Written: {written}")
+
+
+@conversations_app.command("label")
+def label_conversation(
+    thread_id: IdArgument,
+    name: Annotated[str | None, typer.Option(help="Its name; '' for its first question again.")] = None,
+    archive: Annotated[bool | None, typer.Option("--archive/--no-archive", help="Put it away, or back.")] = None,
+) -> None:
+    """Name a conversation, or put it away; the next question brings it back."""
+    from ..api.homes import require_writable_home
+    from ..api.stored_conversations import label_conversation
+
+    found = _open_home()[1]
+    require_writable_home(found)
+    entry = label_conversation(found, thread_id, name=name, archived=archive)
+    notice(f"{entry.thread_id}: {entry.title or 'no question yet'}{' (archived)' if entry.archived else ''}")
 
 
 @conversations_app.command("delete")
@@ -173,7 +203,7 @@ def delete_conversations(
     from ..api.homes import require_writable_home
     from ..api.stored_conversations import find_conversation
 
-    found = _open_home()
+    found = _open_home()[1]
     require_writable_home(found)
     for entry in [find_conversation(found, thread_id) for thread_id in thread_ids]:
         run_async(delete_conversation(found, entry.thread_id))

@@ -374,7 +374,7 @@ def run_steered(
     from ..api.running import AnswerError, ResearchRequest, run_and_save, signed_answer
 
     waiting: WaitingError | None = None
-    about = session.notice_of(answer=isinstance(request, ResearchRequest))
+    about = session.notice(answer=isinstance(request, ResearchRequest))
     if about and answer is None:
         notice(about)
     with answer_progress(session.spent_now, draft=draft) as view:

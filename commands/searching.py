@@ -48,6 +48,7 @@ def search(query: QueryArgument, options: SearchOptions) -> Printed:
             options.categories,
             years,
             options.venue,
+            **options.labels(),
             rerank=session.settings.rerank or (_RERANK if options.rerank else 0.0),
         )
     return Printed(records, show_passages)

@@ -184,7 +184,7 @@ def research(
     output = None if out is None else files.output(out, files.formats)
     plain_question(question)  # before a home is created or printed
     with home_session(early="answer", **settings.changes()) as session:
-        record, view = run_steered(limits.request(question), session, output, draft=not as_json)
+        record, view = run_steered(limits.request(question, session), session, output, draft=not as_json)
     if as_json:
         result_json(record)
     else:

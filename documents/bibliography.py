@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError
 from ..text.words import letters_of
+from .bibtex_faults import comment_fault, entry_fault, split_fields
 from .front_matter import YEAR, find_doi
 from .paper_names import NAME_SUFFIX, family_name
 from .safe_files import FileRefusedError, read_regular
@@ -151,6 +152,12 @@ def author_names(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(display), tuple(family)
 
 
+def label_list(labels: Sequence[str]) -> str:
+    """The source of a field with such labels; those with a comma stand in braces."""
+    sources = map(as_latex, labels)
+    return ", ".join(f"{{{source}}}" if re.search("[,;]", source) else source for source in sources if source)
+
+
 def render_entry(entry_type: str, key: str, fields: Mapping[str, str]) -> str:
     """Render a BibTeX entry; values must be BibTeX source."""
     lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
@@ -262,6 +269,7 @@ def read_bibliography(path: Path) -> Bibliography:
 
 def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> Bibliography:
     """Parse a BibTeX text; `source` names it in refusals. Raises `InputError` if its macros expand too far."""
+    from bibtexparser import model
     from bibtexparser.entrypoint import parse_string
 
     # The parser's log only repeats the refusals.
@@ -277,11 +285,16 @@ def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> 
     notes = list(warnings)
     in_all = 0
     parents = {entry.key.lower(): entry for entry in library.entries}
-    for block in library.blocks:
+    for last, block in zip([None, *library.blocks], library.blocks, strict=False):
         line = (block.start_line or 0) + 1
         try:
-            entry = _entry(block, lines)
+            entry, faults = _entry(block, lines)
             if entry is None:
+                behind = isinstance(last, model.Entry)
+                if isinstance(block, model.ImplicitComment) and (
+                    fault := comment_fault(block.raw or "", behind_entry=behind)
+                ):
+                    notes.append(f"{source}: line {line}: {fault}")
                 continue
             whole = _inherit(entry, parents, macros)
             paper = _read_paper(whole, macros, as_written=whole is block)
@@ -290,8 +303,7 @@ def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> 
             unreadable.append((block.raw or "")[:_MOST_CHARACTERS])
             continue
         lines[entry.key] = line
-        if entry is not block:
-            notes.append(f"{source}: line {line}: {entry.key}: a field is given twice; the first counts.")
+        notes += [f"{source}: line {number}: {entry.key}: {fault}" for number, fault in faults]
         papers[entry.key] = paper
         in_all += len(paper.bibtex)
         if in_all > _MOST_IN_ALL:
@@ -310,30 +322,32 @@ class _EntryRefusedError(Exception):
     """A refused entry; the message is the reason."""
 
 
-def _entry(block: Block, lines: Mapping[str, int]) -> Entry | None:
-    """The entry in a block; None for comments and macros. Raises `_EntryRefusedError`."""
+def _entry(block: Block, lines: Mapping[str, int]) -> tuple[Entry | None, list[tuple[int, str]]]:
+    """The entry in a block, None for comments and macros; and its faults by line. Raises `_EntryRefusedError`."""
     from bibtexparser import model
 
     entry: object = block
     if isinstance(block, model.DuplicateBlockKeyBlock | model.DuplicateFieldKeyBlock):
         entry = block.ignore_error_block
-        if isinstance(entry, model.Entry) and isinstance(block, model.DuplicateFieldKeyBlock):
-            first = {item.key.lower(): item for item in reversed(entry.fields)}
-            fields = [item for item in entry.fields if first[item.key.lower()] is item]
-            entry = model.Entry(entry.entry_type, entry.key, fields, entry.start_line, entry.raw)
     elif isinstance(block, model.ParsingFailedBlock):
-        raw = block.raw or ""
-        named = _ENTRY_KEY.search(raw)
-        why = ": a closing brace } is missing" if raw.count("{") > raw.count("}") else ""
-        raise _EntryRefusedError(f"entry {named[1] if named else 'without a key'} cannot be read as BibTeX{why}")
+        named = _ENTRY_KEY.search(block.raw or "")
+        why = entry_fault(block.raw or "") or "cannot be read as BibTeX"
+        raise _EntryRefusedError(f"entry {named[1] if named else 'without a key'} {why}")
     if not isinstance(entry, model.Entry):
-        return None
+        return None, []
     key = entry.key
     if not key or re.search(r"[\s{}\\\"#%~,]", key):
-        raise _EntryRefusedError(f"entry without a usable key ({key or 'none'})")
+        raise _EntryRefusedError(f"entry without a usable key ({key or 'none'}): write one behind its opening brace")
     if key in lines:
         raise _EntryRefusedError(f"duplicate key {key} (first on line {lines[key]}); the first entry is kept")
-    return entry
+    fields, faults = split_fields(entry.fields)
+    first: dict[str, model.Field] = {}
+    for item in fields:
+        if first.setdefault(item.key.lower(), item) is not item:
+            faults.append(((item.start_line or 0) + 1, f"{item.key}: is given twice; the first counts. Remove one."))
+    if faults:
+        entry = model.Entry(entry.entry_type, key, [*first.values()], entry.start_line, entry.raw)
+    return entry, faults
 
 
 def _inherit(entry: Entry, parents: Mapping[str, Entry], macros: Mapping[str, str]) -> Entry:

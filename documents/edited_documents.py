@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -32,10 +31,9 @@ AUTHOR: Final = "Citeloom"  # of the comments that an export adds
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
 _MOST_TEXT: Final = 4_000_000
 _MOST_BYTES: Final = 50_000_000  # of an exported file
-_SECONDS: Final = 60.0
-_MEGABYTES: Final = 1500
 _TO: Final = (
-    "markdown_strict-raw_html+citations+pipe_tables+tex_math_dollars+all_symbols_escapable+backtick_code_blocks"
+    "markdown_strict-raw_html+citations+footnotes+pipe_tables+tex_math_dollars+all_symbols_escapable"
+    "+backtick_code_blocks"
 )
 _TEMPLATE: Final = "$if(abstract)$\n# Abstract\n\n$abstract$\n\n$endif$\n$body$\n"
 _EXPORTED: Final = {".tex": "latex", ".docx": "docx+citations", ".odt": "odt", ".html": "html"}
@@ -44,6 +42,8 @@ _MARKED: Final = re.compile(rf"{MARK}: ([\w-]{{1,80}}(?: [a-z_]{{1,40}})?)")
 _W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_FORMULA: Final = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}object"
+_LINKED: Final = "{http://www.w3.org/1999/xlink}href"
 _DC: Final = "{http://purl.org/dc/elements/1.1/}"
 _XML: Final = "{http://www.w3.org/XML/1998/namespace}"
 _CITATION: Final = re.compile(r"ZOTERO_ITEM|CSL_CITATION")
@@ -54,11 +54,16 @@ _WORDS: Final = re.compile(r"[^\W_]+(?:[.,'\u2019][^\W_]+)*")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _REFERENCES = re.compile(r"(?ms)^#{1,3} References\b[^\n]*\n.*?(?=^#|\Z)")
 _HEADING = re.compile(r"(?m)^#{1,6} .*$")
+_IN_LINE = re.compile(r"(?m)^(?!\$\$[^$\n]+\$\$$)[^\n]*\$\$[^\n]*$")
+_BOLD_NUMBER = re.compile(r"(\*\*(?:Table|Figure)) ?\*\* ?(?:\*\*)?(\d{1,4})\*\*(?=[.:])")
+_NOTE = re.compile(r"(?m)^\[\^(?P<number>\d{1,6})\]:(?P<words>[^\n]*+(?:\n(?:[ ]{4}[^\n]*+|(?=\n)))*+)\n?")
+_NOTED = re.compile(r"(?P<sign>[.,;:!?]?)(?P<numbers>(?:\[\^\d{1,6}\])++)")
+_CITING = re.compile("[ ;,]*(?:\ue300\\d{1,6}\ue301|\\[(?P<keys>@[^\\[\\]]*+)\\])")
 _FENCED_DIV = re.compile(r"(?m)^:{3,}.*$")
 _LATEX_FIGURE = re.compile(r"\\begin\{figure\}(?:(?!\\begin\{figure\}).)*?\\end\{figure\}", re.DOTALL)
 _LATEX_REFERENCE = re.compile(r"~?\\ref\{fig:(?P<number>\d+)\}")
 _IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)(?:\{[^{}]*\})?")
-_FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_figure_\d+\)|\{#_Ref_figure_\d+ \.anchor\})")
+_FIGURE_NUMBER = re.compile(r"\[(?P<number>\d*)\](?:\(#_Ref_[a-z]+_\d+\)|\{#_Ref_[a-z]+_\d+ \.anchor\})")
 _LINK = re.compile(r"\[(?P<label>[^\[\]]+)\]\(#ref-(?P<key>[^()\s]+)\)(?:\{[^{}]*\})?")
 _LABELLED = re.compile(r"(?<!\\)\[(?P<label>(?:\\[\[\]]|[^\[\]\\])++)\]\(#ref-(?P<key>[^()\s]++)\)")
 _PAGES = re.compile(r", (?:pp?\. )?(\d{1,3}(?:(?:, |[-–])\d{1,3}){0,20})(?:\\\])?$")
@@ -125,8 +130,10 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
             return EditedDocument(text, found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
-        text = _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind, kind[1:]))
-        document = EditedDocument(linked_keys(without_images(text)), **read)
+        text = _BOLD_NUMBER.sub(r"\1 \2", _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind, kind[1:])))
+        if kind == ".odt":  # pandoc takes every formula for a displayed one
+            text = _IN_LINE.sub(lambda line: line[0].replace("$$", "$"), text)
+        document = EditedDocument(with_notes(linked_keys(without_images(text))), **read)
     except (SandboxError, PandocError, UnicodeDecodeError) as error:
         raise FileRefusedError(f"cannot be read ({' '.join(str(error).split())[:160]})") from None
     if len(document.text) > _MOST_TEXT:
@@ -142,32 +149,62 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
 def read_latex(source: str) -> str:
     """The text of LaTeX as markdown, without figures and references; blocks. Raises `PandocError`."""
     markdown = linked_keys(_as_markdown(latex_without_figures(source).encode(), ".tex", "latex"))
-    return _ESCAPED.sub(r"\1", without_comments_and_references(markdown))
+    return _ESCAPED.sub(r"\1", without_comments_and_references(with_notes(markdown)))
 
 
 def _as_markdown(content: bytes, kind: str, reader: str, to: str = _TO) -> str:
-    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        source, template = Path(folder) / f"text{kind}", Path(folder) / "template.md"
-        source.write_bytes(content)
-        template.write_text(_TEMPLATE, "utf-8")
-        options = ["--from", reader, "--to", to, "--wrap=none", "--markdown-headings=atx", f"--template={template}"]
-        return pandoc([*options, "--", str(source)], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8", "replace")
+    source, template = f"text{kind}", "template.md"
+    options = ["--from", reader, "--to", to, "--wrap=none", "--markdown-headings=atx", f"--template={template}"]
+    return pandoc([*options, source], {source: content, template: _TEMPLATE}).decode("utf-8", "replace")
+
+
+def with_notes(markdown: str) -> str:
+    """The text with its footnotes where they are called: their citations as citations, their other words in brackets.
+
+    A citation precedes the sign behind which its number stands.
+    """
+    notes = {note["number"]: " ".join(note["words"].split()) for note in _NOTE.finditer(markdown)}
+
+    def note(called: re.Match[str]) -> str:
+        cited, said = "", ""
+        for number in re.findall(r"\d+", called["numbers"]):
+            words, place = notes.get(number, ""), 0
+            keys: list[str] = []
+            while found := _CITING.match(words, place):
+                place = found.end()
+                if found["keys"]:
+                    keys.append(found["keys"])
+                else:
+                    cited += f" {found[0].strip(' ;,')}"
+            cited += f" [{'; '.join(keys)}]" if keys else ""
+            rest = words[place:].strip(" .;,") if place else words
+            said += f" ({rest})" if rest else ""
+        return f"{cited}{called['sign']}{said}"
+
+    return _NOTED.sub(note, _NOTE.sub("", markdown)) if notes else markdown
 
 
 def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
     """The document with placeholders for its citations and without tracked changes, and what was found in it."""
     with open_office(Path(name), kind) as archive:
-        part = MAIN_PARTS[kind]
-        source = read_part(archive, part)
-        for prefix, address in re.findall(rb'xmlns:([A-Za-z][\w.-]*)="([^"]*)"', source[:20_000]):
-            if not re.fullmatch(rb"ns\d+", prefix):
-                ElementTree.register_namespace(prefix.decode(), address.decode())
-        root = _parsed(source)
-        found = EditedDocument("")
-        if kind == ".docx":
-            _simplify_word(root, archive, found, reject)
-        else:
-            _simplify_writer(root, found, reject)
+        found, parts, listed = EditedDocument(""), dict[str, bytes](), False
+        for part in (MAIN_PARTS[kind], *(("word/footnotes.xml", "word/endnotes.xml") if kind == ".docx" else ())):
+            if not (source := read_part(archive, part)):
+                continue
+            for prefix, address in re.findall(rb'xmlns:([A-Za-z][\w.-]*)="([^"]*)"', source[:20_000]):
+                if not re.fullmatch(rb"ns\d+", prefix):
+                    ElementTree.register_namespace(prefix.decode(), address.decode())
+            listed |= _LIST.search(source.decode("utf-8", "replace")) is not None
+            root = _parsed(source)
+            if kind == ".docx":
+                _simplify_word(root, found, reject)
+            else:
+                _simplify_writer(root, found, reject)
+            parts[part] = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+        comments = read_part(archive, "word/comments.xml") if kind == ".docx" else b""
+        for comment in _parsed(comments).iter(_W + "comment") if comments else ():
+            said = " ".join("".join(one.text or "" for one in comment.iter(_W + "t")).split())
+            _comment(comment.get(_W + "author", ""), said, found)
         properties = read_part(archive, "docProps/custom.xml" if kind == ".docx" else "meta.xml").decode(
             "utf-8", "replace"
         )
@@ -178,14 +215,14 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
         content = BytesIO()
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
             for entry in archive.namelist():
-                if entry == part:
-                    made.writestr(entry, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+                if entry in parts:
+                    made.writestr(entry, parts[entry])
                 elif entry.endswith((".xml", ".rels", "mimetype")):
                     made.writestr(entry, read_part(archive, entry))
     values = {name: value for name, value in vars(found).items() if name not in ("text", "mark")}
     return {
         **values,
-        "listed": _LIST.search(source.decode("utf-8", "replace")) is not None,
+        "listed": listed,
         "mark": marked[1].strip() if marked else "",
         "content": content.getvalue(),
     }
@@ -198,7 +235,7 @@ def _parsed(xml: bytes) -> Element:
         raise FileRefusedError(f"contains broken XML ({error})") from None
 
 
-def _simplify_word(root: Element, archive: zipfile.ZipFile, found: EditedDocument, reject: bool) -> None:
+def _simplify_word(root: Element, found: EditedDocument, reject: bool) -> None:
     gone, kept = (("ins", "moveTo"), ("del", "moveFrom")) if reject else (("del", "moveFrom"), ("ins", "moveTo"))
     for parent in list(root.iter()):
         for child in list(parent):
@@ -219,6 +256,9 @@ def _simplify_word(root: Element, archive: zipfile.ZipFile, found: EditedDocumen
                 style = following.find(_W + "pPr")
                 following[int(style is not None) : int(style is not None)] = [c for c in one if c.tag != _W + "pPr"]
                 parent.remove(one)
+    for style in root.iter(_W + "pStyle"):  # pandoc would put the caption of a table behind it
+        if style.get(_W + "val") in ("TableCaption", "Caption"):
+            style.set(_W + "val", "BodyText")
     opened: list[_OpenField] = []
     for run in [one for one in root.iter() if one.tag in (_W + "r", _W + "fldSimple")]:
         if run.tag == _W + "fldSimple":
@@ -246,10 +286,6 @@ def _simplify_word(root: Element, archive: zipfile.ZipFile, found: EditedDocumen
             elif item.tag == _W + "t":
                 for outer in opened:
                     outer.texts += [_Slot(item, "text")] if outer.shows else []
-    comments = read_part(archive, "word/comments.xml")
-    for comment in _parsed(comments).iter(_W + "comment") if comments else ():
-        said = " ".join("".join(one.text or "" for one in comment.iter(_W + "t")).split())
-        _comment(comment.get(_W + "author", ""), said, found)
 
 
 def _comment(author: str, said: str, found: EditedDocument) -> None:
@@ -313,6 +349,8 @@ def _simplify_writer(root: Element, found: EditedDocument, reject: bool) -> None
             else:
                 if child.tag.endswith("-ref"):  # a cross-reference, whose number pandoc would lose
                     child.tag = _TEXT + "span"
+                elif child.tag == _FORMULA and (folder := child.get(_LINKED)):  # as pandoc finds it
+                    child.set(_LINKED, folder.rstrip("/"))
                 continue
             _drop(parent, child)
     inside: dict[str, list[_Slot]] = {}

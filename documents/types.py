@@ -6,6 +6,7 @@ Evidence is a finding read from a paper with the exact words that support it.
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_right
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
@@ -98,6 +99,27 @@ class Paper:
     pages: int | None = None
     family_names: tuple[str, ...] = field(default=())
     ocr_pages: tuple[int, ...] = ()
+
+
+_TYPE = re.compile(r"\s*@\s*(\w+)")
+_LABELS = re.compile(
+    r"[,{\n][^\S\n]*+(keywords|groups)\s*+=\s*+(?:\{((?:[^{}]++|\{[^{}]*+\})*+)|\"([^\"]*+)\")", re.IGNORECASE
+)
+_LABEL = re.compile(r"(?:[^{},;]++|\{[^{}]*+\})++")
+
+
+def entry_labels(bibtex: str) -> tuple[str, list[str], list[str]]:
+    """An entry's type in lower case, its tags (`keywords`), and its collections (`groups`), such as Thesis/Methods."""
+    kind, values = _TYPE.match(bibtex), {found[1].lower(): found[2] or found[3] for found in _LABELS.finditer(bibtex)}
+    tags, collections = (
+        list(dict.fromkeys(filter(None, map(_label, _LABEL.findall(values.get(name) or "")))))
+        for name in ("keywords", "groups")
+    )
+    return kind[1].lower() if kind else "misc", tags, collections
+
+
+def _label(source: str) -> str:
+    return " ".join(re.sub(r"[{}]|\\(?=[&%$#_^])", "", source.replace(r"\textasciitilde", "~")).split())
 
 
 def chunk_id(key: str, index: int) -> str:

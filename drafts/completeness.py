@@ -23,12 +23,13 @@ def few_succeeded(things: str, done: str, total: int, succeeded: int) -> list[st
 def coverage_warnings(coverage: Coverage) -> list[str]:
     """Warnings about reading and judging that failed more often than they succeeded."""
     passages, sentences = coverage["passages"], coverage["sentences"]
-    # Without a judge sentences are compared by topic, which does not count as a failed judgement.
+    # Without a judge sentences are compared by topic, edited ones alone: no judgement failed.
+    cited = sentences["cited"] if sentences["judged"] or not sentences["by_topic"] else 0
     return [
         *few_succeeded(
             "passages shown to the model", "read", passages["read"] + passages["unreadable"], passages["read"]
         ),
-        *few_succeeded("cited sentences", "judged", sentences["cited"], sentences["judged"] + sentences["by_topic"]),
+        *few_succeeded("cited sentences", "judged", cited, sentences["judged"] + sentences["by_topic"]),
     ]
 
 

@@ -104,7 +104,7 @@ def make_question(
         ask=ask,
         section=section,
         summary=summary,
-        about="\n".join(lines),
+        about="\n".join(lines).strip(),
         fields=fields,
         free_text=free_text,
         answers=answers,
@@ -112,7 +112,7 @@ def make_question(
     args = {item["name"]: item["value"] for item in fields}
     explained = [f"- `{item['name']}`: {item['label']}" for item in fields if not item["value"]]
     title = f"**{_TITLES[ask]}{f' ({section})' if section else ''}: {summary}**"
-    description = "\n".join([title, "", *lines, "", *explained]).strip()
+    description = "\n".join([title, "", detail["about"], "", *explained]).strip()
     decisions = ["approve", "edit", *(["reject"] if free_text or ask == "budget" else [])]
     return {
         "action_requests": [{"name": ask, "args": args, "description": description}],
@@ -129,8 +129,8 @@ def make_question(
 
 def budget_question(flag: str, message: str, enough: float) -> dict[str, Any]:
     """Whether the limit of the option `flag` is raised, to `enough` as proposed; ignoring it pauses the run."""
-    fields = [form_field(flag.removeprefix("--").replace("-", "_"), f"The new limit ({flag})", f"{enough:.10g}")]
-    return make_question("budget", message, ["Accept to raise the limit, edit it, or ignore this to pause."], fields)
+    fields = [form_field(flag.removeprefix("--").replace("-", "_"), "The new limit", f"{enough:.10g}")]
+    return make_question("budget", message, ["Accept to raise the limit, or edit it; ignore this to pause."], fields)
 
 
 def read_answer(detail: QuestionDetail, given: object) -> PersonAnswer:

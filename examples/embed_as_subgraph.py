@@ -4,7 +4,8 @@
     python examples/embed_as_subgraph.py
 
 Kill it at any moment and start it again: it resumes inside the section that it was writing. When it has finished, it
-prints what it wrote; `--thread another-name` starts a new paper.
+prints what it wrote; `--thread another-name` starts a new paper. With CITELOOM_INTERRUPTS='["needs", "evidence"]' the
+sections ask, and their interrupts reach this graph (docs/steering.md).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from citeloom import CiteloomError, build_section_graph
@@ -101,30 +103,47 @@ async def run(
     thread: str,
     experiment: dict[str, Any],
     report: Callable[[str, str], None],
+    answer: Callable[[dict[str, Any]], object] = lambda question: "accept",
 ) -> str:
-    """Start the thread's paper or resume it; `report` is called with the kind of each event and a line about it."""
+    """Start the thread's paper or resume it; `report` is called with the kind of each event and a line about it.
+
+    `answer` says what a person wants of a question: "accept", or the fields to change.
+    """
     config: Any = {"configurable": {"thread_id": thread}}
     state = await agent.aget_state(config)
     if state.values and not state.next:
         report("finished", "this thread's paper was finished earlier")
         return str(state.values["paper"])
     # The input starts a run, None resumes one. Sending the input again would restart at the outline.
-    given: Paper | None = None if state.next else {"experiment": experiment}
-    # subgraphs=True passes our events on; durability="sync" writes each step to disk before the next one starts.
-    async for _, mode, data in agent.astream(
-        given, config, stream_mode=["custom", "updates"], subgraphs=True, durability="sync"
-    ):
-        if mode == "custom":
-            if data["kind"] == "stage":
-                report(data["stage"], data["text"])
-        else:
-            for node in data:
-                report("step", node)
-    return str((await agent.aget_state(config)).values["paper"])
+    given: Any = None if state.next else {"experiment": experiment}
+    while True:
+        # subgraphs=True passes our events on; durability="sync" writes each step to disk before the next one starts.
+        async for _, mode, data in agent.astream(
+            given, config, stream_mode=["custom", "updates"], subgraphs=True, durability="sync"
+        ):
+            if mode == "custom":
+                if data["kind"] == "stage":
+                    report(data["stage"], data["text"])
+            else:
+                for node in data.keys() - {"__interrupt__"}:
+                    report("step", node)
+        state = await agent.aget_state(config)
+        if not state.interrupts:
+            return str(state.values["paper"])
+        # A section asks: until this is answered the thread waits, also when the process ends.
+        (asked,) = state.interrupts
+        given = Command(resume={asked.id: answer(asked.value)})
 
 
 def show(kind: str, text: str) -> None:
     print(f"  {text[:100]}" if kind != "step" else f"{text} is done", file=sys.stderr)
+
+
+def ask(question: dict[str, Any]) -> object:
+    """Ask the person at the terminal; what is typed are fields as JSON, or nothing to accept all."""
+    print(question["description"], file=sys.stderr)
+    said = input("Enter accepts this, or type fields as JSON: ")
+    return json.loads(said) if said.strip() else "accept"
 
 
 async def main() -> None:
@@ -138,7 +157,7 @@ async def main() -> None:
     async with aiosqlite.connect(given.checkpoints) as connection:
         saver = AsyncSqliteSaver(connection, serde=PLAIN_VALUES)
         agent = writing_agent().compile(checkpointer=saver)
-        print(await run(agent, given.thread, experiment, show))
+        print(await run(agent, given.thread, experiment, show, ask))
 
 
 if __name__ == "__main__":

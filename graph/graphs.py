@@ -43,7 +43,7 @@ _FROM_AGENT_TO_CHECK: Final[Edges] = {
 }
 _SECTION_STEPS: Final[Edges] = {
     "default_queries": "plan_needs",
-    "plan_needs": ask.to_ask_or_gather,
+    "plan_needs": (route_question.before_reading, {"ask_needs": "ask_needs", "read": "gather"}),
     "ask_needs": "gather",
     "gather": search.to_agent_or_generate,
     **_FROM_AGENT_TO_CHECK,

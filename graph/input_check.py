@@ -1,4 +1,4 @@
-"""Graphs that validate their input, since LangGraph silently drops unknown fields.
+"""Graphs that validate their input, since LangGraph silently drops unknown fields, and project our events.
 
 Inside another graph the input is that graph's whole state, so only missing fields are reported, by the first node.
 """
@@ -8,19 +8,20 @@ from __future__ import annotations
 import difflib
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from functools import cache
-from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, NotRequired, get_args, get_origin, get_type_hints
 
 from langchain_core.messages import convert_to_messages
 from langchain_core.runnables.config import ensure_config
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.stream import ProtocolEvent, StreamChannel, StreamTransformer
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import InputError
 from ..invalid_values import describe_invalid, field_path
 from ..models.concurrency import iterate_async
-from .typed_streams import EventProjections
+from .run_events import Event
 
 _CHECKED_BY_NODES: Final = frozenset({"section", "experiment", "question", "asked"})  # with more specific messages
 _MESSAGES: Final = "messages"
@@ -28,6 +29,43 @@ _MESSAGES: Final = "messages"
 
 class GraphInputError(InputError):
     """The input of a graph has an unknown field, or lacks a required one."""
+
+
+_PROJECTIONS: Final[Mapping[str, str]] = {
+    "stage": "progress",
+    "finding": "passages",
+    "evidence": "passages",
+    "token": "draft",
+    "citation": "draft",
+    "restarted": "draft",
+}
+
+
+class EventProjections(StreamTransformer):
+    """Projects our events, also those of subgraphs, onto `run.extensions`: "progress", "passages" and "draft".
+
+    Our graphs are compiled with it. A graph that embeds one is given it with `compile(transformers=[EventProjections])`
+    or `astream_events(..., version="v3", transformers=[EventProjections])`; what else it emits stays in `run.custom`.
+    LangGraph's server has them as its channels `custom:progress`, `custom:passages` and `custom:draft`.
+    """
+
+    supports_sync: ClassVar[bool] = True
+    required_stream_modes: ClassVar[tuple[str, ...]] = ("custom",)
+
+    def __init__(self, scope: tuple[str, ...] = ()) -> None:
+        super().__init__(scope)
+        self._channels: dict[str, StreamChannel[Event]] = {name: StreamChannel(name) for name in _PROJECTIONS.values()}
+
+    def init(self) -> dict[str, Any]:
+        return dict(self._channels)
+
+    def process(self, event: ProtocolEvent) -> bool:
+        if event["method"] == "custom":
+            data, inside = event["params"]["data"], event["params"]["namespace"][: len(self.scope)]
+            ours = isinstance(data, dict) and data.get("source") == "citeloom" and tuple(inside) == self.scope
+            if ours and (name := _PROJECTIONS.get(data["kind"])):
+                self._channels[name].push(data)
+        return True
 
 
 class CheckedGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):

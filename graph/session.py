@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ..prompts import PromptLibrary
     from ..roles.run_roles import Roles
     from ..stores.author_memory import AuthorMemory
-    from ..stores.metadata_store import MetadataStore
     from ..tools.found_evidence import EvidenceLimits
 
 ROLE_NAMES: tuple[RoleName, ...] = ("agent", "reader", "writer", "judge", "summarizer")
@@ -126,13 +125,8 @@ class Session:
             return frozenset()
         return frozenset(name for name in ROLE_NAMES if self.settings.address_of(name)[0] == EXTRACTIVE)
 
-    @property
-    def notice(self) -> str:
-        """One line about the limits of the extractive mode; empty when chat models write."""
-        return self.notice_of(answer=False)
-
-    def notice_of(self, *, answer: bool) -> str:
-        """Like `notice`, for a section or an answer."""
+    def notice(self, *, answer: bool = False) -> str:
+        """One line about the limits of the extractive mode for a section or an answer; empty when chat models write."""
         if not self.extractive:
             return ""
         stated = "your own statements are kept and passages near to them listed; nothing is argued"
@@ -147,7 +141,9 @@ class Session:
         return self.with_all_settings(self.settings.model_copy(update=changes))
 
     def with_all_settings(self, settings: Settings) -> Session:
-        return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={})
+        same = all(settings.address_of(name) == self.settings.address_of(name) for name in ROLE_NAMES)
+        contexts = self._contexts if same else []
+        return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={}, _contexts=contexts)
 
     async def with_memory(self) -> Session:
         """This session with the lines of the author's memory among its preferences."""
@@ -159,14 +155,9 @@ class Session:
         self.settings, self._roles, self._contexts = settings, {}, []
         self._budgets = WeakValueDictionary()
 
-    @property
-    def metadata(self) -> MetadataStore:
-        """Metadata about the papers from the services, with retractions and corrections."""
-        return self.library.metadata
-
     def retracted(self, papers: Iterable[Paper]) -> dict[str, PublicationStatus]:
         """The status of each retracted paper among these, by key; blocks."""
-        statuses = self.metadata.statuses(papers)
+        statuses = self.library.metadata.statuses(papers)
         return {key: status for key, status in sorted(statuses.items()) if status.retracted}
 
     @property
@@ -359,7 +350,7 @@ def open_session(
         from ..metadata.enriching import import_retraction_watch
 
         try:
-            import_retraction_watch(session.metadata, settings.retraction_watch.expanduser(), on_notice)
+            import_retraction_watch(library.metadata, settings.retraction_watch.expanduser(), on_notice)
         except InputError as error:  # the previous import stays in effect
             if on_notice is not None:
                 on_notice(f"Warning: {error}")

@@ -32,6 +32,7 @@ from ..models.journal.budget import BudgetReachedError
 from ..settings.config import Settings, load_settings
 from ..settings.key_trust import CONTEXT
 from ..stores.folder_home import configured_home
+from ..stores.tables import PERSON, acting
 from .input_check import GraphInputError, require_known
 from .nodes.ask import ask_budget, asks_of
 from .prompt_fitting import fitted
@@ -100,6 +101,7 @@ def settings_of(context: object) -> Settings:
 _OF_STORES: Final = frozenset(
     {"embedding_model", "embedding_base_url", "prompts_dir", "request_timeout", "max_retries", "max_concurrency"}
 )
+_OWNERS: Final = ("home", "vectors", "prompts_dir")  # settings that people with accounts cannot choose
 _opening: Final = threading.Lock()
 _opened: Final[dict[str, Session]] = {}  # by the home and the settings that open its stores
 _sessions: Final[dict[str, Session]] = {}  # by the home and all settings
@@ -114,6 +116,8 @@ async def shared_session(runtime: Runtime[Any]) -> Session:
 
 def _share_session(context: object) -> Session:
     settings = settings_of(context)
+    if acting.get() and (own := next((name for name in _OWNERS if settings.origin(name) == CONTEXT), "")):
+        raise GraphInputError(f"context: {own} is the server's owner's to choose.", help="Leave it empty.")
     home = configured_home(settings)
     settings = with_memory(settings, home)
     key = f"{home.root}\n{settings.model_dump_json()}\n{settings.origins()}"
@@ -140,9 +144,13 @@ def bound(node: Callable[..., Awaitable[Update]]) -> Callable[..., Awaitable[Upd
     """
 
     async def run(state: Any, runtime: Runtime[Any]) -> Update:
+        user = runtime.server_info.user if runtime.server_info else None
+        if user is not None and PERSON in (getattr(user, "permissions", None) or ()):
+            acting.set(user.identity)
         session = await shared_session(runtime)
         run_id = session.run_id(runtime)
-        budget, raised, records = session.budget(run_id), dict(state.get("raised") or {}), list[SteeringRecord]()
+        budget = await asyncio.to_thread(session.budget, run_id)  # reads and writes whose it is
+        raised, records = dict(state.get("raised") or {}), list[SteeringRecord]()
         asks = "budget" in asks_of(state, session)
         while True:
             if asks:

@@ -7,6 +7,7 @@ would let its values override the environment, which wins in the command line.
 
 from .conversation_graph import conversation_graph
 from .graphs import paper_graph, research_graph, section_graph
+from .input_check import EventProjections as EventProjections
 
 __all__ = ["conversation", "paper", "research", "section"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,8 @@ from ..api.checking import (
     PassageRecord,
     SentenceRecord,
     acheck_read,
+    asoften,
+    careful_words,
     problem_lines,
     problems,
 )
@@ -44,6 +47,7 @@ _CITING: Final = {
 }
 _PANDOC_CITING: Final = (" [@%s]", "; @%s")
 _EMPTY: Final = re.compile(r"cite[A-Za-z]{0,20}\*?(?:\[[^\[\]]{0,200}\]){0,2}\{\}|\[@\]")
+SOFTENED: Final = "claim-overstated"  # the rule of sentences that can be softened
 _OFFERED: Final = 3
 _SHOWN: Final = 80  # characters of a title or a sentence
 
@@ -154,6 +158,8 @@ async def code_actions(
         first, last = _span(sentence)
         keys = [key for key in checked.keys if first <= key.start <= last]
         rules = [rule for rule, _, _ in problems(sentence)]
+        if sentence["label"] == "overstated":
+            _add_softer(session, document, sentence, keys, add)
         offered: Sequence[PassageRecord | SuggestedCitation] = sentence["elsewhere"]
         if not keys and not offered:
             offered = (await asuggest_citations(session, sentence["claim"], most=_OFFERED))["papers"]
@@ -171,6 +177,44 @@ async def code_actions(
                 command = lsp.Command("Show the passage", "citeloom.showPassage", arguments=[paper, sentence["claim"]])
                 add(f"Show the words of {key.key}", None, command=command)
     return actions
+
+
+def _add_softer(
+    session: Session, document: ManuscriptDocument, sentence: SentenceRecord, keys: Sequence[CitedKey], add: Any
+) -> None:
+    """Offer to soften a sentence: by words of our table, and by the writer's model."""
+    first, last = _span(sentence)
+    words = document.source[first:last]
+    found = [
+        item
+        for item in careful_words(words)
+        if not any(key.whole[0] < first + item[1] and first + item[0] < key.whole[1] for key in keys)
+    ]
+    edits = [lsp.TextEdit(document.range(first + start, first + end), new) for start, end, new in found]
+    if edits:
+        said = ", ".join(f"{words[start:end]} \u2192 {new}" for start, end, new in found)
+        add(f"Soften: {shorten(said, _SHOWN)}", {document.uri: edits}, SOFTENED)
+    if "writer" not in session.extractive:
+        command = lsp.Command("Soften", "citeloom.soften", arguments=[document.uri, sentence["claim"]])
+        add("Have the chat model say it more carefully", None, SOFTENED, command=command)
+
+
+async def softer(
+    session: Session, document: ManuscriptDocument, checked: CheckedText, claim: str, max_calls: int
+) -> lsp.TextEdit | None:
+    """A sentence as the writer's model says it more carefully; None if the text has it no more."""
+    sentence = next((item for item in checked.sentences if item["claim"] == claim), None)
+    if sentence is None or checked.version != document.version:
+        return None
+    first, last = _span(sentence)
+    cited = [
+        (start - first, end - first, [key.key for key in keys])
+        for (start, end), keys in groupby(
+            (key for key in checked.keys if first <= key.start < last), lambda key: key.whole
+        )
+    ]
+    said = await asoften(session, sentence, document.source[first:last], cited, max_calls)
+    return lsp.TextEdit(document.range(first, last), said)
 
 
 async def paper_of(session: Session, read: ReadText | None, written: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from importlib.metadata import version
@@ -26,7 +26,7 @@ from ..api.library_papers import apaper
 from ..api.messages import NAME, shorten
 from ..api.results import SuggestedCitation
 from ..errors import CiteloomError
-from .checked_texts import CheckedText, check_document, code_actions, diagnostics, paper_of, symbols
+from .checked_texts import CheckedText, check_document, code_actions, diagnostics, paper_of, softer, symbols
 from .manuscript_documents import (
     CitedKey,
     ManuscriptDocument,
@@ -97,13 +97,14 @@ class CitationServer(LanguageServer):
             is_async = asyncio.iscoroutinefunction(handle)
             self.feature(name, options)(partial(self._guarded, handle) if is_async else partial(handle))
 
-        @self.command("citeloom.check")
-        async def _(*arguments: Any) -> Any:
-            return await self._guarded(self._check_command, *arguments)
+        def add_command(name: str, carry_out: Callable[..., Awaitable[Any]]) -> None:
+            @self.command(f"citeloom.{name}")
+            async def _(*arguments: Any) -> Any:  # pygls reads the types of its parameters
+                return await self._guarded(carry_out, *arguments)
 
-        @self.command("citeloom.showPassage")
-        async def _(*arguments: Any) -> Any:
-            return await self._guarded(self._show_passage, *arguments)
+        add_command("check", self._check_command)
+        add_command("showPassage", self._show_passage)
+        add_command("soften", self._soften)
 
     async def _guarded(self, handle: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
         """The answer to a request; what goes wrong is one line for the user, and no answer."""
@@ -232,23 +233,39 @@ class CitationServer(LanguageServer):
         if not isinstance(uri, str) or self._document(uri) is None:
             self._say("citeloom.check: name the address of an open text.")
             return None
-        task = asyncio.ensure_future(self._check(uri, _EVERYTHING, self._max_calls))
+        await self._in_progress("Citeloom checks the text", self._check(uri, _EVERYTHING, self._max_calls))
+        return " ".join(summary_lines(self._checked[uri].result)) if uri in self._checked else None
+
+    async def _soften(self, uri: Any = None, claim: Any = None, *_: Any) -> None:
+        """Have the model say a sentence more carefully, and give the editor the result as an edit."""
+        document, checked = self._document(str(uri)), self._checked.get(str(uri))
+        if document is None or checked is None or (session := await self._session()) is None:
+            return
+        work = softer(session, document, checked, str(claim), self._max_calls)
+        edit = await self._in_progress("Citeloom asks the model", work)
+        if edit is not None and document.version == checked.version:
+            changes = lsp.WorkspaceEdit({document.uri: [edit]})
+            await self.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(changes, "Soften"))
+        elif edit is not None:
+            self._say("the text was changed meanwhile; nothing was changed in it.")
+
+    async def _in_progress(self, title: str, work: Coroutine[Any, Any, Any]) -> Any:
+        """Do work that the user sees and can cancel; None if it was cancelled."""
+        task = asyncio.ensure_future(work)
         window, token = self.client_capabilities.window, f"citeloom-{id(task)}"
         shown = bool(window and window.work_done_progress)
         if shown:
             await self.work_done_progress.create_async(token)
             self.work_done_progress.tokens[token].add_done_callback(lambda future: task.cancel())
-            begin = lsp.WorkDoneProgressBegin("Citeloom checks the text", cancellable=True)
-            self.work_done_progress.begin(token, begin)
+            self.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title, cancellable=True))
         try:
-            await task
+            return await task
         except asyncio.CancelledError:
             task.cancel()
             return None
         finally:
             if shown:
                 self.work_done_progress.end(token, lsp.WorkDoneProgressEnd())
-        return " ".join(summary_lines(self._checked[uri].result)) if uri in self._checked else None
 
     # Requests
 

@@ -160,15 +160,15 @@ def infer_context_size(read: int, written: int, *, sent: int, most: int | None, 
     return size if size >= LEAST_SIZE else None
 
 
-async def request_context_size(url: str, key: SecretStr | None, model: str) -> int | None:
-    """Query the endpoint for the context size of `model`; None if it does not answer in time."""
+async def list_models(url: str, key: SecretStr | None) -> object:
+    """What an endpoint says of its models; None if it does not answer in time."""
     from .http.client import openai_client
 
     client = openai_client(url, key, _LIST_TIMEOUT)
     try:
         async with asyncio.timeout(_LIST_TIMEOUT):
             answer = await client.models.with_raw_response.list()
-        return find_stated_size(answer.http_response.json(), model)
+        return answer.http_response.json()
     except Exception as error:
         if classify_failure(error) is None:
             raise
@@ -211,7 +211,7 @@ class Contexts:
                 return self.settings.context_tokens
             if pair not in self._asked:
                 model, url, key = self.settings.role_endpoint(pairs[pair])
-                self._asked[pair] = await request_context_size(url, key, model)
+                self._asked[pair] = find_stated_size(await list_models(url, key), model)
             return self._asked[pair]
 
         if run_id not in self._runs:

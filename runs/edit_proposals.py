@@ -14,7 +14,7 @@ from ..citations.markers import MARKER
 from ..errors import InputError
 from ..stores.home import Home
 from ..text.words import STOP_WORDS, stem
-from .edited_text import editable_text
+from .edited_text import editable_text, find_text
 
 _WORD: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|\S")
 _LONGEST: Final = 2  # words that replace others
@@ -37,7 +37,7 @@ def propose_from_edits(home: Home) -> list[EditProposal]:
     seen: dict[str, list[tuple[str, str]]] = {}
     for thread_id in register.edited():
         try:
-            text = editable_text(register.get(thread_id), register.edits(thread_id))
+            text = editable_text(find_text(home, thread_id), register.edits(thread_id))
         except InputError:
             continue  # deleted meanwhile
         for section in text.sections:

@@ -1,4 +1,4 @@
-"""The user's version of a finished section or paper: edited sentences, record and files.
+"""The user's version of a finished section, paper or answer: edited sentences, record and files.
 
 Edits are stored beside the text, or made in the markdown file; the stored text never changes. No model is called:
 edited sentences have the verdicts of their last check, or none.
@@ -6,13 +6,14 @@ edited sentences have the verdicts of their last check, or none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from ..citations.checks.draft_checks import check_draft
+from ..citations.checks.draft_checks import DraftKind, check_draft
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
@@ -26,20 +27,20 @@ from ..documents.sandbox import in_thread
 from ..drafts.finished_text import FinishedText
 from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, paper_record, render_page
 from ..drafts.verdicts import relocate_verdicts, verdicts_from
-from ..drafts.written_draft import WrittenDraft, sources_for
+from ..drafts.written_draft import QuestionSearch, RouteRecord, WrittenDraft, sources_for
 from ..errors import InputError
 from ..experiment import Experiment, parse_experiment
 from ..graph.session import Session
 from ..plurals import counted
-from ..roles.protocols import DecidingSpan, Draft, SectionBrief, Source, Verdict
-from ..section_kinds import SectionKind
-from ..stores.home import written_files
+from ..roles.protocols import AnswerBrief, Brief, DecidingSpan, Draft, SectionBrief, Source, Verdict
+from ..stores.home import Home, written_files
 from ..stores.library import Library
-from ..stores.run_register import EditedSentence, RunRecord
+from ..stores.run_register import EditedSentence, KeptTurn, RunHead, RunRecord, UnknownRunError
 from .output_files import ResultFiles, free_file_name, with_sources
 from .result_record import CitationRecord, StoredRecord, complete_record, stored
 
 LONGEST_EDIT: Final = 4000  # characters
+_ANSWER: Final = re.compile(r"(.+)\.(\d{1,6})")  # the id of an answer of a conversation
 
 
 class NotEditableError(InputError):
@@ -60,7 +61,7 @@ class EditedSection:
 class EditableSection:
     """A section's record and evidence, and the user's edits by sentence position."""
 
-    kind: SectionKind
+    kind: DraftKind
     record: StoredRecord
     evidence: tuple[Evidence, ...]
     first: int  # the run-wide position of its first sentence
@@ -191,7 +192,7 @@ class EditableSection:
 
 @dataclass(frozen=True)
 class EditableText:
-    """A finished section, or all sections of a finished paper in text order."""
+    """A finished section or answer, or all sections of a finished paper in text order."""
 
     run: RunRecord
     experiment: Experiment
@@ -206,6 +207,17 @@ class EditableText:
             for edit in (section.imported, *(section.edits[position] for position in sorted(section.edits)))
             if edit is not None
         ]
+
+    @property
+    def payer(self) -> str:
+        """The id of the run or conversation that pays for its checks."""
+        return self.run.thread_id.partition(".")[0]
+
+    def brief(self, section: EditableSection, sources: Sequence[Source]) -> Brief:
+        """What the writer of a section, or of the answer, was to write."""
+        if section.kind == "answer":
+            return AnswerBrief(question=section.record["question"], sources=tuple(sources))
+        return SectionBrief(kind=section.kind, experiment=self.experiment, sources=tuple(sources))
 
     def as_now(self, record: Mapping[str, Any]) -> EditableText:
         """The user's version as a text without edits; `record` is that of the version."""
@@ -228,17 +240,34 @@ class EditableText:
         return next(item for item in reversed(self.sections) if item.first <= position)
 
 
+def find_text(home: Home, text_id: str) -> RunRecord:
+    """The run with this id, or the answer `CONVERSATION.NUMBER` of a conversation as if a run had written it; blocks.
+
+    Raises `UnknownRunError` and `UnknownConversationError`.
+    """
+    if not (answer := _ANSWER.fullmatch(text_id)):
+        return home.runs().get(text_id)
+    thread_id = home.conversations().get(answer[1]).thread_id
+    turn = next((turn for turn in home.conversations().turns(thread_id) if turn.number == int(answer[2])), None)
+    if turn is None:
+        raise UnknownRunError(f"Conversation {thread_id} has no answer {answer[2]}.")
+    return answer_as_run(thread_id, turn)
+
+
+def answer_as_run(thread_id: str, turn: KeptTurn) -> RunRecord:
+    """An answer of a conversation in the form of a finished run."""
+    version, at = turn.record["report"]["library_version"], turn.answered_at
+    head = RunHead(f"{thread_id}.{turn.number}", "research", turn.asked, "finished", "", version, False, at, at)
+    return RunRecord(**asdict(head), fingerprint="", request={}, result=turn.record)
+
+
 def editable_text(run: RunRecord, edits: Sequence[EditedSentence]) -> EditableText:
-    """A finished run's text with the user's edits; raises `NotEditableError` for an answer or an unfinished run."""
-    if run.section == "research":
-        raise NotEditableError(
-            f"Run {run.thread_id} is an answer; sentences of sections and papers can be edited.",
-            help="Ask again, or give feedback on it in a conversation.",
-        )
+    """A finished run's text with the user's edits; raises `NotEditableError` for an unfinished run."""
     if run.status != "finished" or run.result is None:
         raise NotEditableError(f"Run {run.thread_id} is not finished.", help="Resume it first.")
     sections = cited_sections(run, edits)
-    return EditableText(run, parse_experiment(run.request.get("experiment")), sections)
+    given = {"question": run.result["question"]} if run.section == "research" else run.request.get("experiment")
+    return EditableText(run, parse_experiment(given), sections)
 
 
 def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[EditableSection, ...]:
@@ -254,7 +283,7 @@ def cited_sections(run: RunRecord, edits: Sequence[EditedSentence]) -> tuple[Edi
         with_own = [*own.values(), *([brought] if brought else [])]
         added = [item for edit in with_own for item in edit.checked.get("evidence", ())]
         evidence = tuple({item["id"]: Evidence.from_dict(item) for item in (*record["evidence"], *added)}.values())
-        kind = record.get("section", "research")
+        kind = record.get("section", "answer")
         sections.append(EditableSection(kind, record, evidence, first, own, imported=brought))
         first += count
     return tuple(sections)
@@ -283,14 +312,21 @@ async def edited_record(text: EditableText, session: Session, csl: str | None = 
     return await in_thread(_build_record, text, session, csl)
 
 
+def answer_as_shown(thread_id: str, turn: KeptTurn, session: Session) -> StoredRecord:
+    """The record of a conversation's answer with the user's edits; blocks."""
+    run = answer_as_run(thread_id, turn)
+    text = editable_text(run, session.home.runs().edits(run.thread_id))
+    return _build_record(text, session, None) if text.edits else stored(turn.record)
+
+
 def _build_record(text: EditableText, session: Session, csl: str | None) -> StoredRecord:
     original = stored(text.run.result or {})
     edited = [edit for section in text.sections for edit in section.edits.values()]
     evidence = [*original["evidence"], *(item for edit in edited for item in edit.checked.get("evidence", ()))]
     edits = sum(len(section.edited(section.edits).spans) for section in text.sections)
     by_hand = f"{counted(edits, 'sentence')} {'was' if edits == 1 else 'were'} edited by hand."
-    notice = f"{original['report']['notice']} {by_hand}".strip()
-    is_paper = "sections" in original
+    notice = f"{original['report']['notice']} {by_hand * bool(edits)}".strip()
+    is_paper, is_answer = "sections" in original, "question" in original
     options = PageOptions(
         original["cite_style"],
         original["csl"] if csl is None else csl,
@@ -300,7 +336,7 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
     )
     pages: list[RenderedPage] = []
     for section in text.sections:
-        cited = pages[-1].shown.numbering if pages else ()
+        cited = pages[-1].shown.numbering if pages else original["numbering"] if is_answer else ()
         final = _finish_section(section, text, session.library)
         pages.append(render_page(final, session.library, options, before=cited))
     if is_paper:
@@ -312,15 +348,19 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
         result = page_record(page, references)
     before = original["report"]
     values = {"evidence": evidence, "queries": before["searches"]}
-    own = {"thread_id": text.run.thread_id, "usage": original["usage"]}
+    own = {name: original[name] for name in _OF_THE_RUN if name in original}
     return complete_record(result, values, session.library, before["title"], before["library_version"], **own)
+
+
+_OF_THE_RUN: Final = ("thread_id", "usage", "asked", "answered", "outcome")  # what no edit changes
 
 
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:
     sources, lost = sources_for(library, section.evidence)
     edited = section.edited(section.edits)
     verdicts = relocate_verdicts(section_verdicts(section), sources)
-    draft = Draft(edited.text)
+    tables = edited.text[start:] if section.kind == "answer" and (start := edited.text.find("\n\n| ")) >= 0 else ""
+    draft = Draft(edited.text.removesuffix(tables))
     found = check_draft(
         draft,
         sources,
@@ -331,18 +371,24 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
     settled = {"one-sided"}  # which papers are cited how often was chosen in the run, and is reported there
     if section.record["with_markers"].rstrip().endswith(edited.text.rstrip().rpartition("\n")[2]):
         settled.add("truncated")  # the run's own end, such as a list of passages
-    searches = stored(text.run.result or {})["report"]["searches"]
+    result = stored(text.run.result or {})
+    search = None
+    if "route" in result:
+        read = result["coverage"].get("papers", {}).get("read", 0)
+        search = QuestionSearch(cast(RouteRecord, result["route"]), (), limited=False, read=read)
     written = WrittenDraft(
-        SectionBrief(kind=section.kind, experiment=text.experiment, sources=tuple(sources)),
+        text.brief(section, sources),
         draft,
         sources,
         verdicts,
         evidence=[item.as_dict() for item in section.evidence],
-        queries=[item for item in searches if item["section"] == section.kind],
+        queries=[item for item in result["report"]["searches"] if item.get("section", section.kind) == section.kind],
+        search=search,
     )
-    left = [item for item in (*found, *support_findings(edited.text, verdicts)) if item.rule not in settled]
+    left = [item for item in (*found, *support_findings(draft.text, verdicts)) if item.rule not in settled]
     unmarked = list(edited.spans.values())
-    return FinishedText(written, edited.text, lost, left=left, unmarked=unmarked, typed=edited.typed)
+    typed = edited.typed
+    return FinishedText(written, edited.text, lost, left=left, unmarked=unmarked, typed=typed, tables=tables)
 
 
 def section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:

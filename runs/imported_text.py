@@ -83,19 +83,37 @@ def import_sections(text: EditableText, document: EditedDocument, file: Path) ->
         for section in text.sections
     }
     words = _without_figures(document.text, text.run.result or {})
-    pieces = re.split(rf"(?m)^(?:#+ )?\**({'|'.join(map(re.escape, titles))})\**[ \t]*$", words)
-    bodies: dict[str, str] = {}
-    for title, body in zip(pieces[1::2], pieces[2::2], strict=True):
-        bodies[title] = f"{bodies[title]}\n\n{body}" if title in bodies else body
+    headings = _headings(words, [*titles])
+    ends = [*(heading.start() for heading in headings[1:]), len(words)]
+    before = words[: headings[0].start() if headings else len(words)]
     exact = file.suffix == ".md"  # its citations are as they were shown
     if len(titles) == 1:
-        pieces[0] = re.sub(r"\A\s*# [^\n]*\n", "", pieces[0])  # the title, if it was changed
         (only,) = titles.values()
-        return [_import_section(only, "\n\n".join(pieces[::2]), document.fields, exact=exact)], ""
-    if not bodies:
+        body, before = (
+            re.sub(r"\A\s*# [^\n]*\n", "", part) for part in (words, before)
+        )  # the title, if it was changed
+        if headings and (headings[0]["level"] == "#" or not before.strip()):  # else it is within the section
+            body = f"{before}\n\n{words[headings[0].end() :]}"
+        return [_import_section(only, body, document.fields, exact=exact)], ""
+    if not headings:
         raise NotEditableError(f"{file}: has none of the paper's headings.", help=f"Keep them: {', '.join(titles)}.")
+    bodies = {line["title"]: words[line.end() : end] for line, end in zip(headings, ends, strict=True)}
     made = [_import_section(titles[title], bodies.get(title, ""), document.fields, exact=exact) for title in titles]
-    return made, pieces[0].strip()
+    return made, before.strip()
+
+
+def _headings(words: str, titles: Sequence[str]) -> list[re.Match[str]]:
+    """The lines with the titles of the sections; of several with the same the highest heading, first before others.
+
+    The others are sub-headings of a person's, and part of the text.
+    """
+    found: dict[str, re.Match[str]] = {}
+    named = "|".join(map(re.escape, titles))
+    for line in re.finditer(rf"(?m)^(?:(?P<level>#+) )?\**(?P<title>{named})\**[ \t]*$", words):
+        known = found.setdefault(line["title"], line)
+        if line["level"] and len(line["level"]) < len(known["level"] or "#" * 7):
+            found[line["title"]] = line
+    return sorted(found.values(), key=lambda line: line.start())
 
 
 async def with_edited_sections(

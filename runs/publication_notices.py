@@ -22,7 +22,7 @@ _SHOWN: Final = 60
 def with_notices(record: StoredRecord, session: Session) -> StoredRecord:
     """Update a record with its papers' current status, and a warning for each unreliable one; blocks."""
     papers = _papers_of(record, session.library)
-    statuses = session.metadata.statuses(papers.values())
+    statuses = session.library.metadata.statuses(papers.values())
     return stored(_with_statuses(record, papers, statuses))
 
 

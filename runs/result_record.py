@@ -142,13 +142,12 @@ def public_record(
     """The public JSON of a section or paper: the record without contents of other files or live HTML."""
     public: dict[str, Any] = {name: value for name, value in record.items() if name not in _FILE_CONTENTS}
     texts = {**(passages or {}), **record.get("report", {}).get("passages", {})}
-    if "citations" in record:
-        # So that `chunk_text[start:end] == quote` can be checked without the library; None if the paper was removed
-        # before the run finished.
-        public["citations"] = [
-            {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}
-            for citation in record["citations"]
-        ]
+    # So that `chunk_text[start:end] == quote` can be checked without the library; None if the paper was removed before
+    # the run finished.
+    public["citations"] = [
+        {**citation, "chunk_text": texts.get(citation["evidence_id"], citation.get("chunk_text"))}
+        for citation in record["citations"]
+    ]
     papers = record.get("report", {}).get("papers", {})
     for name in ("citations", "evidence") if papers else ():
         by_ocr = {key: paper.get("ocr_pages", ()) for key, paper in papers.items()}

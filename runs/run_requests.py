@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 from ..drafts.person_questions import expand_asks
 from ..errors import ConfigurationError, InputError
@@ -162,10 +162,7 @@ class ResearchRequest:
     turns: tuple[Turn, ...] = ()  # earlier questions of the conversation with their answers
     follow_up: bool = False  # it may refer to them
     recalled: tuple[dict[str, Any], ...] = ()  # evidence cited by these answers, as plain data
-
-    @property
-    def kind(self) -> Literal["research"]:
-        return "research"
+    kind: ClassVar[Literal["research"]] = "research"
 
     @property
     def title(self) -> str:

@@ -25,16 +25,19 @@ from ..citations.checks.support_findings import support_findings
 from ..citations.citation_styles import render as render_text
 from ..citations.html_escaping import inert
 from ..citations.markers import marker_ids, normalise_markers, sentences
+from ..claims.claim_records import PassageRecord
+from ..documents import Evidence
 from ..drafts.sentence_edits import sources_to_rewrite
 from ..drafts.verdicts import VerdictRecord, judge_text, verdicts_from
 from ..drafts.written_draft import sources_for
-from ..experiment import Experiment
+from ..experiment import Experiment, parse_experiment
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
 from ..models.journal.records import spent_since
 from ..roles.extractive.passage_details import blank_details
-from ..roles.protocols import Draft, FailingSentence, SectionBrief, Source
+from ..roles.protocols import Brief, Draft, FailingSentence, SectionBrief, Source
 from ..stores.home import Home
+from ..stores.library import Library
 from ..stores.run_register import EditedSentence
 from .edited_text import (
     LONGEST_EDIT,
@@ -44,6 +47,7 @@ from .edited_text import (
     NotEditableError,
     editable_text,
     edited_record,
+    find_text,
 )
 from .result_record import StoredRecord, stored
 
@@ -219,8 +223,11 @@ def unchecked(position: int) -> CheckedSentence:
 
 
 def load_editable(home: Home, run_id: str) -> EditableText:
-    """Load a finished run's text with the user's edits; blocks. Raises `UnknownRunError` and `NotEditableError`."""
-    run = home.runs().get(run_id)
+    """The text of a finished run, or an answer `CONVERSATION.NUMBER`, with the user's edits; blocks.
+
+    Raises as `find_text`, and `NotEditableError`.
+    """
+    run = find_text(home, run_id)
     return editable_text(run, home.runs().edits(run.thread_id))
 
 
@@ -289,7 +296,7 @@ async def check_sentence(
     edits = {**section.edits, position: EditedSentence(position, words, marked, inf)}
     whole = await asyncio.to_thread(section.edited, edits)
     sources, lost = await asyncio.to_thread(sources_for, session.library, section.evidence)
-    run, (first, last) = text.run.thread_id, whole.spans[position]
+    run, (first, last) = text.payer, whole.spans[position]
     spent = await session.usage(run)
     edited = {item.text for item in sentences(whole.text) if item.start < last and item.end > first}
 
@@ -365,8 +372,6 @@ async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewritin
 
     Raises `NotEditableError` without a chat model or another source, and `PausedError`.
     """
-    if "writer" in session.extractive:
-        raise NotEditableError("Rewriting needs a chat model.", help="Choose one in the settings.")
     text = await asyncio.to_thread(load_editable, session.home, run_id)
     current = await current_text(text, session)
     marked = (await asyncio.to_thread(current.marked, _plain(words), position))["marked"]
@@ -377,19 +382,48 @@ async def rewrite_sentence(run_id: str, position: int, words: str, how: Rewritin
     if how == "source" and not offered:
         raise NotEditableError("The run found no other source for this sentence.", help="Cite a paper of the library.")
     failing = FailingSentence(marked, (REWRITINGS[how],), sources=tuple(offered))
-    brief = SectionBrief(kind=section.kind, experiment=text.experiment, sources=tuple(sources))
-    run = text.run.thread_id
+    answer = await _rewrite(text.payer, text.brief(section, sources), failing, session, fresh=text.run.fresh)
+    known, style = section.record["numbering"], section.record["cite_style"]
+    keys = {source.evidence.key for source in sources if source.evidence.id in marker_ids(answer)}
+    return inert(render_text(answer, sources, style if keys <= {*known} else "key", before=known).text)
+
+
+async def soften_sentence(
+    run: str, marked: str, passages: Sequence[tuple[str, PassageRecord]], session: Session
+) -> str:
+    """Have the writer say a sentence of the user's own text more carefully, on the account of a `run`.
+
+    `passages` are those that were found for its citations, each with its marker's id. Raises as `rewrite_sentence`.
+    """
+    evidence = await asyncio.to_thread(
+        lambda: [passage_evidence(session.library, passage, name) for name, passage in passages]
+    )
+    sources, _ = await asyncio.to_thread(sources_for, session.library, evidence)
+    brief = SectionBrief(kind="discussion", experiment=parse_experiment({}), sources=tuple(sources))
+    failing = FailingSentence(marked, (REWRITINGS["careful"],), sources=tuple(sources))
+    return await _rewrite(run, brief, failing, session)
+
+
+async def _rewrite(run: str, brief: Brief, failing: FailingSentence, session: Session, *, fresh: bool = False) -> str:
+    if "writer" in session.extractive:
+        raise NotEditableError("Rewriting needs a chat model.", help="Choose one in the settings.")
 
     async def rewrite() -> str:
         return (await (await session.roles_of(run)).writer.repair_sentences(brief, [failing]))[0] or ""
 
-    with session.run(run, fresh=text.run.fresh):
+    with session.run(run, fresh=fresh):
         answer = normalise_markers(await fitted(session, run, rewrite))
     if not answer:
         raise NotEditableError("The model gave no other wording.", help="Change the sentence yourself, or ask again.")
-    known, style = section.record["numbering"], section.record["cite_style"]
-    keys = {source.evidence.key for source in sources if source.evidence.id in marker_ids(answer)}
-    return inert(render_text(answer, sources, style if keys <= {*known} else "key", before=known).text)
+    return answer
+
+
+def passage_evidence(library: Library, passage: PassageRecord, name: str) -> Evidence:
+    """A passage that a check or an update found, as evidence with the id `name`; blocks."""
+    near: dict[str, Any] = dict.fromkeys(("vector_score", "llm_score", "combined_score"), passage["similarity"])
+    chunk = library.chunks([passage["chunk_id"]])[0]
+    near |= {"id": name, "summary": "", "source_query": ""}
+    return Evidence.of(chunk, start=passage["start"], end=passage["end"], **near)
 
 
 def keep_edit(home: Home, run_id: str, position: int, words: str, check: SentenceCheck | None = None) -> None:
@@ -419,8 +453,7 @@ def keep_edit(home: Home, run_id: str, position: int, words: str, check: Sentenc
 
 def withdraw_edit(home: Home, run_id: str, position: int) -> None:
     """Restore the original sentence; blocks. Raises `NotEditedError` if it was not edited."""
-    run = home.runs().get(run_id)
-    if not home.runs().withdraw_edit(run.thread_id, position):
+    if not home.runs().withdraw_edit(find_text(home, run_id).thread_id, position):
         raise NotEditedError(f"The sentence at {position} was not edited.")
 
 

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers
+from starlette.types import Scope
 
-from ..api.people import RIGHTS, Accounts, Person, Secret, SecretKind
+from ..api.people import ISSUER, RIGHTS, Accounts, Person, Secret, SecretKind
 from .problems import ServerError
 from .server_options import session_cookie
 
+if TYPE_CHECKING:
+    from .identity_provider import IdentityProvider
+
 MCP: Final = "/mcp"
 METADATA: Final = "/.well-known/oauth-protected-resource"  # of MCP, RFC 9728
-_TRIES: Final = 10  # attempts to sign in of a client or for a name that failed or still last
+BROWSER: Final = "citeloom_browser"  # cookie
+_TRIES: Final = 10  # attempts of a client to sign in with a name that failed or still last
+_TRIES_OF_CLIENT: Final = 100  # with any name
 _WAIT: Final = 900  # seconds
 _CLIENTS: Final = 4096  # whose failures are counted
 _TABLE: Final = tomllib.loads(files("citeloom.server").joinpath("access.toml").read_text("utf-8"))
@@ -59,29 +66,45 @@ class People:
 
     def __init__(self, accounts: Accounts) -> None:
         self.accounts = accounts
-        self._tries: dict[str, list[float]] = {}  # by client or name, the latest last
+        self.provider: IdentityProvider | None = None
+        self._asking = asyncio.Semaphore(2)  # strangers' tokens must not take all threads while the provider is down
+        if os.environ.get(ISSUER):
+            from .identity_provider import IdentityProvider
 
-    async def caller(self, headers: Headers) -> Caller | None:
-        """Who sent a request with these headers."""
+            self.provider = IdentityProvider()
+        self._tries: dict[str, list[float]] = {}  # by client, the latest last
+
+    async def caller(self, scope: Scope, headers: Headers) -> Caller | None:
+        """Who sent a request; to MCP also with an access token that the group's provider issued for it."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         session = "" if kind else session_cookie(headers.get("cookie"))
         if not session and kind.lower() != "bearer":
             return None
         proof: SecretKind = "session" if session else "token"
         found = await asyncio.to_thread(self.accounts.holder, proof, session or token.strip())
-        return None if found is None else Caller(*found)
+        if found is not None or session or self.provider is None or scope["path"] != MCP:
+            return None if found is None else Caller(*found)
+        resource = own_address(Request(scope), MCP)
+        async with self._asking:
+            subject, scopes = await asyncio.to_thread(self.provider.holder, token.strip(), resource)
+        known = await asyncio.to_thread(self.accounts.holder, "identity", subject)
+        return None if known is None else Caller(known[0], replace(known[1], kind="token", scopes=scopes))
 
     @contextmanager
-    def attempt(self, request: Request, name: str = "") -> Iterator[None]:
-        """An attempt to sign in, which counts until it succeeds; raises `ServerError` after too many."""
-        sources = [
-            f"client {request.client.host if request.client else ''}",
-            *([f"name {name.lower()}"] if name else []),
-        ]
+    def attempt(self, request: Request, name: str) -> Iterator[None]:
+        """An attempt to sign in, which counts until it succeeds; raises `ServerError` after too many.
+
+        It counts for name and client together, so that strangers lock nobody out; and since behind a proxy all have its
+        address, a browser where this person has signed in before is another client.
+        """
+        client, name = request.client.host if request.client else "", name.strip().lower()
+        known = self.accounts.holder("browser", given := request.cookies.get(BROWSER, ""))
+        own = known is not None and known[0].name == name
+        sources = {given: _TRIES} if own else {f"{client} {name}": _TRIES, client: _TRIES_OF_CLIENT}
         now = time.monotonic()
-        for source in sources:
+        for source, most in sources.items():
             self._tries[source] = [at for at in self._tries.pop(source, []) if at > now - _WAIT]
-            if len(self._tries[source]) >= _TRIES:
+            if len(self._tries[source]) >= most:
                 raise ServerError(429, "Too many attempts to sign in.", help="Try again later.", retry_after=_WAIT)
         for source in sources:
             self._tries[source].append(now)

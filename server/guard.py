@@ -79,8 +79,9 @@ class Guard:
             path, cookies = scope["path"], headers.get("cookie")
             alone = self._people is None and not self._tokens.needed
             admitted = who is not None or by_token or alone or path in OPEN_PATHS or path.startswith("/static/")
-            if not admitted and self._people is None and session_cookie(cookies):  # raises while the register is closed
-                admitted = await asyncio.to_thread(get_state(Request(scope)).sessions.is_active, cookies)
+            if not admitted and self._people is None and (session := session_cookie(cookies)):
+                state = get_state(Request(scope))  # raises while the register is closed
+                admitted = await asyncio.to_thread(state.sessions.is_active, session, state.tokens.fingerprint)
             if admitted:
                 await self._app(scope, self._limit_body(scope, headers, receive), answer)
             else:
@@ -95,7 +96,7 @@ class Guard:
     async def _identify(self, scope: Scope, headers: Headers, answer: _SecureSend) -> Caller | None:
         """Who sends a request, for whom the server then acts; what it changes is logged."""
         assert self._people is not None
-        accounts, who = self._people.accounts, await self._people.caller(headers)
+        accounts, who = self._people.accounts, await self._people.caller(scope, headers)
         caller.set(who)
         name = who.person.name if who is not None else ""
         acting.set(name)

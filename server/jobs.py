@@ -109,7 +109,7 @@ class Jobs:
         Raises `ServerError` with status 409 while another turn of the same conversation is active, 429 when too many
         jobs wait, and 503 while the server shuts down.
         """
-        if (person := acting.get()) and order.kind in _PRIVATE:
+        if person := acting.get():
             order = replace(order, request={**order.request, "person": person})
         if not self._works_on(order.id):
             if self._closing:
@@ -124,7 +124,7 @@ class Jobs:
         await job.registered.wait()  # jobs that a client knows must survive a kill
         if job.refused is not None:
             raise job.refused
-        if order.kind in ("turn", "table") and job.order.request != order.request:
+        if order.kind in ("turn", "table") and {**job.order.request, "person": ""} != {**order.request, "person": ""}:
             busy = "is still answering another question" if order.kind == "turn" else "is being made with other columns"
             raise ServerError(409, f"{order.id} {busy}.", help="Wait for its end, or stop it first.")
         return job

@@ -19,15 +19,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..api.homes import Home, configured_home
-from ..api.remembering import HomeStore
+from ..api.people import PERSON, accounts_of, has_accounts
+from ..api.remembering import ROOT as MEMORY, HomeStore
 from ..errors import CiteloomError
 from ..settings.config import Settings, load_settings
-from .access import MCP
+from .access import MCP, Caller
 from .app import create_app
 from .problems import ServerError, error_response
 from .server_options import ServerOptions, Tokens, token_from_environment
 
 _STUDIO: Final = "smith.langchain.com"
+_READING: Final = frozenset({"read", "search", "get", "list_namespaces"})
 _LOCAL: Final = ServerOptions()
 _log = logging.getLogger("citeloom.server")
 auth = Auth()
@@ -35,11 +37,21 @@ auth = Auth()
 
 @auth.authenticate
 async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None) -> Auth.types.MinimalUserDict:
-    """Ask for the token of `serve` if one is set; else admit this machine, its pages, and LangGraph's Studio."""
+    """Ask for a person's token if there are accounts, else for that of `serve` if one is set; else admit this machine,
+    its pages, and LangGraph's Studio."""
+    # agent-chat-ui and the SDK send a key of their own header, which LangSmith's servers ask for.
+    given = authorization or f"Bearer {headers.get(b'x-api-key', b'').decode('latin-1')}"
+    try:
+        home = await asyncio.to_thread(lambda: configured_home(load_settings()))
+        if await asyncio.to_thread(has_accounts, home):
+            token = given.partition(" ")[2].strip()
+            if (found := await asyncio.to_thread(accounts_of(home).holder, "token", token)) is None:
+                raise Auth.exceptions.HTTPException(401, "A token of yours is needed, made under Settings, People.")
+            return {"identity": found[0].name, "permissions": [PERSON, *sorted(Caller(*found).rights)]}
+    except CiteloomError as error:
+        raise Auth.exceptions.HTTPException(403, f"The accounts cannot be read: {error.message}") from error
     tokens = Tokens(await asyncio.to_thread(token_from_environment))
     if tokens.needed:
-        # agent-chat-ui and the SDK send a key of their own header, which LangSmith's servers ask for.
-        given = authorization or f"Bearer {headers.get(b'x-api-key', b'').decode('latin-1')}"
         if not tokens.valid_header(given):
             raise Auth.exceptions.HTTPException(401, "A token is needed: send it as 'Authorization: Bearer TOKEN'.")
         return {"identity": "token"}
@@ -50,6 +62,24 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
     if page.geturl() and not studio and not _LOCAL.accepts_host(page.netloc):
         raise Auth.exceptions.HTTPException(403, "The request comes from a page of another site.")
     return {"identity": "local"}
+
+
+@auth.on
+async def keep_apart(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """Threads, runs and assistants are those of the person who made them, where there are accounts."""
+    owner = {"owner": ctx.user.identity}
+    if PERSON not in ctx.permissions:
+        return True
+    if ctx.resource == "crons" or not {"read" if ctx.action in _READING else "write"} & set(ctx.permissions):
+        return False
+    if ctx.resource == "store":
+        name = tuple(value.get("namespace") or ())
+        return name[:2] == (MEMORY, "everyone") or (name[:1] == (MEMORY,) and name[2:3] == (ctx.user.identity,))
+    if ctx.action in ("create", "create_run", "update") and (metadata := value.setdefault("metadata", {})) is not None:
+        metadata |= owner
+        metadata.pop("created_by", None)
+    shared = ctx.resource == "assistants" and ctx.action in _READING
+    return {"$or": [owner, {"created_by": "system"}]} if shared else owner
 
 
 def store() -> HomeStore:
@@ -80,7 +110,7 @@ class _Api:
                 token = await asyncio.to_thread(token_from_environment)
                 # With a token the server may be reached by any address of the machine.
                 options = ServerOptions("127.0.0.1" if token is None else "0.0.0.0", token=token)
-                app = create_app(settings, home, options)
+                app = await asyncio.to_thread(create_app, settings, home, options)
                 await stack.enter_async_context(app.router.lifespan_context(app))
                 self._app = app
             except CiteloomError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -77,7 +78,7 @@ class LibraryTools:
         Takes a minute or more and may cost the user money; the same question again is free. Use search_evidence to look
         something up.
         """
-        job = await self._runs.start_run(asked.request(asked.question), asked)
+        job = await self._runs.start_run(await asyncio.to_thread(asked.request, asked.question, self._session), asked)
         return await self._steered(job, context)
 
     async def answer_run(

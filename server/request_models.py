@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ..api.checking import CheckPart
 from ..api.run_options import (
     AgreementOptions,
     BudgetOptions,
+    LabelLimits,
+    ModelOption,
     OptionGroup,
     QuestionOptions,
     RunLimits,
@@ -18,17 +20,22 @@ from ..api.run_options import (
     TableOptions,
     TableSources,
     TextOptions,
-    YearLimits,
     option,
     required,
 )
 from ..api.run_texts import Rewriting
+from ..settings.config import CitationStyle
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
 PaperKey = Annotated[str, Field(min_length=1, max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of entries.")]
 Offset = Annotated[int, Query(ge=0, le=10**9, description="Entries to skip.")]
-Year = Annotated[int | None, Query(ge=0, le=9999, description="Year of publication.")]
+Year = Annotated[
+    Annotated[int, Field(ge=0, le=9999)] | None,
+    BeforeValidator(lambda given: None if given == "" else given),  # a form's empty field
+    Query(description="Year of publication."),
+]
+Words = Annotated[str, Query(max_length=200, description="Words that all have to be there, in any case.")]
 
 _UPLOADED_PLOTS = "Id of the uploaded images that its plots name."
 
@@ -63,7 +70,13 @@ class ResearchBody(QuestionOptions, SteeredOptions, _Strict):
     papers: tuple[PaperKey, ...] = option("Search only these papers, by their keys.", value=(), max_length=200)
 
 
-class QuestionBody(YearLimits, TextOptions, _Strict):
+class TurnOptions(ModelOption, TextOptions, _Strict):
+    """What a question of a conversation may set for its answer alone; the model is one of `GET /models`."""
+
+    cite_style: CitationStyle | None = option("How it cites; numeric if the settings do not say.")
+
+
+class QuestionBody(LabelLimits, TurnOptions):
     """The next question of a conversation, and the papers that it may draw on."""
 
     question: Text
@@ -72,10 +85,17 @@ class QuestionBody(YearLimits, TextOptions, _Strict):
     alone: bool = option("The question does not refer to earlier ones; do not rewrite it.", value=False)
 
 
-class ImproveBody(TextOptions, _Strict):
+class ImproveBody(TurnOptions):
     """Feedback on the last answer of a conversation."""
 
     feedback: Text
+
+
+class LabelBody(_Body):
+    """What a conversation is called, and whether it is put away; what is not given stays."""
+
+    name: str | None = Field(None, max_length=200, description="Empty for its first question again.")
+    archived: bool | None = None
 
 
 class WritingBody(TableSources, SteeredOptions, _Strict):

@@ -48,6 +48,12 @@ class ConversationList(TypedDict):
     total: int
 
 
+class OfferedModels(TypedDict):
+    """The models that may be chosen for a question."""
+
+    models: list[str]
+
+
 class PausedQuestion(TypedDict):
     """A question that was stopped; asking it again resumes it."""
 

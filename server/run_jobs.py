@@ -16,8 +16,10 @@ from ..api import stored_conversations
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
 from ..api.evidence_tables import aagree, agreement_of, aload_table, amake_table, id_of_agreement, id_of_table
 from ..api.homes import Home
+from ..api.model_setup import aoffered_models
+from ..api.people import acting
 from ..api.run_options import RunLimits, SteeredOptions
-from ..api.run_texts import NotEditedError, public_record, stored
+from ..api.run_texts import NotEditedError, find_text, public_record, stored
 from ..api.running import (
     AnsweredError,
     EventRecorder,
@@ -40,10 +42,11 @@ from ..api.serving import (
 )
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
+from ..errors import InputError
 from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
 from .problems import Problem, ServerError, problem
-from .request_models import AgreementBody, TableBody
+from .request_models import AgreementBody, TableBody, TurnOptions
 
 _STORED_EPOCH: Final = "stored"
 
@@ -57,6 +60,10 @@ class RunJobs:
     async def find_run(self, run_id: str) -> RunRecord:
         """Find a run; raises `UnknownRunError`, or `ServerError` if it was just deleted."""
         return await self.orders.find(lambda: find_run(self.session.home, run_id), run_deleted(run_id))
+
+    async def find_text(self, text_id: str) -> RunRecord:
+        """As `find_run`, also of an answer `CONVERSATION.NUMBER`."""
+        return await self.orders.find(lambda: find_text(self.session.home, text_id), run_deleted(text_id))
 
     async def find_conversation(self, thread_id: str) -> stored_conversations.ConversationEntry:
         home, deleted = self.session.home, conversation_deleted(thread_id)
@@ -72,7 +79,7 @@ class RunJobs:
 
     @asynccontextmanager
     async def order_on(self, run: RunRecord) -> AsyncIterator[None]:
-        """Lock a run while changing it; raises `ServerError` with status 409 if it was deleted meanwhile."""
+        """Lock a run or answer while changing it; raises `ServerError` with status 409 if it was deleted meanwhile."""
         async with self.orders.on(run_deleted(run.thread_id)):
             if not await asyncio.to_thread(self._is_registered, run.thread_id):
                 raise _unknown_run(run.thread_id)
@@ -115,9 +122,11 @@ class RunJobs:
     async def answer_run(self, run_id: str, answer: Mapping[str, Any]) -> Job:
         """Answer what a run asks, and resume it; raises `AnswerError`, or `AnsweredError` if another was taken."""
         run = await self.find_run(run_id)
-        given = signed_answer(answer, str(answer.get("by") or ""))
+        given = signed_answer(answer, ", ".join(filter(None, (acting.get(), answer.get("by")))))
         await require_valid_answer(self.session, run.thread_id, given)
-        job = await self.resume_run(run.thread_id, RunLimits(), given)
+        known = await self.jobs.find(run.thread_id)  # which has the limits that the run was started with
+        limits = SteeredOptions(**known.order.request.get("limits", {})) if known else RunLimits()
+        job = await self.resume_run(run.thread_id, limits, given)
         if job.order.request.get("answer") != given:
             raise AnsweredError(f"Run {run.thread_id} was answered already.")
         return job
@@ -138,13 +147,19 @@ class RunJobs:
             return await self.jobs.start(order, partial(_run, resumed.request, session, answer=answer))
 
     async def ask(
-        self, thread_id: str, asked: str, kind: TurnKind, limits: RunLimits, papers: Sequence[str] = ()
+        self, thread_id: str, asked: str, kind: TurnKind, limits: TurnOptions, papers: Sequence[str] = ()
     ) -> Job:
         """Start a conversation's next turn, or join it; raises `QuestionError`, or `ServerError` during another."""
         thread_id = (await self.find_conversation(thread_id)).thread_id
         request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": limits.changes()}
         request |= {"papers": list(papers)} if papers else {}
         await self.session.require_papers()
+        chosen = limits.chat_model
+        if chosen not in (None, self.session.settings.chat_model):
+            offered = await aoffered_models(self.session)
+            if chosen not in offered:
+                known = f"There is {', '.join(offered[:10])}." if offered else "Choose one in the settings."
+                raise InputError(f"chat_model: {chosen!r:.100} is not offered here.", help=known)
         async with self.orders.on(conversation_deleted(thread_id)):
             request["number"] = await asyncio.to_thread(self._next_number, thread_id)
             return await self.jobs.start(
@@ -195,7 +210,7 @@ class RunJobs:
 
     def _is_registered(self, run_id: str) -> bool:
         with suppress(UnknownRunError):
-            return find_run(self.session.home, run_id).thread_id == run_id
+            return find_text(self.session.home, run_id).thread_id == run_id
         return False
 
     async def _take_turn(self, thread_id: str, request: Mapping[str, Any], emit: Emit) -> Mapping[str, Any]:
@@ -357,7 +372,10 @@ def conflicts(ending: str) -> Iterator[None]:
 
 
 def run_deleted(run_id: str) -> str:
-    return f"Run {run_id:.200} was deleted"
+    conversation, _, number = run_id.rpartition(".")
+    return (
+        conversation_deleted(conversation) if number.isdecimal() and conversation else f"Run {run_id:.200} was deleted"
+    )
 
 
 def conversation_deleted(thread_id: str) -> str:

@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, get_args
 
 from ..errors import InputError
 from ..table_columns import FLAG, MOMENT, NAME, NUMBER, TEXT, TypedTable, choice, integer, optional
 from .server_jobs import hash_name
-from .tables import Register, columns_of
+from .tables import Register, TableConnection, columns_of
 
 Role = Literal["reader", "writer", "owner"]
 Scope = Literal["read", "write", "admin"]
-SecretKind = Literal["invitation", "session", "token"]
+SecretKind = Literal["invitation", "session", "token", "identity", "passkey", "challenge", "browser"]
 RIGHTS: Final[dict[Role, tuple[Scope, ...]]] = {
     "reader": ("read",),
     "writer": ("read", "write"),
@@ -28,7 +29,17 @@ RIGHTS: Final[dict[Role, tuple[Scope, ...]]] = {
 ACCOUNTS_REMEDY: Final = "Move it away: then there are no accounts, and everybody has to be invited again."
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")  # without a dot, which namespaces of the memory cannot hold
 _DAY: Final = 86_400
-LIFETIMES: Final[dict[SecretKind, int]] = {"invitation": 7 * _DAY, "session": 30 * _DAY, "token": 366 * _DAY}
+LIFETIMES: Final[dict[SecretKind, int]] = {
+    "invitation": 7 * _DAY,
+    "session": 30 * _DAY,
+    "token": 366 * _DAY,
+    "identity": 36_600 * _DAY,
+    "passkey": 36_600 * _DAY,
+    "challenge": 300,  # of a passkey
+    "browser": 366 * _DAY,  # where somebody has signed in
+}
+REMOVED: Final = "removed"  # in place of a role: nobody else is given the name, and with it what belongs to it
+_INVITED: Final = "invited"  # label of an identity whose role no rule gives
 _AUDIT_AGE: Final = 400 * _DAY
 
 
@@ -41,7 +52,7 @@ class Person:
     """An account; it can be used once the person `joined` with a password."""
 
     name: Annotated[str, NAME]
-    role: Annotated[Role, choice(*get_args(Role))]
+    role: Annotated[Role, choice(*get_args(Role), REMOVED)]  # `REMOVED` is never read
     password: Annotated[str, TEXT]  # as a hash of argon2; "" for none
     joined: Annotated[bool, FLAG]
     budget: Annotated[float | None, optional(NUMBER)]  # what may be spent in all, in the currency of the prices
@@ -50,13 +61,13 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """An invitation, session or token by its hash, of which the beginning serves as its id."""
+    """What proves who somebody is, by its hash, which begins with its id: a session, a token, an identity elsewhere."""
 
     hash: Annotated[str, NAME]
     kind: Annotated[SecretKind, choice(*get_args(SecretKind))]
     person: Annotated[str, NAME]
     label: Annotated[str, TEXT]
-    scopes: Annotated[str, TEXT]
+    scopes: Annotated[str, TEXT]  # of a token; of a passkey its public key and how often it was used
     expires_at: Annotated[float, MOMENT]
 
     @property
@@ -74,7 +85,7 @@ AUDIT: Final = TypedTable(
 )
 NOTES: Final = TypedTable("own_notes", ("person", "key"), {"person": NAME, "key": NAME, "text": TEXT})
 ACCOUNT_TABLES: Final = (PEOPLE, SECRETS, AUDIT, NOTES)
-_OTHER_OWNERS: Final = "(SELECT count(*) FROM people WHERE role = 'owner' AND joined = 1 AND name <> ?) > 0"
+_OTHER_OWNERS: Final = "EXISTS (SELECT 1 FROM people WHERE role = 'owner' AND joined = 1 AND name <> ?)"
 _DEEDS: Final = ("at", "person", "action", "outcome")
 
 
@@ -82,11 +93,12 @@ class Accounts(Register):
     """The accounts of a home; blocking and thread-safe."""
 
     def people(self) -> list[Person]:
-        return self._select(Person, PEOPLE, "ORDER BY name")
+        return self._select(Person, PEOPLE, f"WHERE role <> '{REMOVED}' ORDER BY name")
 
     def find(self, name: str) -> Person | None:
         """The account of this name, in any case."""
-        return next(iter(self._select(Person, PEOPLE, "WHERE name = ?", name.strip().lower())), None)
+        known = f"WHERE name = ? AND role <> '{REMOVED}'"
+        return next(iter(self._select(Person, PEOPLE, known, name.strip().lower())), None)
 
     def get(self, name: str) -> Person:
         """The account of this name; raises `AccountError`."""
@@ -99,50 +111,105 @@ class Accounts(Register):
     def invite(self, name: str, role: Role) -> str:
         """Create an account, or let its person set another password; returns the invitation.
 
-        Only the newest invitation of an account is valid. The role of an existing account stays.
+        Only the newest invitation of an account is valid. The role of an existing account stays. Raises `AccountError`
+        for the name of somebody who was removed.
         """
         name = normalised(name)
         with self._tables.transaction() as connection:
             connection.execute(PEOPLE.insert("ignore"), (name, role, "", 0, None, time.time()))
             connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'invitation'", (name,))
+        if self.find(name) is None:
+            message = f"{name} was removed; what they had is kept under this name."
+            raise AccountError(message, help="Choose another name.")
         return self.grant("invitation", name)
 
-    def accept(self, invitation: str, password: str) -> Person:
-        """Use an invitation up; earlier sessions end. Raises `AccountError` if it was used or has expired."""
-        used = "DELETE FROM secrets WHERE hash = ? AND kind = 'invitation' AND expires_at > ? RETURNING person"
+    def accept(self, invitation: str, password: str | None, subject: str = "") -> Person:
+        """Use an invitation up, for a password or an identity at the group's own sign-in; earlier sessions end.
+
+        Raises `AccountError` if it was used or has expired, or the identity has an account.
+        """
+        if subject and (known := self.holder("identity", subject)) is not None:  # else a stranger's link could move it
+            raise AccountError(f"You have the account {known[0].name} here.", help="Sign in without the invitation.")
         with self._tables.transaction() as connection:
-            row = connection.execute(used, (hash_name(invitation), time.time())).fetchone()
-            if row is None:
+            if (name := _spend(connection, "invitation", invitation)) is None:
                 raise AccountError("This invitation was used or has expired.", help="Ask for another one.")
-            connection.execute("UPDATE people SET joined = 1, password = ? WHERE name = ?", (password, row[0]))
-            connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'session'", (row[0],))
-        return self.get(row[0])
+            joined = "UPDATE people SET joined = 1, password = coalesce(?, password) WHERE name = ?"
+            connection.execute(joined, (password, name))
+            if subject:
+                connection.execute(SECRETS.insert("update"), _identity(subject, name, _INVITED))
+            connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'session'", (name,))
+        return self.get(name)
+
+    def enter(self, subject: str, like: str, role: Role | None) -> Person:
+        """The account of an identity at the group's own sign-in, made with a name `like` this at the first time.
+
+        `role` is what the rules give it now; an identity that came with an invitation keeps the role of its account.
+        Raises `AccountError` for somebody who was removed, or to whom the rules give none.
+        """
+        known = self._select(Secret, SECRETS, "WHERE hash = ? AND kind = 'identity'", hash_name(subject))
+        invited = bool(known) and known[0].label == _INVITED
+        if role is None and not invited:
+            raise AccountError(f"Nothing lets {like} in here.", help="Ask an owner of this server for an invitation.")
+        if not known:
+            return self._create(subject, like, role)
+        if (person := self.find(known[0].person)) is None:
+            raise AccountError(f"{known[0].person} was removed.", help="Ask an owner of this server for an invitation.")
+        if role in (None, person.role) or invited:
+            return person
+        with suppress(AccountError):  # the only owner stays one
+            self._set_role(person.name, role)
+        return self.get(person.name)
+
+    def _create(self, subject: str, like: str, role: Role | None) -> Person:
+        name = normalised(like)
+        with self._tables.transaction() as connection:
+            names = (name, *(f"{name[:36]}-{number}" for number in range(2, 1000)))
+            row = (role, "", 1, None, time.time())
+            made = next(each for each in names if connection.execute(PEOPLE.insert("ignore"), (each, *row)).rowcount)
+            if not connection.execute(SECRETS.insert("ignore"), _identity(subject, made)).rowcount:
+                raise AccountError(f"{like} signed in twice at this moment.", help="Sign in again.")
+        return self.get(made)
 
     def change(self, name: str, *, role: Role | None = None, budget: float | None = None) -> Person:
         """Change a role or a budget; a negative budget means none. Raises `AccountError`."""
         person = self.get(name)
         if role is not None:
-            kept = f"(? = 'owner' OR role <> 'owner' OR joined = 0 OR {_OTHER_OWNERS})"
-            values = (role, person.name, role, person.name)
-            if not self._write(f"UPDATE people SET role = ? WHERE name = ? AND {kept}", *values):
-                raise AccountError(f"{person.name} is the only owner.", help="Make somebody else an owner first.")
+            self._set_role(person.name, role)
         if budget is not None:
             self._write("UPDATE people SET budget = ? WHERE name = ?", budget if budget >= 0 else None, person.name)
         return self.get(person.name)
 
     def remove(self, name: str) -> None:
-        """Delete an account with its sessions and tokens; what it owned stays, unseen. Raises `AccountError`."""
+        """Remove an account with its sessions and tokens; what it owned stays, unseen. Raises `AccountError`."""
         person = self.get(name)
-        kept = f"(role <> 'owner' OR joined = 0 OR {_OTHER_OWNERS})"
+        self._set_role(person.name, REMOVED)
         with self._tables.transaction() as connection:
-            if not connection.execute(f"DELETE FROM people WHERE name = ? AND {kept}", (person.name,) * 2).rowcount:
-                raise AccountError(f"{person.name} is the only owner.", help="Make somebody else an owner first.")
-            connection.execute("DELETE FROM secrets WHERE person = ?", (person.name,))
+            connection.execute("UPDATE people SET password = '' WHERE name = ?", (person.name,))
+            connection.execute("DELETE FROM secrets WHERE person = ? AND kind <> 'identity'", (person.name,))
 
-    def grant(self, kind: SecretKind, person: str, label: str = "", scopes: tuple[Scope, ...] = ()) -> str:
-        """A new secret, which is not stored; those that expired are deleted."""
-        secret, now = f"{'ct_' if kind == 'token' else ''}{secrets.token_urlsafe(32)}", time.time()
-        row = (hash_name(secret), kind, person, label[:80], " ".join(scopes), now + LIFETIMES[kind])
+    def _set_role(self, name: str, role: str) -> None:
+        """Change a role; raises `AccountError` for the only owner's."""
+        kept = f"(? = 'owner' OR role <> 'owner' OR joined = 0 OR {_OTHER_OWNERS})"
+        with self._tables.transaction() as connection:
+            # Locks all owners: of two who leave at the same time, the second sees that the first has left.
+            connection.execute("UPDATE people SET role = role WHERE role = 'owner'")
+            changed = connection.execute(f"UPDATE people SET role = ? WHERE name = ? AND {kept}", (role, name) * 2)
+            if not changed.rowcount:
+                raise AccountError(f"{name} is the only owner.", help="Make somebody else an owner first.")
+
+    def grant(
+        self,
+        kind: SecretKind,
+        person: str,
+        label: str = "",
+        scopes: tuple[str, ...] = (),
+        *,
+        lasts: int = 0,  # seconds; by the kind
+        secret: str = "",  # a new one
+    ) -> str:
+        """Give somebody a secret, which is not stored itself; those that expired are deleted."""
+        secret, now = secret or f"{'ct_' if kind == 'token' else ''}{secrets.token_urlsafe(32)}", time.time()
+        row = (hash_name(secret), kind, person, label[:80], " ".join(scopes), now + (lasts or LIFETIMES[kind]))
         with self._tables.transaction() as connection:
             connection.execute("DELETE FROM secrets WHERE expires_at <= ?", (now,))
             connection.execute(SECRETS.insert(), row)
@@ -155,14 +222,22 @@ class Accounts(Register):
         person = self.find(found[0].person) if found else None
         return (person, found[0]) if person is not None else None
 
+    def spend(self, kind: SecretKind, secret: str) -> str | None:
+        """Use a valid secret up; returns to whom it was given, which may be nobody (""), or None."""
+        with self._tables.transaction() as connection:
+            return _spend(connection, kind, secret)
+
+    def note_use(self, passkey: str, scopes: str) -> None:
+        self._write("UPDATE secrets SET scopes = ? WHERE hash = ?", scopes, hash_name(passkey))
+
     def secrets_of(self, person: str, kind: SecretKind = "token") -> list[Secret]:
         condition = "WHERE person = ? AND kind = ? ORDER BY expires_at DESC"
         return self._select(Secret, SECRETS, condition, person, kind)
 
     def revoke(self, person: str, secret_id: str = "", kind: SecretKind = "token") -> None:
         """End a secret of a person by its id, or all of a kind; raises `AccountError` for an unknown id."""
-        condition = "person = ? AND kind = ? AND substr(hash, 1, ?) = ?"
-        ended = self._write(f"DELETE FROM secrets WHERE {condition}", person, kind, len(secret_id), secret_id)
+        condition = "person = ? AND kind = ? AND ? IN ('', substr(hash, 1, 12))"
+        ended = self._write(f"DELETE FROM secrets WHERE {condition}", person, kind, secret_id)
         if secret_id and not ended:
             raise AccountError(f"{person} has no {kind} {secret_id[:40]!r}.", help="")
 
@@ -188,6 +263,16 @@ class Accounts(Register):
         """The last lines of the log, the latest first."""
         query = "SELECT * FROM audit WHERE person = ? OR ? = '' ORDER BY number DESC LIMIT ?"
         return self._read(AUDIT, query, person, person, most)
+
+
+def _spend(connection: TableConnection, kind: SecretKind, secret: str) -> str | None:
+    used = "DELETE FROM secrets WHERE hash = ? AND kind = ? AND expires_at > ? RETURNING person"
+    row = connection.execute(used, (hash_name(secret), kind, time.time())).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _identity(subject: str, person: str, label: str = "") -> tuple[str | float, ...]:
+    return hash_name(subject), "identity", person, label, "", time.time() + LIFETIMES["identity"]
 
 
 def normalised(name: str) -> str:

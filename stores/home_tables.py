@@ -8,11 +8,11 @@ from typing import Final
 from ..table_columns import BLOB, TEXT, TypedTable, integer
 from .evidence_table_register import EVIDENCE_TABLES, TABLE_CELLS, TABLE_PAPERS
 from .metadata_store import METADATA_REMEDY, METADATA_TABLES
-from .run_register import CITED_PAPERS, CONVERSATIONS, EDITS, OWNED, RUNS, TURNS, UPDATES, WRITTEN
+from .run_register import CITED_PAPERS, CONVERSATIONS, EDITS, LABELS, OWNED, RUNS, TURNS, UPDATES, WRITTEN
 from .tables import FileTables
 
 GRID_TABLES: Final = (EVIDENCE_TABLES, TABLE_PAPERS, TABLE_CELLS)
-RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, UPDATES, CONVERSATIONS, TURNS, WRITTEN, OWNED, *GRID_TABLES)
+RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, UPDATES, CONVERSATIONS, LABELS, TURNS, WRITTEN, OWNED, *GRID_TABLES)
 _PLACE: Final = tuple("thread_id checkpoint_ns checkpoint_id task_id".split())
 CHECKPOINT_WRITES: Final = TypedTable(
     "checkpoint_writes",

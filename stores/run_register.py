@@ -229,15 +229,17 @@ class RunRegister(Register):
         return self._select(EditedSentence, EDITS, "WHERE thread_id = ? ORDER BY position", thread_id)
 
     def edited(self) -> list[str]:
-        """The ids of the runs with edits."""
+        """The ids of the runs and answers with edits."""
         source, person = visible_rows(EDITS)
         rows = self._read(EDITS, f"SELECT DISTINCT thread_id FROM {source} ORDER BY thread_id", *person)
         return [row["thread_id"] for row in rows]
 
     def edit(self, thread_id: str, edit: EditedSentence) -> None:
         """Store an edited sentence in place of an earlier one at its position."""
-        checked = dump_json(edit.checked)
-        self._write(EDITS.insert("update"), thread_id, edit.position, edit.text, checked, time.time())
+        row = (thread_id, edit.position, edit.text, dump_json(edit.checked), time.time())
+        with self._tables.transaction() as connection:
+            connection.execute(EDITS.insert("update"), row)
+            note_owner(connection, thread_id)  # an answer has an id of its own
 
     def withdraw_edit(self, thread_id: str, position: int) -> bool:
         """Restore the run's original sentence; false if it was not edited."""
@@ -271,7 +273,7 @@ class RunRegister(Register):
     def give_unowned(self, person: str) -> None:
         """Make a person the owner of all runs and conversations that belong to nobody."""
         with self._tables.transaction() as connection:
-            for table in (RUNS, CONVERSATIONS):
+            for table in (RUNS, CONVERSATIONS, EDITS):
                 unowned = f"SELECT thread_id, ? FROM {table.name} WHERE true"
                 connection.execute(
                     f"INSERT INTO owned (thread_id, person) {unowned} ON CONFLICT (thread_id) DO NOTHING", (person,)
@@ -340,7 +342,10 @@ class WrittenFiles:
             return connection.execute("SELECT 1 FROM written WHERE hash = ?", (found,)).fetchone() is not None
 
 
+# What people call a conversation, and whether it was put away.
+LABELS: Final = TypedTable("conversation_labels", ("thread_id",), {"thread_id": TEXT, "name": TEXT, "archived": FLAG})
 _OF_THREAD: Final = "FROM turns WHERE turns.thread_id = conversations.thread_id"
+_LABEL: Final = f"FROM {LABELS.name} AS label WHERE label.thread_id = conversations.thread_id"
 
 
 class UnknownConversationError(InputError):
@@ -351,10 +356,11 @@ class UnknownConversationError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class ConversationEntry:
-    """A conversation in the list; `title` is its first question, empty before the first answer."""
+    """A conversation in the list; `title` is its name or first question, empty before the first answer."""
 
     thread_id: Annotated[str, NAME]
     title: Annotated[str, replace(TEXT, source="turns.asked")]
+    archived: Annotated[bool, replace(FLAG, source="conversation_labels.archived")]
     turns: Annotated[int, replace(integer(), source="turns.number")]
     begun_at: Annotated[float, MOMENT]
     updated_at: Annotated[float, MOMENT]
@@ -398,7 +404,9 @@ class ConversationRegister(Register):
 
     _computed: ClassVar = {
         "turns": f"(SELECT count(*) {_OF_THREAD})",
-        "title": f"coalesce((SELECT asked {_OF_THREAD} ORDER BY number LIMIT 1), '')",
+        "title": f"coalesce((SELECT name {_LABEL} AND name <> ''), (SELECT asked {_OF_THREAD}"
+        " ORDER BY number LIMIT 1), '')",
+        "archived": f"coalesce((SELECT archived {_LABEL}), 0)",
     }
 
     def begin(self, thread_id: str) -> None:
@@ -416,14 +424,34 @@ class ConversationRegister(Register):
             connection.execute(TURNS.insert("update"), row)
             register_citations(connection, thread_id, number, record)
             connection.execute("UPDATE conversations SET updated_at = ? WHERE thread_id = ?", (now, thread_id))
+            connection.execute(f"UPDATE {LABELS.name} SET archived = 0 WHERE thread_id = ?", (thread_id,))
 
     def get(self, thread_id: str) -> ConversationEntry:
         """The conversation with this id or unique id prefix; raises `UnknownConversationError`."""
         return self._find(ConversationEntry, CONVERSATIONS, thread_id, "conversation", UnknownConversationError)
 
-    def all(self) -> list[ConversationEntry]:
-        """All conversations, most recent first."""
-        return self._select(ConversationEntry, CONVERSATIONS, "ORDER BY updated_at DESC")
+    def all(self, words: str = "") -> list[ConversationEntry]:
+        """The conversations with all of these words in name, questions or answers, most recent first."""
+        entries = self._select(ConversationEntry, CONVERSATIONS, "ORDER BY updated_at DESC")
+        if not (wanted := words.casefold().split()):
+            return entries
+        said = {entry.thread_id: entry.title.casefold() for entry in entries}
+        # Only turns that may hold a word are read: SQLite folds the case of ASCII letters only.
+        plain = [f"%{word}%" for word in wanted] if all(word.isascii() and word.isalnum() for word in wanted) else []
+        condition = "WHERE " * bool(plain) + " OR ".join(["lower(asked || question || record) LIKE ?"] * len(plain))
+        source, person = visible_rows(TURNS)
+        read = f"SELECT thread_id, number, asked, question, record FROM {source} {condition}"
+        for turn in self._read(TURNS, read, *person, *plain):
+            said[turn["thread_id"]] += f" {turn['asked']} {turn['question']} {turn['record']['text']}".casefold()
+        return [entry for entry in entries if all(word in said[entry.thread_id] for word in wanted)]
+
+    def label(self, thread_id: str, *, name: str | None = None, archived: bool | None = None) -> None:
+        """Name a conversation, "" for its first question again, or put it away or back; None leaves it as it is."""
+        with self._tables.transaction() as connection:
+            connection.execute(LABELS.insert("ignore"), (thread_id, "", 0))
+            put_away = None if archived is None else int(archived)
+            change = f"UPDATE {LABELS.name} SET name = coalesce(?, name), archived = coalesce(?, archived)"
+            connection.execute(f"{change} WHERE thread_id = ?", (name, put_away, thread_id))
 
     def turns(self, thread_id: str) -> list[KeptTurn]:
         """The finished turns of a conversation, in order."""
@@ -443,5 +471,8 @@ class ConversationRegister(Register):
     def delete(self, thread_id: str) -> None:
         """Delete a conversation; its checkpoints are left to the caller."""
         with self._tables.transaction() as connection:
-            for table in ("cited_papers", "turns", "conversations"):
+            for table in ("cited_papers", "turns", LABELS.name, "conversations"):
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))
+            for table in ("edits", "owned"):  # of its answers
+                of_answers = f"DELETE FROM {table} WHERE substr(thread_id, 1, ?) = ?"
+                connection.execute(of_answers, (len(thread_id) + 1, f"{thread_id}."))

@@ -23,12 +23,13 @@ from ..table_columns import SQLITE, Column, TableConnection as TableConnection, 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-TABLES_VERSION: Final = 4  # of a home's tables; a change of it needs a migration
+TABLES_VERSION: Final = 5  # of a home's tables; a change of it needs a migration
 _LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,700 bytes
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
 Record = TypeVar("Record", bound="DataclassInstance")
 # The person with an account for whom a server works; "" for nobody in particular, who sees everything.
 acting: Final[ContextVar[str]] = ContextVar("acting", default="")
+PERSON: Final = "citeloom"  # permission of LangGraph's users who are persons with accounts here
 _PRIVATE: Final = frozenset({"runs", "conversations", "turns", "edits"})  # tables whose rows belong to a person
 _OWN: Final = "(SELECT * FROM {0} WHERE thread_id IN (SELECT thread_id FROM owned WHERE person = ?)) AS {0}"
 _NOTE_OWNER: Final = "INSERT INTO owned (thread_id, person) VALUES (?, ?) ON CONFLICT (thread_id) DO NOTHING"

@@ -6,9 +6,9 @@ import difflib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
-from ..documents import Category, Paper
+from ..documents import Category, Paper, entry_labels
 from ..documents.categories import standard_section
 from ..errors import InputError
 
@@ -52,6 +52,24 @@ def parse_category(name: str) -> Category:
         raise InputError(f"There is no category {name!r}.", help=f"There are {listed}.") from None
 
 
+class Labels(TypedDict, total=False):
+    """What papers must be; an empty text sets no limit. A collection holds what those below it hold."""
+
+    kind: str
+    tag: str
+    collection: str
+
+
+def has_labels(kind: str, tags: Sequence[str], collections: Sequence[str], wanted: Labels) -> bool:
+    """Whether a paper with such an `entry_labels` is wanted, in any case of letters."""
+    of_kind, tag, within = (wanted.get(name, "").strip().casefold() for name in ("kind", "tag", "collection"))  # type: ignore[attr-defined]
+    return (
+        of_kind in ("", kind)
+        and (not tag or tag in map(str.casefold, tags))
+        and (not within or any(f"{path}/".startswith(f"{within}/") for path in map(str.casefold, collections)))
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The limits of a search; an empty field sets no limit. `years` are the first and last year, both inclusive.
@@ -72,10 +90,17 @@ class Scope:
         categories: Sequence[str] = (),
         years: tuple[int, int] | None = None,
         venue: str = "",
+        **labels: Unpack[Labels],
     ) -> Scope:
-        """Build the scope from user input; raises `InputError` naming a key, category or venue that does not exist."""
+        """Build the scope from user input; raises `InputError` naming what no paper has."""
         for key in papers:
             library.paper(key)
+        if any(labels.values()):
+            known = [paper for paper in library.papers() if not papers or paper.key in papers]
+            papers = [paper.key for paper in known if has_labels(*entry_labels(paper.bibtex), labels)]
+            if not papers:
+                said = ", ".join(f"{name} {value!r}" for name, value in labels.items() if value)
+                raise InputError(f"No such paper has {said}.", help="See '{citeloom} papers list --json' for them.")
         venues = {paper.venue for paper in library.papers() if paper.venue} if venue else set()
         if venue and not any(venue.casefold() in known.casefold() for known in venues):
             by_form = {known.casefold(): known for known in sorted(venues)}

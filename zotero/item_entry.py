@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from ..documents.bibliography import as_latex, render_entry
+from ..documents.bibliography import as_latex, label_list, render_entry
 from ..documents.front_matter import find_doi
 from ..documents.paper_names import zotero_fields
 from ..ingestion.reading import ENDINGS
@@ -49,8 +49,13 @@ def key_fields(item: ZoteroItem) -> KeyFields:
     return KeyFields(families, item.title, _year(item), _venue(item), item.kind)
 
 
-def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = "") -> str:
-    """The BibTeX entry of an item under a key, with links back to the item; `pdf` is its PDF attachment's key."""
+def item_entry(
+    item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = "", collections: Sequence[str] = ()
+) -> str:
+    """The BibTeX entry of an item under a key, with its tags, `collections`, and links back to the item.
+
+    `pdf` is its PDF attachment's key; collections are paths, such as Thesis/Methods.
+    """
     kind = KINDS["zotero"].get(item.kind, "misc")
     if kind == "phdthesis" and "master" in item.fields.get("thesisType", "").lower():
         kind = "mastersthesis"
@@ -79,6 +84,8 @@ def item_entry(item: ZoteroItem, key: str, library: ZoteroLibrary, pdf: str = ""
         "archiveprefix": "arXiv" if arxiv else "",
         "url": _raw(field("url", "")),
         "abstract": as_latex(field("abstractNote", "")[:_MOST_ABSTRACT]),
+        "keywords": label_list(item.tags),
+        "groups": label_list(collections),
         **zotero_fields(library.path, item.key, pdf),
     }
     return render_entry(kind, key, fields)

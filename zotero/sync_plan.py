@@ -40,7 +40,7 @@ from .item_entry import (
     key_fields,
 )
 from .zotero_records import ZoteroItem
-from .zotero_source import ZoteroReading, ZoteroRequest, find_scopes, scope_members
+from .zotero_source import ZoteroReading, ZoteroRequest, collection_paths, find_scopes, scope_members
 
 _NAME: Final = "sync.json"
 _MOST_BYTES: Final = 200_000_000
@@ -173,6 +173,7 @@ class SyncPlanning:
     ) -> None:
         content = self._content = reading.content
         self._library, self._prune = reading.library, request.prune
+        self._paths = collection_paths(content.collections)
         self._scopes = find_scopes(request.collections, content)
         earlier = frozenset().union(*(paper.scopes for paper in state.values()))
         # The keys of the items in each scope of this sync and of earlier ones.
@@ -254,7 +255,8 @@ class SyncPlanning:
             return None
         page = abstract_page(item.title or key, abstract) if abstract else ""
         page_path = self._pages / f"{self._library.path.replace('/', '-')}-{item.key}.md"
-        entry = item_entry(item, key, self._library, file.pdf if file else "")
+        collections = sorted(self._paths[shelf] for shelf in item.collections if shelf in self._paths)
+        entry = item_entry(item, key, self._library, file.pdf if file else "", collections)
         content = self._content
         files = content.attachments.get(item.key, ())
         marks = [mark for attachment in files for mark in content.annotations.get(attachment.key, ())]

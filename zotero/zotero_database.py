@@ -29,7 +29,7 @@ STORAGE: Final = "storage"
 _KEYS_DATABASE: Final = "better-bibtex.sqlite"
 _NEEDED: Final = frozenset(
     "items itemTypes itemData itemDataValues fieldsCombined creators itemCreators creatorTypes collections "
-    "collectionItems itemAttachments itemNotes deletedItems libraries groups".split()
+    "collectionItems itemAttachments itemNotes itemTags tags deletedItems libraries groups".split()
 )
 _ITEMS: Final = """
 SELECT items.itemID, {columns} FROM items {joins}
@@ -134,8 +134,8 @@ def _read_records(
     for row in _query(db, items, library):
         key, kind = row["key"], row["typeName"]
         if isinstance(key, str) and ITEM_KEY.fullmatch(key) and isinstance(kind, str):
-            record = {"key": key, "itemType": kind, "dateAdded": row["dateAdded"], "creators": [], "collections": []}
-            records[row["itemID"]] = record
+            record = {"key": key, "itemType": kind, "dateAdded": row["dateAdded"]}
+            records[row["itemID"]] = {**record, "creators": [], "collections": [], "tags": []}
         else:
             damaged.append(f"{name}: item {row['itemID']} has no valid key or type and was left out.")
     joins = "JOIN itemData USING (itemID) JOIN fieldsCombined USING (fieldID) JOIN itemDataValues USING (valueID)"
@@ -151,6 +151,8 @@ def _read_records(
     joins = "JOIN collectionItems USING (itemID) JOIN collections USING (collectionID)"
     for number, row in select("collections.key AS collection", joins):
         records[number]["collections"].append(row["collection"])
+    for number, row in select("tags.name AS tag", "JOIN itemTags USING (itemID) JOIN tags USING (tagID)"):
+        records[number]["tags"].append(row)
     for table, columns in _CHILDREN.items():
         for number, row in (
             select(f"parentItemID, {columns}", f"JOIN {table} USING (itemID)") if table in tables else ()

@@ -24,6 +24,7 @@ CHILD_KINDS: Final = ("attachment", "note", "annotation")
 _NOT_FIELDS: Final = frozenset("key version itemType dateAdded dateModified".split())
 _CREATOR: Final = ("creatorType", "firstName", "lastName", "name")
 _MOST_CREATORS: Final = 100_000
+_MOST_TAGS: Final = 1_000
 _MOST_TEXT: Final = 2_000_000  # characters of one value
 
 Record = Mapping[str, Any]
@@ -65,7 +66,7 @@ class Creator:
 
 @dataclass(frozen=True, slots=True)
 class ZoteroItem:
-    """A regular item with its non-empty fields, under Zotero's names; `collections` are keys."""
+    """A regular item with its non-empty fields, under Zotero's names; `collections` are keys, `tags` names."""
 
     key: str
     kind: str
@@ -73,6 +74,7 @@ class ZoteroItem:
     creators: tuple[Creator, ...] = ()
     collections: frozenset[str] = frozenset()
     added: str = ""
+    tags: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -173,5 +175,6 @@ def build_content(records: Mapping[str, Record]) -> ZoteroContent:
                     creators.append(Creator(role, last or whole, first))
                 elif first:
                     creators.append(Creator(role, first))
-            items.append(ZoteroItem(key, kind, fields, tuple(creators), collections, added))
+            tags = tuple(sorted(text_value(tag.get("tag")) for tag in objects(data.get("tags"), _MOST_TAGS)))
+            items.append(ZoteroItem(key, kind, fields, tuple(creators), collections, added, tags))
     return ZoteroContent(tuple(items), attachments, notes, annotations)

@@ -117,8 +117,7 @@ def find_scopes(names: Sequence[str], content: ZoteroContent) -> frozenset[str]:
     A collection is named by its name, its path (`Thesis/Methods`) or its key. Raises `InputError` for an unknown or
     ambiguous one.
     """
-    lines = _lineages(content.collections) if names else {}
-    paths = {key: "/".join(one.name for one in line) for key, line in lines.items()}
+    paths = collection_paths(content.collections) if names else {}
     scopes: set[str] = set()
     for wanted in names:
         name = wanted.strip().strip("/").casefold()
@@ -144,6 +143,11 @@ def scope_members(scopes: Iterable[str], content: ZoteroContent) -> dict[str, fr
         below = {scope, *(key for key, line in lines.items() if scope in {one.key for one in line})}
         members[scope] = frozenset(item.key for item in content.items if not scope or item.collections & below)
     return members
+
+
+def collection_paths(collections: Sequence[ZoteroCollection]) -> dict[str, str]:
+    """The paths of collections by key, such as Thesis/Methods."""
+    return {key: "/".join(one.name for one in line) for key, line in _lineages(collections).items()}
 
 
 def _lineages(collections: Sequence[ZoteroCollection]) -> dict[str, list[ZoteroCollection]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,15 +22,23 @@ from ...documents.paper_names import zotero_address
 from ...documents.safe_files import FileRefusedError, open_office, read_part
 from ...errors import InputError
 from ...section_kinds import CitationFields
+from ...text.sentences import replace_spans
+from ..markers import SpanSet
+from .plot_figures import find_mentions
 
 Node = dict[str, Any]
 _SCHEMA: Final = "https://github.com/citation-style-language/schema/raw/master/csl-citation.json"
 _LOCATOR: Final = re.compile(r"\s*,?\s*(?:(?P<page>pp?\.)\s*(?P<pages>\d[\d\s,\u2013-]*)|(?P<suffix>.*))", re.DOTALL)
 _STYLE_ID: Final = re.compile(r"<id>\s*([^<\s]{1,300})\s*</id>")
 _PROPERTY: Final = 255  # characters of a property that Zotero reads
-_MENTION: Final = re.compile("\ue200(\\d+)\ue201")
+# The number of a figure or a table, until it is a field; with a slash behind it, that in a table's own caption.
+_NUMBER: Final = re.compile("\ue200(?P<table>t?)(?P<number>\\d{1,4})(?P<own>/?)\ue201")
+_TABLE: Final = re.compile(r"\|[^\n]*\n\|[ :|-]{3,}(?:\n|\Z)")
+_GROUP: Final = re.compile(r"\[[^\[\]]*+\]")
+_TABLE_CAPTION: Final = re.compile(r"(?P<before>\**)Table (?P<number>\d{1,4})(?=[.:])")
+_OWN: Final = re.compile("Table\ue200t\\d{1,4}/\ue201")
 _CAPTION: Final = re.compile(r"\d{1,4}\.?")
-_FIRST_BOOKMARK: Final = 9000
+_FIRST_BOOKMARK: Final[Mapping[str, int]] = {"figure": 20_000, "table": 30_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,7 @@ class WordFields:
         """The document with citation fields, bibliography, comments, numbered captions and properties."""
         numbers: list[Node] = []
         waiting = list(self.places)
+        captions: Counter[str] = Counter()
 
         def change(node: Node) -> list[Node] | None:
             if node["t"] == "Cite":
@@ -87,9 +97,14 @@ class WordFields:
             if node["t"] == "Div" and node["c"][0][0] == "refs" and self.fields and node["c"][1]:
                 return self._bibliography(node)
             if node["t"] == "Figure":
-                return [_map(_numbered(node, self.target), change)]
-            if node["t"] == "Str" and _MENTION.search(node["c"]):
-                return list(_mentions(node["c"], self.target))
+                return [_map(_marked_caption(node), change)]
+            if node["t"] == "Str" and _NUMBER.search(node["c"]):
+                return list(_numbered(node["c"], self.target, captions))
+            if node["t"] == "Para" and _OWN.match(plain_words(node["c"][:1])):
+                own = {**node, "c": _map(node["c"], change)}
+                return [{"t": "Div", "c": [["", [], [["custom-style", "Table Caption"]]], [own]]}]
+            if node["t"] in ("Code", "CodeBlock", "Math"):
+                return [{**node, "c": [node["c"][0], _NUMBER.sub(r" \g<number>", node["c"][1])]}]
             return None
 
         shown = {name: value for name, value in document["meta"].items() if name not in _OURS}
@@ -266,34 +281,71 @@ def _map(node: Any, change: Callable[[Node], list[Node] | None]) -> Any:
     return {name: _map(value, change) for name, value in node.items()} if isinstance(node, dict) else node
 
 
-def _numbered(figure: Node, target: str) -> Node:
-    """The figure with the number of its caption ("Figure 2.") as a field, which mentions refer to."""
+def mark_tables(source: str) -> str:
+    """A manuscript with marks at the numbers of its tables: where a caption stands beside one, and in mentions.
+
+    A mention within a citation names a table of another paper.
+    """
+    parts = source.split("\n\n")
+    captions: dict[str, tuple[int, re.Match[str]]] = {}
+    for place, words in enumerate(parts):
+        beside = [*parts[max(0, place - 1) : place], *parts[place + 1 : place + 2]]
+        found = _TABLE_CAPTION.match(words)
+        if found and any(_TABLE.match(part.lstrip("\n")) for part in beside):
+            captions.setdefault(found["number"], (place, found))
+    own = {place: found.span("number") for place, found in captions.values()}
+
+    def marked(place: int, words: str) -> str:
+        cited = SpanSet([group.span() for group in _GROUP.finditer(words) if "@" in group[0]])
+        spans = [
+            (at - 1, end, f"\ue200t{words[at:end]}{'/' * (own.get(place) == (at, end))}\ue201")
+            for at, end in (match.span("number") for match in find_mentions(r"\d{1,4}", words, "tab", "le"))
+            if words[at:end] in captions and words[at - 1].isspace() and not cited.holds(at)
+        ]
+        return replace_spans(words, spans)
+
+    return "\n\n".join(marked(*part) for part in enumerate(parts)) if captions else source
+
+
+def _marked_caption(figure: Node) -> Node:
+    """The figure with a mark at the number of its caption ("Figure 2.")."""
     attributes, (short, caption), body = figure["c"]
     words = caption[0]["c"] if caption else []
     if len(words) < 3 or words[0].get("c") != "Figure" or not _CAPTION.fullmatch(str(words[2].get("c"))):
         return figure
-    number = words[2]["c"].rstrip(".")
-    if target == "docx":
-        begin = f'<w:bookmarkStart w:id="{_FIRST_BOOKMARK + int(number)}" w:name="_Ref_figure_{number}"/>'
-        end = f'<w:bookmarkEnd w:id="{_FIRST_BOOKMARK + int(number)}"/>'
-        xml = begin + _field(f"SEQ Figure \\r {number}", number) + end
-    else:
-        how = f'text:ref-name="refFigure{number}" text:name="Figure" text:formula="{number}" style:num-format="1"'
-        xml = f"<text:sequence {how}>{number}</text:sequence>"
-    numbered = [*words[:2], _raw(target, xml), {"t": "Str", "c": "."}, *words[3:]]
-    return {**figure, "c": [attributes, [short, [{**caption[0], "c": numbered}, *caption[1:]]], body]}
+    marked = {"t": "Str", "c": f"Figure\ue200{words[2]['c'].rstrip('.')}/\ue201."}
+    return {**figure, "c": [attributes, [short, [{**caption[0], "c": [marked, *words[3:]]}, *caption[1:]]], body]}
 
 
-def _mentions(text: str, target: str) -> Iterator[Node]:
-    """A word that mentions a figure by number, the number as a cross-reference."""
-    for place, part in enumerate(_MENTION.split(text)):
-        if place % 2 == 0:
-            yield {"t": "Str", "c": part}
+def _numbered(text: str, target: str, captions: Counter[str]) -> Iterator[Node]:
+    """A word with numbers of figures and tables, these as sequence fields in captions, else as cross-references.
+
+    `captions` counts those so far; a number that does not continue them is set, so that refreshing changes none.
+    """
+    done = 0
+    for found in _NUMBER.finditer(text):
+        name, number = "table" if found["table"] else "figure", found["number"]
+        yield {"t": "Str", "c": text[done : found.start()] + ("" if found["own"] else "\u00a0")}
+        done = found.end()
+        if not found["own"]:
+            how = f'text:reference-format="value" text:ref-name="ref{name.title()}{number}"'
+            odt = f"<text:sequence-ref {how}>{number}</text:sequence-ref>"
+            yield _raw(target, _field(f"REF _Ref_{name}_{number} \\h", number) if target == "docx" else odt)
             continue
-        how = f'text:reference-format="value" text:ref-name="refFigure{part}"'
-        odt = f"<text:sequence-ref {how}>{part}</text:sequence-ref>"
-        yield {"t": "Str", "c": "\u00a0"}
-        yield _raw(target, _field(f"REF _Ref_figure_{part} \\h", part) if target == "docx" else odt)
+        yield {"t": "Space"}
+        captions[name] += 1
+        follows, title = int(number) == captions[name], name.title()
+        captions[name] = int(number)
+        if target == "docx":
+            bookmark = _FIRST_BOOKMARK[name] + int(number)
+            begin = f'<w:bookmarkStart w:id="{bookmark}" w:name="_Ref_{name}_{number}"/>'
+            field = _field(f"SEQ {title} \\* ARABIC" if follows else f"SEQ {title} \\r {number}", number)
+            yield _raw(target, f'{begin}{field}<w:bookmarkEnd w:id="{bookmark}"/>')
+        else:
+            formula = f"ooow:{title}+1" if follows else number
+            how = f'text:ref-name="ref{title}{number}" text:name="{title}" text:formula="{formula}"'
+            yield _raw(target, f'<text:sequence {how} style:num-format="1">{number}</text:sequence>')
+    yield {"t": "Str", "c": text[done:]}
 
 
 def _field(code: str, shown: str) -> str:

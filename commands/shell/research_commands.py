@@ -51,8 +51,8 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     from ...api.conversation import TurnRequest, take_turn
     from ...api.run_texts import coverage_line, coverage_warnings
 
-    if session.notice_of(answer=True) and not shell.told_of_mode:
-        notice(session.notice_of(answer=True))
+    if session.notice(answer=True) and not shell.told_of_mode:
+        notice(session.notice(answer=True))
         shell.told_of_mode = True
     stages = TurnStages(writes="writer" not in session.extractive)
     # Without a chat model the answer comes all at once, and reads better in its panel.

@@ -100,11 +100,6 @@ def begin_steering(state: RunState, session: Session) -> Update:
     return {"interrupts": asks_of(state, session), "banned": [], "wanted": [], "raised": {}, "steering": Overwrite([])}
 
 
-def to_ask_or_gather(state: SectionState) -> Literal["ask_needs", "gather"]:
-    """Go to `ask_needs` if the needs are asked about, otherwise to `gather`."""
-    return "ask_needs" if "needs" in state.get("interrupts", ()) else "gather"
-
-
 def to_search_or_generate(state: RunState) -> Literal["search_further", "generate"]:
     """Go to `search_further` if a person wants more evidence, otherwise to `generate`."""
     return "search_further" if state.get("wanted") else "generate"
@@ -132,7 +127,8 @@ async def ask_evidence(state: RunState, runtime: Runtime[Any], session: Session)
     lines: list[str] = []
     for need in needs_of(state):
         serving = [record for record in evidence if need.id in (record["need"], *record["also"])]
-        lines += [f"{need.id}: {need.text}", *map(_evidence_line, serving), *([] if serving else ["- nothing found"])]
+        found = list(map(_evidence_line, serving)) or ["- nothing found"]
+        lines += ["", f"{need.id}: {need.text}", *found]
     listed = set(lines)
     lines += [line for line in map(_evidence_line, evidence) if line not in listed]
     fields = [
@@ -154,7 +150,7 @@ async def ask_sentences(state: RunState, runtime: Runtime[Any], session: Session
     fields, lines = list[QuestionField](), list[str]()
     for number, (sentence, found) in enumerate(doubtful, 1):
         fields.append(form_field(f"S{number}", "The sentence; empty drops it", sentence.text))
-        lines += [f"S{number}: {sentence.text}", *(f"- {item['message']}" for item in found)]
+        lines += ["", f"S{number}: {sentence.text}", *(f"- {item['message']}" for item in found)]
         lines += [_evidence_line(evidence[name]) for name in sentence.ids if name in evidence]
     fields.append(form_field("search", "Sentences to search for again, by number, one a line", several=True))
     return await _ask("sentences", counted(len(doubtful), "sentence"), lines, fields, state, session, "")

@@ -101,7 +101,7 @@ def page_options(session: Session, kind: str) -> PageOptions:
         settings.csl,
         strict=settings.strict,
         quoted_only="writer" in session.extractive,
-        notice=session.notice_of(answer=answer),
+        notice=session.notice(answer=answer),
     )
 
 
@@ -166,7 +166,7 @@ async def rendered_paper(state: SectionState, session: Session) -> dict[str, Any
             pages.append(render_page(finished[kind], session.library, options, read=read[kind], before=before))
         title = finished["abstract"].written.brief.experiment.paper_concept.title
         usage = [spent[kind] for kind in PAPER_ORDER]
-        return paper_record(pages, usage, unbanned(state), title, session.notice)
+        return paper_record(pages, usage, unbanned(state), title, session.notice())
 
     return with_steering(await in_thread(build), state)
 

@@ -33,6 +33,7 @@ from ..state import (
     PlannedSearch,
     ResearchInput,
     ResearchState,
+    RunState,
     Update,
     evidence_key,
     first_searches,
@@ -123,7 +124,7 @@ def to_table_or_read(state: ResearchState) -> Literal["tabulate", "ask_needs", "
     return "tabulate" if route["track"] == "survey" and route["kind"] == "inventory" else before_reading(state)
 
 
-def before_reading(state: ResearchState) -> Literal["ask_needs", "read"]:
+def before_reading(state: RunState) -> Literal["ask_needs", "read"]:
     """Go to `ask_needs` if the needs are asked about, otherwise to `read`."""
     return "ask_needs" if "needs" in state.get("interrupts", ()) else "read"
 

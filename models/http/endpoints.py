@@ -91,6 +91,11 @@ def models_at(base_url: str) -> tuple[str, ...]:
             listed = json.loads(answer.read(_MOST_BYTES))
     except (OSError, ValueError, RecursionError, HTTPException):
         return ()
+    return chat_models(listed)
+
+
+def chat_models(listed: object) -> tuple[str, ...]:
+    """The names in a server's list of models that may be chat models."""
     items = listed.get("data") if isinstance(listed, dict) else None
     names = [item.get("id") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     named = [name for name in names if isinstance(name, str) and name]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
 from ...api import run_texts
+from ...api.serving import Session
 from ..problems import ServerError
 from .html import strip_controls, without_styles
 
@@ -16,12 +18,22 @@ DetailKind = Literal["citation", "finding", "number", "evidence"]
 _QUOTED: Final = 1500  # characters of a quote to search for on a PDF page
 
 
+# A sentence as it stands in the text, and the button that opens it for the keyboard.
+_SENTENCE: Final = Markup('<span class="sentence{}" id="{}sentence-{}" data-position="{}" data-text="{}">')
+_BUTTON: Final = Markup('<button class="edit" type="button" aria-label="Edit sentence {}"></button></span>')
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerView:
+    """A text as shown; `text_id` is the id under which its sentences are edited, `troubled` those with findings."""
+
     record: Mapping[str, Any]
     report: run_texts.ReportView
     base: str
     body: Markup
+    text_id: str
+    edited: bool
+    troubled: int
 
     @property
     def warnings(self) -> list[str]:
@@ -30,13 +42,25 @@ class AnswerView:
         return [line for line in self.record["warnings"] if not any(message in line for message in findings)]
 
 
-def answer_view(
-    record: Mapping[str, Any], base: str, sentences: Sequence[run_texts.EnclosedSentence] = ()
-) -> AnswerView:
-    """The text with its links; of a `sentence` that can be edited no finding is a link, as it opens its findings."""
+async def show_text(run: run_texts.RunRecord, session: Session, base: str, prefix: str = "") -> AnswerView:
+    """A finished text in the user's version, with retractions since; ids of its sentences begin with `prefix`."""
+    edits = await asyncio.to_thread(session.home.runs().edits, run.thread_id)
+    current = await run_texts.current_text(run_texts.editable_text(run, edits), session)
+    return await asyncio.to_thread(_view, current, session, base, prefix)
+
+
+def _view(current: run_texts.CurrentText, session: Session, base: str, prefix: str) -> AnswerView:
+    """The text with its links; of a sentence no finding is a link, as it opens its findings. Blocks."""
+    record = run_texts.with_notices(current.record, session)
     report = run_texts.report_view(record)
+    ends, sentences, troubled = {item["start"]: item["end"] for item in current.sentences}, [], 0
+    for item in current.sentences:
+        found, position = any(finding["severity"] != "note" for finding in item["findings"]), item["position"]
+        looks = " troubled" * found + " edited" * (position in current.edited)
+        before = _SENTENCE.format(looks, prefix, position, position, strip_controls(item["text"]))
+        sentences.append(run_texts.EnclosedSentence(item["start"], item["end"], before, _BUTTON.format(position + 1)))
+        troubled += found
     links = run_texts.report_links(report, record)
-    ends = {item.start: item.end for item in sentences}
     links = [
         link for link in links if link.kind != "finding" or link.end < ends.get(link.start, 0) or link.start not in ends
     ]
@@ -47,8 +71,8 @@ def answer_view(
         form = Markup('id="{}-{}" href="{}/{}s/{}" data-panel aria-haspopup="dialog"')
         return form.format(name, link.anchor, base, link.kind, link.number)
 
-    body = run_texts.section_html(strip_in_place(record["text"]), placed, attributes, sentences)
-    return AnswerView(record, report, base, without_styles(body))
+    body = without_styles(run_texts.section_html(strip_in_place(record["text"]), placed, attributes, sentences))
+    return AnswerView(record, report, base, body, current.text.run.thread_id, bool(current.text.edits), troubled)
 
 
 def strip_in_place(text: str) -> str:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
 
-from ...api import stored_conversations
+from ...api import run_texts, stored_conversations
 from ...api.conversation import paused_turn
 from ...api.library_papers import alist_papers
+from ...api.library_search import Labels
 from ...api.results import PaperSummary
+from ...settings.config import CitationStyle
 from ..problems import ServerError
+from ..request_models import Words
+from ..routes.run_routes import file_records
 from ..server_state import ServerState, StateOf
-from .answer_view import AnswerView, DetailKind, answer_view, detail
-from .html import page
+from .answer_view import AnswerView, DetailKind, detail, show_text
+from .html import page, part
+from .library_page import label_choices
 
 router = APIRouter(include_in_schema=False)
 _CHOICES: Final = 300  # papers offered while one is typed
@@ -37,21 +43,28 @@ async def new_conversation(
     paper: Annotated[list[str], Query(max_length=200)] = [],  # noqa: B006
 ) -> Response:
     """An empty conversation, with a question and the papers to ask filled in if the address has them."""
-    return await _conversation_page(request, state, "", [], None, question, paper)
+    return await _conversation_page(request, state, None, [], None, question, paper)
 
 
 @router.get("/conversations")
-async def conversation_list(request: Request, state: StateOf, current: str = "") -> Response:
-    context = {"conversations": await _entries(state), "thread_id": current}
-    return page(request, "conversation_list.html", context)
+async def conversation_list(
+    request: Request, state: StateOf, current: str = "", q: Words = "", archived: bool = False
+) -> Response:
+    """The conversations with these words, or those put away, as the list beside the page."""
+    context = {"conversations": await _entries(state, q, archived=archived), "thread_id": current}
+    return part(request, "conversation_list.html", context)
 
 
 @router.get("/conversations/{thread_id}")
 async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
+    """A conversation; for a script, its head alone."""
     home = state.session.home
-    found = (await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)).thread_id
-    turns = await asyncio.to_thread(stored_conversations.read_turns, home, found)
-    return await _conversation_page(request, state, found, turns, await _open_turn(state, found))
+    entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
+    if "x-part" in request.headers:
+        _, first = await state.runs.find_turn(thread_id, 1)
+        return page(request, "conversation_head.html", {"entry": entry, "asked": first.asked})
+    turns = await asyncio.to_thread(stored_conversations.read_turns, home, entry.thread_id)
+    return await _conversation_page(request, state, entry, turns, await _open_turn(state, entry.thread_id))
 
 
 @router.get("/conversations/{thread_id}/state")
@@ -64,8 +77,11 @@ async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
 
 @router.get("/conversations/{thread_id}/turns/{number}")
 async def turn(thread_id: str, number: int, request: Request, state: StateOf) -> Response:
-    _, kept = await state.runs.find_turn(thread_id, number)
-    return page(request, "turn.html", {"item": _turn_view(kept, thread_id), "thread_id": thread_id})
+    """An answer for a script; for a link to it, the conversation at this answer."""
+    thread_id, kept = await state.runs.find_turn(thread_id, number)
+    if "x-part" not in request.headers:
+        return RedirectResponse(f"/conversations/{thread_id}#turn-{number}", 303)
+    return page(request, "turn.html", {"item": await _turn_view(state, kept, thread_id)})
 
 
 @router.get("/conversations/{thread_id}/turns/{number}/{kinds}/{which}")
@@ -73,8 +89,8 @@ async def turn_detail(
     thread_id: str, number: int, kinds: str, which: str, request: Request, state: StateOf
 ) -> Response:
     """What an answer's link opens: a passage with its page, a finding, or a number's source."""
-    _, kept = await state.runs.find_turn(thread_id, number)
-    return await detail_page(request, state, _turn_view(kept, thread_id)["answer"], kinds, which)
+    thread_id, kept = await state.runs.find_turn(thread_id, number)
+    return await detail_page(request, state, (await _turn_view(state, kept, thread_id))["answer"], kinds, which)
 
 
 async def detail_page(request: Request, state: ServerState, view: AnswerView, kinds: str, which: str) -> Response:
@@ -88,39 +104,47 @@ async def detail_page(request: Request, state: ServerState, view: AnswerView, ki
     return page(request, template, shown)
 
 
-async def _entries(state: ServerState) -> list[stored_conversations.ConversationEntry]:
-    listed = []
+async def _entries(
+    state: ServerState, words: str = "", *, archived: bool = False
+) -> list[stored_conversations.ConversationEntry]:
+    listed, home = [], state.session.home
     jobs = await state.jobs.known()
-    for entry in await asyncio.to_thread(stored_conversations.list_conversations, state.session.home):
+    for entry in await asyncio.to_thread(stored_conversations.list_conversations, home, words, archived=archived):
         job = jobs.get(entry.thread_id)
         if entry.turns:
             listed.append(entry)
         elif job is not None:
-            listed.append(replace(entry, title=job.order.request.get("asked", "")))
+            listed.append(replace(entry, title=entry.title or job.order.request.get("asked", "")))
     return listed
 
 
 async def _conversation_page(
     request: Request,
     state: ServerState,
-    thread_id: str,
+    entry: stored_conversations.ConversationEntry | None,
     turns: Sequence[stored_conversations.KeptTurn],
     current: dict[str, Any] | None,
     question: str = "",
     chosen: Sequence[str] = (),
 ) -> Response:
-    papers = await alist_papers(state.session)
+    papers, settings = await alist_papers(state.session), state.session.settings
+    thread_id = entry.thread_id if entry else ""
     context = {
+        "entry": entry,
+        "asked": turns[0].asked if turns else "",
+        "styles": get_args(CitationStyle),
+        "style": state.session.answer_style,
         "question": question,
         "chosen": list(chosen),
         "suggested": [] if turns or current else first_questions(papers),
         "choices": papers[:_CHOICES],
+        "labels": {name: found for name, found in label_choices(papers).items() if name in Labels.__annotations__},
         "conversations": await _entries(state),
         "thread_id": thread_id,
-        "turns": [_turn_view(turn, thread_id) for turn in turns],
+        "turns": [await _turn_view(state, turn, thread_id) for turn in turns],
         "open": current,
         "papers": len(papers),
-        "settings": state.session.settings,
+        "settings": settings,
         "judged": not state.session.extractive,
     }
     return page(request, "ask.html", context)
@@ -141,9 +165,16 @@ def next_questions(view: AnswerView) -> list[str]:
     return ["What speaks against this?", "How was this measured, and on how many?", *others] if cited else others
 
 
-def _turn_view(kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
-    view = answer_view(kept.record, f"/conversations/{thread_id}/turns/{kept.number}")
-    return {"turn": kept, "answer": view, "next": next_questions(view)}
+async def _turn_view(state: ServerState, kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
+    run, base = run_texts.answer_as_run(thread_id, kept), f"/conversations/{thread_id}/turns/{kept.number}"
+    view = await show_text(run, state.session, base, f"answer-{kept.number}-")
+    files = run_texts.ResultFiles.of(run_texts.stored(view.record), state.session.home, "answer")
+    return {
+        "turn": kept,
+        "answer": view,
+        "next": next_questions(view),
+        "files": file_records([files], f"/api/v1{base}/files"),
+    }
 
 
 async def _open_turn(state: ServerState, thread_id: str) -> dict[str, Any] | None:

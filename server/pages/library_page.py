@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -20,12 +22,13 @@ from ...api.library_papers import (
     asection_text,
     aselect_papers,
 )
-from ...api.library_search import asearch, year_range
+from ...api.library_search import Labels, asearch, year_range
 from ...api.library_upkeep import alibrary_counts
-from ...api.results import FoundPassage
+from ...api.results import FoundPassage, PaperSummary
+from ...documents import entry_labels
 from ...errors import InputError
-from ..request_models import Offset, Year
-from ..routes.paper_routes import get_paper
+from ..request_models import Offset
+from ..routes.paper_routes import ListLimits, get_paper
 from ..routes.status_routes import doctor
 from ..server_state import ServerState, StateOf
 from .html import markdown, page, part
@@ -50,30 +53,23 @@ SORTS: Final = {
 async def library(
     request: Request,
     state: StateOf,
+    limits: ListLimits,
     q: Annotated[str, Query(max_length=200)] = "",
     sort: Annotated[str, Query(max_length=20)] = "title",
-    from_year: Annotated[str, Query(max_length=4)] = "",
-    to_year: Annotated[str, Query(max_length=4)] = "",
-    venue: Annotated[str, Query(max_length=500)] = "",
-    status: Annotated[str, Query(max_length=50)] = "",
     offset: Offset = 0,
 ) -> Response:
     chosen = sort if sort in SORTS else "title"
     order: PaperOrder = chosen.lstrip("-")  # type: ignore[assignment]  # all of `SORTS` are
-    years = (_year(from_year), _year(to_year))
     everything = await alist_papers(state.session)
-    limits: dict[str, Any] = {"from_year": years[0], "to_year": years[1], "venue": venue, "status": status}
     found, in_text = await aselect_papers(
         state.session, q.split(), order=order, descending=chosen.startswith("-"), **limits, papers=everything
     )
-    query = {"q": q, "sort": chosen, "from_year": from_year, "to_year": to_year}
-    query |= {"venue": venue, "status": status}
+    query = {"q": q, "sort": chosen, **{name: str(value or "") for name, value in limits.items()}}
     context = {
         "query": query,
-        "filtered": bool(q or from_year or to_year or venue or status),
-        "venues": sorted({paper["venue"] for paper in everything if paper["venue"]}, key=str.casefold),
-        "statuses": sorted({paper["status"] for paper in everything if paper["status"]}),
-        "passages_found": await _find_passages(state, q, *years) if q and not offset else [],
+        "filtered": bool(q or any(limits.values())),
+        "labels": label_choices(everything),
+        "passages_found": await _find_passages(state, q, limits) if q and not offset else [],
         "export": urlencode({name: value for name, value in query.items() if value and name != "sort"}),
         "sorts": SORTS,
         "endings": [*PAPER_SUFFIXES, ".bib"],
@@ -94,10 +90,24 @@ async def library(
     return page(request, "paper_list.html" if "x-part" in request.headers else "library.html", context)
 
 
-async def _find_passages(state: ServerState, words: str, first: Year, last: Year) -> list[FoundPassage]:
+def label_choices(papers: Iterable[PaperSummary]) -> dict[str, list[str]]:
+    """What papers can be chosen by, by the names of the options; a collection stands with those above it."""
+    found: dict[str, set[str]] = {name: set() for name in ("venue", "status", "kind", "tag", "collection")}
+    for paper in papers:
+        for name in ("venue", "status", "kind"):
+            found[name].add(paper[name])
+        found["tag"].update(paper["tags"])
+        for path in paper["collections"]:
+            found["collection"].update(accumulate(path.split("/"), "{}/{}".format))
+    return {name: sorted(filter(None, values), key=str.casefold) for name, values in found.items()}
+
+
+async def _find_passages(state: ServerState, words: str, limits: Mapping[str, Any]) -> list[FoundPassage]:
     """The passages nearest to what was searched for; none if nothing can be searched."""
+    years = year_range(limits["from_year"], limits["to_year"])
+    labels: Labels = {"kind": limits["kind"], "tag": limits["tag"], "collection": limits["collection"]}
     try:
-        return await asearch(state.session, words, _PASSAGES, years=year_range(first, last))
+        return await asearch(state.session, words, _PASSAGES, years=years, **labels)
     except InputError:
         return []
 
@@ -142,6 +152,7 @@ async def paper(
     text = await asection_text(state.session, key, section, _MAX_TEXT)
     content = {
         "paper": record,
+        "labels": entry_labels(record["bibtex"]),
         "text": text,
         "passages": [(passage, markdown(passage.text[: 4 * _MAX_TEXT])) for passage in text.passages],
         "services": state.session.settings.metadata_services,
@@ -149,10 +160,6 @@ async def paper(
         **await afind_citing(state.session, key),
     }
     return page(request, "paper.html", content)
-
-
-def _year(given: str) -> Year:
-    return int(given) if given.isascii() and given.isdigit() else None
 
 
 def _address(query: dict[str, str], offset: int) -> str:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api.people import LIFETIMES, RIGHTS, Person, Role, Scope, WrongPasswordError, join, with_password
-from ..access import MCP, METADATA, Caller, People, caller, own_address
+from ...api.people import LIFETIMES, RIGHTS, Person, Role, Scope, WrongPasswordError, enter, join, with_password
+from ..access import BROWSER, MCP, METADATA, Caller, People, caller, own_address
 from ..guard import SIGN_IN
+from ..identity_provider import SIGN_IN_LASTS, IdentityProvider
 from ..problems import ServerError
 from ..server_options import COOKIE, session_cookie
+from ..server_state import StateOf
 from .html import page
-from .sign_in_page import own_path
+from .sign_in_page import own_path, signed_out
 
 router = APIRouter(include_in_schema=False)
 Field = Annotated[str, Form(max_length=2000)]
+Given = Annotated[str, Query(max_length=2000)]
+_RETURN: Final = SIGN_IN + "/callback"
+_BEGUN: Final = "citeloom_sign_in"  # cookie
 PAGE: Final = "/settings/people"
+_ONCE: Final = "citeloom_once"  # a cookie with what the page shows when it is loaded next
 _DEEDS: Final = 100  # shown
 
 
@@ -32,12 +40,19 @@ def _who() -> Caller:
     return who
 
 
+def _provider_of(request: Request) -> IdentityProvider:
+    if (provider := _people_of(request).provider) is None:
+        raise ServerError(404, "This server has no sign-in of a group.")
+    return provider
+
+
 PeopleOf = Annotated[People, Depends(_people_of)]
+ProviderOf = Annotated[IdentityProvider, Depends(_provider_of)]
 Who = Annotated[Caller, Depends(_who)]
 
 
 @router.get(SIGN_IN)
-def sign_in_form(request: Request, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:
+def sign_in_form(request: Request, next: Given = "/") -> Response:
     return page(request, "people_sign_in.html", {"next": own_path(next), "wrong": False})
 
 
@@ -52,16 +67,39 @@ def sign_in(request: Request, people: PeopleOf, name: Field = "", password: Fiel
     return begin_session(request, people, person, own_path(next))
 
 
+@router.get(SIGN_IN + "/group")
+def sign_in_at_provider(request: Request, provider: ProviderOf, invitation: Given = "", next: Given = "/") -> Response:
+    """Lead to the group's own sign-in."""
+    about = {"invitation": invitation, "next": own_path(next)}
+    place, begun = provider.begin(own_address(request, _RETURN), about)
+    return _with_cookies(request, place, {_BEGUN: (begun, SIGN_IN_LASTS)})
+
+
+@router.get(_RETURN)
+def return_from_provider(request: Request, state: StateOf, people: PeopleOf, provider: ProviderOf) -> Response:
+    """Sign in whom the provider knows and its rules or an invitation let in, for a day: people leave groups."""
+    cookie, answer = request.cookies.get(_BEGUN, ""), request.query_params
+    subject, name, role, about = provider.finish(cookie, answer, own_address(request, _RETURN))
+    if about["invitation"]:
+        person = people.accounts.accept(about["invitation"], None, subject)
+    else:
+        person = enter(state.session.home, subject, name, role)
+    response = begin_session(request, people, person, about["next"], lasts=86_400)
+    response.delete_cookie(_BEGUN)
+    return response
+
+
 @router.get(METADATA)
 @router.get(METADATA + MCP)
-def resource_metadata(request: Request) -> dict[str, Any]:
+def resource_metadata(request: Request, people: PeopleOf) -> dict[str, Any]:
     """What an agent has to know of tokens for MCP (RFC 9728)."""
     about = {"resource": own_address(request, MCP), "resource_name": "Citeloom"}
-    return {**about, "bearer_methods_supported": ["header"], "scopes_supported": list(RIGHTS["owner"])}
+    issuers = {"authorization_servers": [people.provider.issuer]} if people.provider else {}
+    return {**about, **issuers, "bearer_methods_supported": ["header"], "scopes_supported": list(RIGHTS["owner"])}
 
 
 @router.get("/join")
-def join_form(request: Request, people: PeopleOf, invitation: Annotated[str, Query(max_length=200)] = "") -> Response:
+def join_form(request: Request, people: PeopleOf, invitation: Given = "") -> Response:
     found = people.accounts.holder("invitation", invitation)
     context = {"invitation": invitation, "name": found[0].name if found else ""}
     return page(request, "people_join.html", context)
@@ -70,27 +108,38 @@ def join_form(request: Request, people: PeopleOf, invitation: Annotated[str, Que
 @router.post("/join")
 def accept_invitation(request: Request, people: PeopleOf, invitation: Field = "", password: Field = "") -> Response:
     """Use an invitation up: set the password, and sign in."""
-    with people.attempt(request):
-        person = join(people.accounts, invitation, password)
+    person = join(people.accounts, invitation, password)
     return begin_session(request, people, person, "/")
 
 
 @router.post("/sign-out")
 def sign_out(request: Request, people: PeopleOf) -> Response:
     people.accounts.end(session_cookie(request.headers.get("cookie")))
-    return _signed_out()
+    return signed_out()
 
 
 @router.post("/sign-out-everywhere")
 def sign_out_everywhere(people: PeopleOf, who: Who) -> Response:
     """End all sessions of the person; their tokens stay valid."""
     people.accounts.revoke(who.person.name, kind="session")
-    return _signed_out()
+    return signed_out()
 
 
 @router.get(PAGE)
 def people_page(request: Request, people: PeopleOf, who: Who) -> Response:
-    return _people_page(request, people, who)
+    accounts, owner = people.accounts, "admin" in who.rights
+    context = {
+        "you": who.person,
+        "tokens": accounts.secrets_of(who.person.name),
+        "passkeys": accounts.secrets_of(who.person.name, "passkey"),
+        "people": accounts.people() if owner else [],
+        "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
+        "rights": RIGHTS,
+        "once": dict(parse_qsl(request.cookies.get(_ONCE, ""))),
+    }
+    response = page(request, "people.html", context)
+    response.delete_cookie(_ONCE)
+    return response
 
 
 @router.post(PAGE)
@@ -106,7 +155,7 @@ def change_people(
     """Invite somebody, or change or remove an account."""
     if act == "invite":
         link = f"{own_address(request, '/join')}?invitation={people.accounts.invite(name, role)}"
-        return _people_page(request, people, who, link=link, invited=name.strip().lower())
+        return _shown_once(request, link=link, invited=name.strip().lower())
     if act == "remove":
         people.accounts.remove(name)
     else:
@@ -122,40 +171,40 @@ def create_token(
     who.require(scope, f"A token that may {scope}")
     rights = RIGHTS[who.person.role]
     token = people.accounts.grant("token", who.person.name, label, rights[: rights.index(scope) + 1])
-    return _people_page(request, people, who, token=token)
+    return _shown_once(request, token=token)
 
 
 @router.post(PAGE + "/tokens/{secret_id}/revoke")
-def revoke_token(secret_id: str, people: PeopleOf, who: Who) -> Response:
-    people.accounts.revoke(who.person.name, secret_id)
+def revoke_token(
+    secret_id: str, people: PeopleOf, who: Who, kind: Annotated[Literal["token", "passkey"], Form()] = "token"
+) -> Response:
+    people.accounts.revoke(who.person.name, secret_id, kind)
     return RedirectResponse(PAGE, 303)
 
 
-def _people_page(request: Request, people: People, who: Caller, **shown: str) -> Response:
-    accounts, owner = people.accounts, "admin" in who.rights
-    context = {
-        "you": who.person,
-        "tokens": accounts.secrets_of(who.person.name),
-        "people": accounts.people() if owner else [],
-        "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
-        "rights": RIGHTS,
-    }
-    return page(request, "people.html", {**context, "link": "", "invited": "", "token": "", **shown})
+def _shown_once(request: Request, **secrets: str) -> Response:
+    """Lead to the page, which shows the secrets this once: loading it again neither shows nor makes any."""
+    return _with_cookies(request, PAGE, {_ONCE: (urlencode(secrets), 60)})
 
 
-def begin_session(request: Request, people: People, person: Person, place: str) -> Response:
+def begin_session(
+    request: Request, people: People, person: Person, place: str, lasts: int = LIFETIMES["session"]
+) -> Response:
     """Sign in with a new session; the one that the browser had ends. Blocks."""
     people.accounts.end(session_cookie(request.headers.get("cookie")))
-    session = people.accounts.grant("session", person.name)
+    session = people.accounts.grant("session", person.name, lasts=lasts)
     people.accounts.log(person.name, "signed in")
-    response = RedirectResponse(place, 303)
-    secure = own_address(request, "/").startswith("https:")
-    # Lax, since an identity provider or a mail may lead here; the guard refuses what other sites send.
-    response.set_cookie(COOKIE, session, LIFETIMES["session"], httponly=True, samesite="lax", secure=secure)
-    return response
+    cookies = {COOKIE: (session, lasts)}
+    known = people.accounts.holder("browser", request.cookies.get(BROWSER, ""))
+    if known is None or known[0].name != person.name:
+        cookies[BROWSER] = people.accounts.grant("browser", person.name), LIFETIMES["browser"]
+    return _with_cookies(request, place, cookies)
 
 
-def _signed_out() -> Response:
-    response = RedirectResponse(SIGN_IN, 303)
-    response.delete_cookie(COOKIE)
+def _with_cookies(request: Request, place: str, cookies: Mapping[str, tuple[str, int]]) -> Response:
+    """Lead to `place`, with cookies of these values and ages."""
+    response, secure = RedirectResponse(place, 303), own_address(request, "/").startswith("https:")
+    for name, (value, lasts) in cookies.items():
+        # Lax, since an identity provider or a mail may lead here; the guard refuses what other sites send.
+        response.set_cookie(name, value, lasts, httponly=True, samesite="lax", secure=secure)
     return response

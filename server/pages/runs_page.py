@@ -10,11 +10,10 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from markupsafe import Markup
 
 from ...api import run_texts
 from ...api.people import owned_runs
-from ...api.run_texts import EnclosedSentence, section_title
+from ...api.run_texts import section_title
 from ...api.serving import JobEntry, Session
 from ...api.stored_runs import (
     RunHead,
@@ -29,15 +28,14 @@ from ...api.stored_runs import (
 )
 from ...api.text_updating import pending_updates
 from ..problems import ServerError
-from ..request_models import SentenceBody
+from ..request_models import SentenceBody, Words
 from ..routes.run_routes import check_edited_sentence, file_records
 from ..server_state import StateOf
-from .answer_view import answer_view
+from .answer_view import show_text
 from .ask_page import detail_page
-from .html import markdown, page, strip_controls
+from .html import markdown, page
 
 router = APIRouter(include_in_schema=False)
-Words = Annotated[str, Query(max_length=200)]
 _ON_A_PAGE: Final = 30
 _DAYS: Final = 31  # listed
 Shown = Literal["all", "working", "stopped", "finished"]
@@ -62,13 +60,7 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 _FLAG: Final = re.compile(r" \(--(max-calls|max-tokens|max-cost)\)")
 _LEAST: Final = 0.01  # for any limit
-_NO_TEXT: Final[Mapping[str, Any]] = {
-    **{"answer": None, "asked": None, "about": "", "edited": False},
-    **dict.fromkeys(("files", "figures", "sentences"), ()),
-}
-# A sentence as it stands in the text, and the button that opens it for the keyboard.
-_SENTENCE: Final = Markup('<span class="sentence{}" id="sentence-{}" data-position="{}" data-text="{}">')
-_BUTTON: Final = Markup('<button class="edit" type="button" aria-label="Edit sentence {}"></button></span>')
+_NO_TEXT: Final[Mapping[str, Any]] = {"answer": None, "asked": None, "about": "", "files": (), "figures": ()}
 
 
 def view_run(
@@ -145,15 +137,19 @@ async def runs(
 @router.get("/runs/{run_id}")
 async def run(run_id: str, request: Request, state: StateOf) -> Response:
     session = state.session
-    record = await asyncio.to_thread(find_run, session.home, run_id)
+    record = await asyncio.to_thread(run_texts.find_text, session.home, run_id)
+    conversation, _, number = record.thread_id.partition(".")
+    if number:
+        return RedirectResponse(f"/conversations/{conversation}/turns/{number}", 303)
     spent, jobs = await session.journal.spending([record.thread_id]), await state.jobs.known()
     context = {**_NO_TEXT, "run": await asyncio.to_thread(view_run, record, session, jobs, spent)}
     if record.status == "asking":
         asked = (await run_details(record.thread_id, session.home))["waiting"]
-        context |= {"asked": asked, "about": markdown(asked["about"]) if asked else ""}
+        if asked is not None:
+            shown = {**asked, "summary": _FLAG.sub("", asked["summary"])}
+            context |= {"asked": shown, "about": markdown(asked["about"])}
     if record.status == "finished" and record.result is not None:
-        known, current = await _current(record, session)
-        context |= await asyncio.to_thread(_show_text, record.thread_id, known, current, session)
+        context |= await _show_text(record, session)
     return page(request, "run_body.html" if "x-part" in request.headers else "run.html", context)
 
 
@@ -219,46 +215,21 @@ async def run_detail(run_id: str, kinds: str, which: str, request: Request, stat
     record = await asyncio.to_thread(find_run, state.session.home, run_id)
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
-    known, _ = await _current(record, state.session)
-    known = await asyncio.to_thread(run_texts.with_notices, known, state.session)
-    view = await asyncio.to_thread(answer_view, known, f"/runs/{record.thread_id}")
+    view = await show_text(record, state.session, f"/runs/{record.thread_id}")
     return await detail_page(request, state, view, kinds, which)
 
 
-async def _current(run: RunRecord, session: Session) -> tuple[run_texts.StoredRecord, run_texts.CurrentText | None]:
-    """A finished run's text with the user's edits, and its sentences; an answer's cannot be edited."""
-    if run.section == "research":
-        return run_texts.stored(run.result or {}), None
-    text = await asyncio.to_thread(run_texts.load_editable, session.home, run.thread_id)
-    current = await run_texts.current_text(text, session)
-    return current.record, current
-
-
-def _show_text(
-    run_id: str, record: run_texts.StoredRecord, current: run_texts.CurrentText | None, session: Session
-) -> dict[str, Any]:
-    """The user's version with retractions and the like since then, its files, and its sentences; blocks."""
-    address, edited = f"/api/v1/runs/{run_id}/files", current is not None and bool(current.text.edits)
-    files = run_texts.ResultFiles.of(record, session.home, run_texts.stem_of(record) + ".edited" * edited)
-    view = run_texts.with_notices(record, session)
-    enclosed = (
-        [_enclose(item, edited=item["position"] in current.edited) for item in current.sentences] if current else []
-    )
+async def _show_text(run: RunRecord, session: Session) -> dict[str, Any]:
+    """The user's version with retractions and the like since then, and its files."""
+    view, address = await show_text(run, session, f"/runs/{run.thread_id}"), f"/api/v1/runs/{run.thread_id}/files"
+    record = run_texts.stored(view.record)
+    stem = run_texts.stem_of(record) + ".edited" * view.edited
+    files = await asyncio.to_thread(run_texts.ResultFiles.of, record, session.home, stem)
     return {
-        "answer": answer_view(view, f"/runs/{run_id}", enclosed),
+        "answer": view,
         "files": file_records([files], address),
         "figures": [  # a PDF becomes a download, as browsers show none as an image
             {**figure, "href": f"{address}/{quote(figure['file'])}", "shown": not figure["file"].endswith(".pdf")}
             for figure in files.figures
         ],
-        "sentences": enclosed,
-        "edited": edited,
     }
-
-
-def _enclose(item: run_texts.TextSentence, *, edited: bool) -> EnclosedSentence:
-    troubled = any(finding["severity"] != "note" for finding in item["findings"])
-    position = item["position"]
-    looks = " troubled" * troubled + " edited" * edited
-    before = _SENTENCE.format(looks, position, position, strip_controls(item["text"]))
-    return EnclosedSentence(item["start"], item["end"], before, _BUTTON.format(position + 1))

@@ -1,4 +1,4 @@
-"""Settings: current values and their origins."""
+"""Settings: current values and their origins, the models, and the memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Form, Request, Response
 
-from ...api import model_setup
+from ...api import model_setup, remembering
 from ...api.library_upkeep import alibrary_counts, settings_in_force
 from ...errors import CiteloomError
 from ...settings.config import Settings
@@ -37,6 +37,19 @@ _WORDS: Final = {"True": "yes", "False": "no"}
 @router.get("/settings")
 async def settings(request: Request, state: StateOf) -> Response:
     return await _settings_page(request, state)
+
+
+@router.get("/settings/memory")
+async def memory(request: Request, state: StateOf) -> Response:
+    """The lines of the memory, and what edits suggest; changed through the API."""
+    session, who = state.session, caller.get()
+    context = {
+        "lines": await remembering.alist_memory(session.settings, session.home),
+        "proposals": await remembering.apropose_memory(session.settings, session.home),
+        "used": session.settings.use_memory,
+        "may_write": who is None or "write" in who.rights,
+    }
+    return page(request, "memory.html", context)
 
 
 @router.post("/settings/models")
@@ -95,7 +108,7 @@ async def _settings_page(
         "groups": grouped(session.settings),
         "home": str(session.home.name),
         "library": await alibrary_counts(session),
-        "notice": session.notice,
+        "notice": session.notice(),
         "options": state.options,
     }
     return page(request, "settings.html", context, status)

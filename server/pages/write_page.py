@@ -26,7 +26,7 @@ async def write(request: Request, state: StateOf) -> Response:
         "kinds": [(kind, SECTIONS[kind].purpose) for kind in PAPER_ORDER],
         "papers": len(await asyncio.to_thread(session.library.records)),
         "tables": await alist_tables(session),
-        "notice": session.notice,
+        "notice": session.notice(),
         "settings": session.settings,
     }
     return page(request, "write.html", context)

@@ -17,9 +17,9 @@ from ...api.serving import JobEntry
 from .. import response_models
 from ..job import Job, active_record
 from ..job_requests import JobCall, event_stream
-from ..request_models import ImproveBody, Limit, Offset, QuestionBody
+from ..request_models import ImproveBody, LabelBody, Limit, Offset, QuestionBody, Words
 from ..response_models import event_answers, job_answers, problems
-from ..run_jobs import load_ended_turn
+from ..run_jobs import conversation_deleted, load_ended_turn
 from ..server_state import StateOf
 
 router = APIRouter(prefix="/conversations", tags=["conversations"])
@@ -34,9 +34,11 @@ async def create_conversation(response: Response, state: StateOf) -> response_mo
 
 
 @router.get("", responses=problems())
-async def get_conversations(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> response_models.ConversationList:
-    """The conversations, the latest first."""
-    entries = await asyncio.to_thread(stored_conversations.list_conversations, state.session.home)
+async def get_conversations(
+    state: StateOf, limit: Limit = 50, offset: Offset = 0, q: Words = "", archived: bool = False
+) -> response_models.ConversationList:
+    """The conversations, or those put away, the latest first; with `q`, those that have all of these words."""
+    entries = await asyncio.to_thread(stored_conversations.list_conversations, state.session.home, q, archived=archived)
     jobs = await state.jobs.known()
     records = [stored_conversations.conversation_summary(entry) for entry in entries[offset : offset + limit]]
     return {"conversations": [_with_job(record, jobs) for record in records], "total": len(entries)}
@@ -58,12 +60,23 @@ async def get_conversation(thread_id: str, state: StateOf) -> response_models.Co
     }
 
 
+@router.patch("/{thread_id}", responses=problems(404, 409))
+async def label_conversation(thread_id: str, body: LabelBody, state: StateOf) -> response_models.ListedConversation:
+    """Name a conversation, or put it away or back."""
+    home, found = state.session.home, await state.runs.find_conversation(thread_id)
+    async with state.orders.on(conversation_deleted(found.thread_id)):
+        label = stored_conversations.label_conversation
+        entry = await asyncio.to_thread(label, home, found.thread_id, **body.model_dump())
+    return _with_job(stored_conversations.conversation_summary(entry), await state.jobs.known())
+
+
 @router.post("/{thread_id}/turns", responses=job_answers(404), response_class=Response)
 async def ask(thread_id: str, body: QuestionBody, call: JobCall) -> Response:
     """Ask the next question, or join or resume the turn that already answers it."""
     kind: TurnKind = "question" if body.alone else "follow-up"
     chosen = body.papers, body.without, body.from_year, body.to_year
-    return await _turn(thread_id, body.question, kind, body, call, await akeys_within(call.state.session, *chosen))
+    papers = await akeys_within(call.state.session, *chosen, **body.labels())
+    return await _turn(thread_id, body.question, kind, body, call, papers)
 
 
 @router.post("/{thread_id}/improve", responses=job_answers(404), response_class=Response)
@@ -93,9 +106,9 @@ async def cancel_turn(thread_id: str, state: StateOf) -> response_models.Stopped
 async def export_conversation(
     thread_id: str, state: StateOf, format: Annotated[Literal["md", "json"], Query()] = "md"
 ) -> Response:
-    """The conversation as markdown or JSON, as `conversations export` writes it."""
+    """The conversation with your edits as markdown or JSON, as `conversations export` writes it."""
     entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
-    turns = await asyncio.to_thread(stored_conversations.read_turns, state.session.home, entry.thread_id)
+    turns = await asyncio.to_thread(stored_conversations.turns_as_shown, state.session, entry.thread_id)
     stored_conversations.require_turns(entry.thread_id, turns)
     text = (stored_conversations.transcript if format == "md" else stored_conversations.transcript_json)(
         entry.thread_id, turns

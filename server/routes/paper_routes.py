@@ -10,12 +10,12 @@ import hashlib
 import secrets
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, File, Form, Header, Path as InPath, Query, Request, Response, UploadFile
+from fastapi import APIRouter, Depends, File, Form, Header, Path as InPath, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse
 
 from ...api import library_papers, remembering
 from ...api.library_papers import apaper
-from ...api.library_search import afind_papers, asearch, year_range
+from ...api.library_search import Labels, afind_papers, asearch, year_range
 from ...api.paper_lookup import parse_identifiers
 from ...api.results import (
     FoundPapers,
@@ -87,11 +87,15 @@ async def search_passages(
     from_year: Year = None,
     to_year: Year = None,
     venue: Annotated[str, Query(max_length=200)] = "",
+    kind: Annotated[str, Query(max_length=50)] = "",
+    tag: Annotated[str, Query(max_length=200)] = "",
+    collection: Annotated[str, Query(max_length=500)] = "",
 ) -> FoundPassages:
     """Find passages by meaning, by words, or both."""
     settings, years = state.session.settings, year_range(from_year, to_year)
     mode = mode or settings.retrieval_mode
-    found = await asearch(state.session, q, limit, mode, paper, category, years, venue, settings.rerank)
+    labels: Labels = {"kind": kind, "tag": tag, "collection": collection}
+    found = await asearch(state.session, q, limit, mode, paper, category, years, venue, settings.rerank, **labels)
     return {"passages": found}
 
 
@@ -108,29 +112,36 @@ async def search_papers(
     return await afind_papers(state.session, q, by, from_year, to_year, page)
 
 
-@router.get("", responses=problems())
-async def list_papers(
-    state: StateOf,
-    q: Annotated[str, Query(max_length=200, description="Words of key, title, authors, venue or year.")] = "",
-    sort: library_papers.PaperOrder = "key",
-    descending: bool = False,
+def paper_limits(
     from_year: Year = None,
     to_year: Year = None,
     venue: Annotated[str, Query(max_length=500, description="The journal's or book's whole name.")] = "",
     status: Annotated[str, Query(max_length=50, description="Such as retracted; noted for any.")] = "",
+    kind: Annotated[str, Query(max_length=50, description="BibTeX type, such as article or phdthesis.")] = "",
+    tag: Annotated[str, Query(max_length=200, description="Tag, in Zotero or as a keyword of the entry.")] = "",
+    collection: Annotated[str, Query(max_length=500, description="Zotero collection, such as Thesis/Methods.")] = "",
+) -> dict[str, Any]:
+    """The limits of a list of papers, as `aselect_papers` takes them."""
+    limits: dict[str, Any] = {"from_year": from_year, "to_year": to_year, "venue": venue, "status": status}
+    return limits | {"kind": kind, "tag": tag, "collection": collection}
+
+
+ListLimits = Annotated[dict[str, Any], Depends(paper_limits)]
+
+
+@router.get("", responses=problems())
+async def list_papers(
+    state: StateOf,
+    limits: ListLimits,
+    q: Annotated[str, Query(max_length=200, description="Words of key, title, authors, venue or year.")] = "",
+    sort: library_papers.PaperOrder = "key",
+    descending: bool = False,
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> PaperList:
     """List the papers whose metadata contain all of the words, sorted; if there are none, those whose text does."""
     found, in_text = await library_papers.aselect_papers(
-        state.session,
-        q.split(),
-        order=sort,
-        descending=descending,
-        from_year=from_year,
-        to_year=to_year,
-        venue=venue,
-        status=status,
+        state.session, q.split(), order=sort, descending=descending, **limits
     )
     papers: list[PaperSummary] = [
         {**paper, "source": file_name(paper["source"])} for paper in found[offset : offset + limit]
@@ -140,16 +151,9 @@ async def list_papers(
 
 @router.get("/export.{form}", response_class=Response, responses={200: _EXPORT, **problems()})
 async def export_papers(
-    form: library_papers.ExportForm,
-    state: StateOf,
-    q: Annotated[str, Query(max_length=200)] = "",
-    from_year: Year = None,
-    to_year: Year = None,
-    venue: Annotated[str, Query(max_length=500)] = "",
-    status: Annotated[str, Query(max_length=50)] = "",
+    form: library_papers.ExportForm, state: StateOf, limits: ListLimits, q: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
     """The papers of such a list for a reference manager, as BibTeX, RIS or CSL-JSON."""
-    limits: dict[str, Any] = {"from_year": from_year, "to_year": to_year, "venue": venue, "status": status}
     found, _ = await library_papers.aselect_papers(state.session, q.split(), **limits)
     text = await library_papers.aexport_papers(state.session, [paper["key"] for paper in found], form)
     kind = {"bib": "application/x-bibtex", "ris": "application/x-research-info-systems"}.get(form, "application/json")

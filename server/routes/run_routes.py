@@ -136,11 +136,20 @@ async def get_file(
     response_class=Response,
 )
 async def get_answer_file(
-    thread_id: str, number: int, name: str, state: StateOf, page_images: PageImages = False, inline: Inline = False
+    thread_id: str,
+    number: int,
+    name: str,
+    state: StateOf,
+    page_images: PageImages = False,
+    inline: Inline = False,
+    citations: Citations = None,
+    evidence_comments: EvidenceComments = False,
 ) -> Response:
-    """Download an answer of a conversation as a file named after its format: `answer.docx`."""
-    _, turn = await state.runs.find_turn(thread_id, number)
-    return await _file(run_texts.stored(turn.record), "answer", name, state, page_images, inline)
+    """Download an answer of a conversation, as edited, as a file named after its format: `answer.docx`."""
+    word = WordOptions(citations=citations, evidence_comments=evidence_comments)
+    thread_id, turn = await state.runs.find_turn(thread_id, number)
+    record = await asyncio.to_thread(run_texts.answer_as_shown, thread_id, turn, state.session)
+    return await _file(record, "answer", name, state, page_images, inline, word)
 
 
 async def _file(
@@ -168,7 +177,10 @@ async def _file(
 
 @router.get("/runs/{run_id}/sentences", tags=["writing"], responses=problems(404))
 async def list_sentences(run_id: str, state: StateOf) -> response_models.SentenceList:
-    """Every sentence of a finished section or paper, with its findings and the user's edit of it."""
+    """Every sentence of a finished text, with its findings and the user's edit of it.
+
+    As `run_id` an answer of a conversation is `CONVERSATION.NUMBER`, also in the requests below.
+    """
     text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
     records = await asyncio.to_thread(run_texts.sentence_records, text)
     return {"thread_id": text.run.thread_id, "sentences": records}
@@ -182,7 +194,7 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
     it is stored unchecked.
     """
     session = state.session.with_settings(**body.changes())
-    run, before = await state.runs.find_run(run_id), body.before
+    run, before = await state.runs.find_text(run_id), body.before
     with conflicts(run_deleted(run.thread_id)):
         check = await run_texts.check_sentence(
             run.thread_id, body.position, body.text, session, before=before, judged=body.check
@@ -201,7 +213,7 @@ async def rewrite_sentence(
 ) -> response_models.RewrittenSentence:
     """Have the chat model say a sentence otherwise, from the run's evidence; nothing is kept."""
     session = state.session.with_settings(**body.changes())
-    run = await state.runs.find_run(run_id)
+    run = await state.runs.find_text(run_id)
     with conflicts(run_deleted(run.thread_id)):
         return {"text": await run_texts.rewrite_sentence(run.thread_id, position, body.text, body.how, session)}
 
@@ -224,7 +236,7 @@ async def import_text(
 @router.delete("/runs/{run_id}/sentences/{position}", tags=["writing"], status_code=204, responses=problems(404, 409))
 async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -> None:
     """Withdraw an edit, so that the run's own sentence stands again."""
-    run, home = await state.runs.find_run(run_id), state.session.home
+    run, home = await state.runs.find_text(run_id), state.session.home
     withdrawn = edit_withdrawn(run.thread_id, position)
     async with state.runs.order_on(run):
         await state.orders.find(lambda: run_texts.withdraw_edit(home, run.thread_id, position), withdrawn)

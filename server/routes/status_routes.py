@@ -14,10 +14,11 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...api.library_upkeep import acheck_library, alibrary_counts, settings_in_force
+from ...api.model_setup import aoffered_models
 from ...api.people import owned_runs
 from ...api.results import DoctorRecord, UsageRecords
 from ...api.stored_runs import spending_record, usage_by_day, usage_total
-from ..response_models import METRICS, Health, Readiness, SettingRecord, problems
+from ..response_models import METRICS, Health, OfferedModels, Readiness, SettingRecord, problems
 from ..server_state import ServerState, StateOf
 
 router = APIRouter(tags=["status"])
@@ -64,6 +65,12 @@ async def usage(state: StateOf) -> UsageRecords:
         "days": usage_by_day(days, prices),
         "total": usage_total(rows, prices),
     }
+
+
+@router.get("/models", responses=problems(422))
+async def models(state: StateOf) -> OfferedModels:
+    """The models that a question of a conversation may choose, the configured one first; none without a chat model."""
+    return {"models": await aoffered_models(state.session)}
 
 
 @router.get("/settings", responses=problems())

@@ -65,7 +65,8 @@ router = APIRouter(tags=["writing"], route_class=ExperimentRoute)
 @questions.post("/research", tags=["research"], responses=job_answers(404), response_class=Response)
 async def start_research(body: ResearchBody, call: JobCall) -> Response:
     """Answer a question from the library, or join or resume the run that already does."""
-    return await call.answer(asdict(body), lambda: call.state.runs.start_run(body.request(body.question), body))
+    request = await asyncio.to_thread(body.request, body.question, call.state.session)
+    return await call.answer(asdict(body), lambda: call.state.runs.start_run(request, body))
 
 
 @router.post("/sections/{kind}", responses=job_answers(404), response_class=Response)

@@ -1,8 +1,8 @@
 // A conversation: asks, follows the answer as it is written, stops, resumes, improves, deletes.
 
 import { announce, part, Problem, send, toast } from "./api.js";
-import { follow } from "./events.js";
-import { LiveTurn } from "./live_turn.js";
+import { beginDocument, editDocument } from "./document.js";
+import { LiveTurn } from "./live.js";
 import { closePanel } from "./panel.js";
 import { byId, counted, element } from "./text.js";
 
@@ -50,16 +50,12 @@ async function begin(asked) {
   conversation.dataset.id = begun.thread_id;
   history.replaceState(null, "", `/conversations/${begun.thread_id}`);
   document.title = `${asked.slice(0, 60)} – Citeloom`;
-  byId("delete").dataset.send = `DELETE ${API}/${begun.thread_id}`;
-  for (const link of document.querySelectorAll("[data-export]")) {
-    link.href = `${API}/${begun.thread_id}/export?format=${link.dataset.export}`;
-  }
 }
 
 const turnAddress = (kind) => `${API}/${threadId()}/${kind === "improve" ? "improve" : "turns"}`;
 const turnBody = (asked, kind, within) => ({
   ...(kind === "improve" ? { feedback: asked } : { question: asked, alone: kind === "question", ...within }),
-  depth: byId("depth").value,
+  ...Object.fromEntries(selects.map(({ name, value }) => [name, value])),
 });
 
 // Following
@@ -67,24 +63,12 @@ const turnBody = (asked, kind, within) => ({
 function listen() {
   stream?.close();
   busy(true);
-  const events = {
-    reset: () => live.reset(),
-    stage: (event) => keepInView(() => live.stage(event)),
-    notice: ({ text }) => live.say(text),
-    finding: (event) => keepInView(() => live.finding(event)),
-    evidence: (event) => keepInView(() => live.evidence(event)),
-    citation: (event) => live.draft.cite(event),
-    token: ({ text }) => keepInView(() => live.draft.add(text)),
-    restarted: () => live.draft.clear(),
+  const ends = {
     done: ({ result }) => over(() => finished(result.number)),
     error: (problem) => over(() => live.failed(problem, resumeButton(problem.paused ? "Resume" : "Try again"))),
     stopped: ({ message }) => over(() => live.stopped(message, resumeButton("Resume"))),
   };
-  stream = follow(`${API}/${threadId()}/events`, events, {
-    connected: () => live.say(""),
-    lost: () => live.say("The connection is lost; trying again"),
-    ended: () => over(sync),
-  });
+  stream = live.follow(`${API}/${threadId()}/events`, ends, () => over(sync), keepInView);
 }
 
 function over(then) {
@@ -108,17 +92,25 @@ async function finished(number) {
 }
 
 async function addTurn(number) {
-  const content = await part(`/conversations/${threadId()}/turns/${number}`);
+  const address = `/conversations/${threadId()}`;
+  const [content, head] = await Promise.all([part(`${address}/turns/${number}`), part(address)]);
   if (byId(`turn-${number}`)) return;
   const followed = atEnd();
   byId("turns").append(content);
+  byId("head").replaceChildren(head);
   byId("live").replaceChildren();
+  beginDocument();
   live = null;
   if (followed) byId(`turn-${number}`).scrollIntoView({ block: "start" });
-  byId("head").hidden = false;
   byId("alone-box").hidden = false;
-  byId("count").textContent = counted(shownTurns(), "answer");
   question.placeholder = "Ask a follow-up, or something else";
+}
+
+/** Show an answer again, after its text was changed. */
+async function refreshTurn(id) {
+  const number = id.split(".").at(-1);
+  byId(`turn-${number}`).replaceWith(await part(`/conversations/${threadId()}/turns/${number}`));
+  beginDocument();
 }
 
 /** Show what happened while this tab was not following: in another tab, or before the server was restarted. */
@@ -220,38 +212,43 @@ byId("not-improving").addEventListener("click", () => improve(false));
 byId("turns").addEventListener("click", (event) => {
   const turn = event.target.closest(".turn");
   if (event.target.closest("[data-improve]")) improve(true);
-  else if (event.target.closest("[data-copy]")) copy(turn);
+  else if (event.target.closest("[data-copy]")) copy(textOf(turn), "Copied, with its references.");
+  else if (event.target.closest("[data-link]")) {
+    event.preventDefault();
+    copy(event.target.href, "The address of this answer is copied. It opens for whoever may see this conversation.");
+  }
 });
 
-async function copy(turn) {
+function textOf(turn) {
   const references = [...turn.querySelectorAll(".references > li")].map(
     (item) => `${item.querySelector(".id").textContent} ${item.querySelector("[dir]").textContent.trim()}`,
   );
-  const text = [turn.querySelector(".prose").innerText.trim(), ...references].join("\n\n");
-  try {
-    await navigator.clipboard.writeText(`${text}\n`);
-    toast("Copied, with its references.");
-  } catch {
-    toast("The browser does not permit copying here.");
-  }
+  return `${[turn.querySelector(".prose").innerText.trim(), ...references].join("\n\n")}\n`;
+}
+
+function copy(text, said) {
+  navigator.clipboard.writeText(text).then(() => toast(said), () => toast("The browser does not permit copying here."));
 }
 
 // The papers to ask
 
+const selects = [...composer.querySelectorAll("select:not(#scope-labels *)")]; // how the next answer is written
 const scope = { only: new Set(JSON.parse(byId("scope").dataset.chosen)), without: new Set() };
 
 /** What a question may draw on, as its request says it. */
 function chosen() {
-  const given = { papers: [...scope.only], without: [...scope.without], from_year: year("from"), to_year: year("to") };
+  const given = { papers: [...scope.only], without: [...scope.without], from_year: year("from"), to_year: year("to"), ...labels() };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => (Array.isArray(value) ? value.length : value)));
 }
 
+/** The chosen kind, tag and collection. */
+const labels = () => Object.fromEntries([...byId("scope-labels").querySelectorAll("[name]")].map(({ name, value }) => [name, value.trim()]));
 const year = (name) => Number(byId(`scope-${name}`).value.trim()) || null;
 
 function showScope() {
   const { from_year: from, to_year: to } = chosen();
-  const parts = [scope.only.size && `only ${counted(scope.only.size, "paper")}`, scope.without.size && `all but ${counted(scope.without.size, "paper")}`, (from || to) && `years ${from ?? "…"} to ${to ?? "…"}`];
-  byId("scope-line").textContent = parts.filter(Boolean).join(", ") || "all papers";
+  const parts = [scope.only.size && `only ${counted(scope.only.size, "paper")}`, scope.without.size && `all but ${counted(scope.without.size, "paper")}`, (from || to) && `years ${from ?? "…"} to ${to ?? "…"}`, ...Object.values(labels())];
+  byId("scope-line").textContent = [parts.filter(Boolean).join(", ") || "all papers", ...selects.map(({ value }) => value)].join(" · ");
   const chips = ["only", "without"].flatMap((kind) =>
     [...scope[kind]].map((key) => {
       const button = element("button", { class: `chip ${kind === "only" ? "active" : "doubt"}`, type: "button", "aria-label": `Remove: ${kind} ${key}` }, `${kind} ${key} ×`);
@@ -275,6 +272,13 @@ byId("scope").addEventListener("input", ({ target }) => {
     target.value = "";
   } else showScope();
 });
+byId("scope").addEventListener("toggle", offerModels, { once: true });
+
+async function offerModels() {
+  const { models } = byId("models") ? await send("GET", "/api/v1/models").catch(() => ({ models: [] })) : { models: [] };
+  byId("models")?.append(...models.slice(1).map((name) => new Option(name === "extractive" ? "no model: passages only" : name, name)));
+}
+
 byId("scope-paper").addEventListener("keydown", (event) => {
   if (event.key !== "Enter") return;
   event.preventDefault();
@@ -305,13 +309,16 @@ document.addEventListener("click", ({ target }) => {
 
 // The list of conversations
 
+const listed = () => new URLSearchParams([...new FormData(byId("list-search")), ["current", threadId()]]).toString();
+
 async function refreshList() {
-  try {
-    byId("conversation-list").replaceChildren(await part(`/conversations?current=${encodeURIComponent(threadId())}`));
-  } catch {
-    // It is refreshed with the next answer.
-  }
+  const asked = listed();
+  const content = await part(`/conversations?${asked}`).catch(() => null); // it is refreshed with the next answer
+  if (content && asked === listed()) byId("conversation-list").replaceChildren(content);
 }
+
+byId("list-search").addEventListener("input", refreshList);
+byId("list-search").addEventListener("submit", (event) => event.preventDefault());
 
 byId("list-button").addEventListener("click", () => {
   const open = byId("side").classList.toggle("open");
@@ -326,4 +333,6 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden) sync();
 });
 
+editDocument(byId("turns"), refreshTurn);
+beginDocument();
 showOpen(JSON.parse(conversation.dataset.open));

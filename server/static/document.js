@@ -1,22 +1,26 @@
-// A text edited where it stands: a sentence becomes a field in its place, and Enter keeps and checks it.
+// Texts edited where they stand: a sentence becomes a field in its place, and Enter keeps and checks it.
+// `data-document` has the id of a text: a run, or an answer as CONVERSATION.NUMBER.
 
 import { announce, part, problemCard, send, toast } from "./api.js";
-import { byId, element, keep, recall } from "./text.js";
+import { element, keep, recall } from "./text.js";
 
-const run = () => byId("run");
-const address = () => `/api/v1/runs/${encodeURIComponent(run().dataset.id)}/sentences`;
-const draftName = () => `citeloom-draft-${run().dataset.id}`; // the words of a field survive a reload, in this tab
-const stepsName = () => `citeloom-steps-${run().dataset.id}`; // so does what can be undone and redone
+const address = (id) => `/api/v1/runs/${encodeURIComponent(id)}/sentences`;
+const toolsOf = (id, position) => part(`/runs/${encodeURIComponent(id)}/sentences/${position}`);
+const draftName = (id) => `citeloom-draft-${id}`; // the words of a field survive a reload, in this tab
+const stepsName = (id) => `citeloom-steps-${id}`; // so does what can be undone and redone
 const here = () => sessionStorage;
-const place = (position) => byId(`sentence-${position}`);
+const textOf = (id) => document.querySelector(`[data-document="${CSS.escape(id)}"]`);
+const idOf = (node) => node.closest("[data-document]")?.dataset.document;
+const place = (id, position) => textOf(id)?.querySelector(`[data-position="${position}"]`);
 const tabs = new BroadcastChannel("citeloom-texts");
 let refresh = null;
 let stepped = Promise.resolve();
-let field = null; // the sentence that is edited: its element, its nodes, its tools, and the words it had
+let latest = ""; // the id of the text that was changed last
+let field = null; // the sentence that is edited: its text's id, its element, nodes and tools, and the words it had
 const words = () => field.sentence.textContent.replace(/\s+/g, " ").trim();
 const result = () => field.tools.querySelector(".check-result") ?? field.tools;
 
-/** Make the sentences below `body` editable; `shown` shows the run again. */
+/** Make the sentences below `body` editable; `shown(id)` shows a text again. */
 export function editDocument(body, shown) {
   refresh = shown;
   body.addEventListener("click", (event) => {
@@ -24,7 +28,7 @@ export function editDocument(body, shown) {
     const act = target.closest("[data-act]");
     const sentence = target.closest(".sentence");
     if (act) ACTS[act.dataset.act](act);
-    else if (sentence && !target.closest("a") && getSelection().isCollapsed) edit(sentence, sentence.dataset.text, event);
+    else if (sentence?.querySelector(".edit")?.checkVisibility() && !target.closest("a") && getSelection().isCollapsed) edit(sentence, sentence.dataset.text, event);
   });
   body.addEventListener("keydown", (event) => {
     if (!field?.sentence.contains(event.target) || event.isComposing) return;
@@ -40,22 +44,40 @@ export function editDocument(body, shown) {
     const key = event.key.toLowerCase();
     if (!(event.ctrlKey || event.metaKey) || !["z", "y"].includes(key) || event.target.closest("input, textarea, [contenteditable]")) return;
     event.preventDefault();
-    step(key === "y" || event.shiftKey ? "undone" : "done");
+    if (latest) step(latest, key === "y" || event.shiftKey ? "undone" : "done");
   });
-  document.addEventListener("quoted", ({ detail }) => {
-    if (!field) return;
-    const [, said, stop] = /^(.*?)([.!?]?)$/s.exec(words());
-    replaceWords(`${said} ${detail}${stop}`.trim());
-  });
-  tabs.addEventListener("message", ({ data }) => data === run().dataset.id && !field && refresh());
+  document.addEventListener("quoted", ({ detail }) => quote(detail));
+  tabs.addEventListener("message", ({ data }) => textOf(data) && !field && refresh(data));
 }
 
-/** Show what can be undone, and take up what was being edited before a reload. */
+/** Put words of a paper into the sentence that is edited, else into the one whose citation was opened, else the last. */
+async function quote(text) {
+  const beside = document.querySelector('.sentence [aria-expanded="true"]') ?? document.activeElement;
+  const sentence = beside.closest(".sentence") ?? [...document.querySelectorAll(".sentence")].at(-1);
+  if (!field) await edit(sentence, sentence.dataset.text);
+  const [, said, stop] = /^(.*?)([.!?]?)$/s.exec(words());
+  replaceWords(`${said} ${text}${stop}`.trim());
+}
+
+/** Show what can be undone in all texts, and take up what was being edited before a reload. */
 export function beginDocument() {
-  const steps = recall(stepsName(), here);
-  for (const [name, kind] of [["undo", "done"], ["redo", "undone"]]) if (byId(name)) byId(name).disabled = !steps?.[kind].length;
-  const draft = recall(draftName(), here);
-  if (draft && !field && place(draft.position)) edit(place(draft.position), draft.text).then(() => (field.before = draft.before));
+  if (document.querySelector(".sentence")) keep("citeloom-text", location.pathname); // where the reader puts what is selected
+  const quoted = recall("citeloom-quoted");
+  if (quoted?.place === location.pathname) {
+    keep("citeloom-quoted", null);
+    quote(quoted.text);
+  }
+  for (const text of document.querySelectorAll("[data-document]")) {
+    const id = text.dataset.document;
+    const steps = recall(stepsName(id), here);
+    if (steps) latest ||= id;
+    for (const [act, kind] of [["undo", "done"], ["redo", "undone"]]) {
+      for (const button of text.querySelectorAll(`[data-act="${act}"]`)) button.disabled = !steps?.[kind].length;
+    }
+    const draft = recall(draftName(id), here);
+    const sentence = draft && !field && place(id, draft.position);
+    if (sentence) edit(sentence, draft.text).then(() => (field.before = draft.before));
+  }
 }
 
 const ACTS = {
@@ -66,10 +88,10 @@ const ACTS = {
   rewrite: ({ dataset }) => rewrite(dataset.how),
   written: ({ dataset }) => replaceWords(dataset.words),
   remove: () => replaceWords(""),
-  undo: () => step("done"),
-  redo: () => step("undone"),
+  undo: (button) => step(idOf(button), "done"),
+  redo: (button) => step(idOf(button), "undone"),
   done: (button) => button.closest(".sentence-tools").remove(),
-  finding: () => nextFinding(),
+  finding: (button) => nextFinding(textOf(idOf(button))),
 };
 
 async function edit(sentence, text, { clientX, clientY } = {}) {
@@ -77,7 +99,7 @@ async function edit(sentence, text, { clientX, clientY } = {}) {
   if (field && !(await keepWords())) return;
   for (const notes of document.querySelectorAll(".sentence-tools")) notes.remove();
   const tools = element("div", { class: "sentence-tools" });
-  field = { sentence, tools, nodes: [...sentence.childNodes], before: sentence.dataset.text, position: Number(sentence.dataset.position) };
+  field = { id: idOf(sentence), sentence, tools, nodes: [...sentence.childNodes], before: sentence.dataset.text, position: Number(sentence.dataset.position) };
   sentence.replaceChildren(text);
   for (const [name, value] of Object.entries({ contenteditable: "plaintext-only", role: "textbox", "aria-label": `Sentence ${field.position + 1}` })) sentence.setAttribute(name, value);
   if (!sentence.isContentEditable) sentence.contentEditable = "true"; // a browser that does not know plain text
@@ -99,9 +121,9 @@ function putBelow(sentence, tools) {
 }
 
 async function showTools() {
-  const { tools, position } = field;
+  const { id, tools, position } = field;
   try {
-    const content = await part(`${location.pathname}/sentences/${position}`);
+    const content = await toolsOf(id, position);
     if (field?.tools === tools) field.now = content.querySelector("[data-text]").dataset.text;
     tools.replaceChildren(content);
   } catch (problem) {
@@ -110,13 +132,13 @@ async function showTools() {
 }
 
 function remember() {
-  keep(draftName(), { position: field.position, text: words(), before: field.before }, here);
+  keep(draftName(field.id), { position: field.position, text: words(), before: field.before }, here);
 }
 
 function close() {
-  const { sentence, nodes, tools } = field;
+  const { id, sentence, nodes, tools } = field;
   field = null;
-  keep(draftName(), null, here);
+  keep(draftName(id), null, here);
   tools.remove();
   for (const name of ["contenteditable", "role", "aria-label"]) sentence.removeAttribute(name);
   sentence.replaceChildren(...nodes);
@@ -125,7 +147,7 @@ function close() {
 
 /** Keep what was written, checked unless told otherwise; true if the field is closed. */
 async function keepWords(more = {}) {
-  const { position, before, tools } = field;
+  const { id, position, before, tools } = field;
   const text = words();
   if (text === before) {
     close();
@@ -133,12 +155,12 @@ async function keepWords(more = {}) {
   }
   working("Checking and keeping …");
   try {
-    const checked = await send("POST", address(), { position, text, before, keep: true, ...more });
+    const checked = await send("POST", address(id), { position, text, before, keep: true, ...more });
     field = null;
-    keep(draftName(), null, here);
-    await kept({ position, before: more.before ?? before });
+    keep(draftName(id), null, here);
+    await kept(id, { position, before: more.before ?? before });
     if (checked.ok || checked.verdict === null) toast(checked.ok ? "Kept. No problem was found." : "Kept, not checked.");
-    else await showNotes(position);
+    else await showNotes(id, position);
     return true;
   } catch (problem) {
     const button = (act, said) => element("button", { class: "button small", type: "button", "data-act": act }, said);
@@ -149,49 +171,60 @@ async function keepWords(more = {}) {
   }
 }
 
+/** After a file was taken back: show it, and that it can be undone, before anything else is. */
+export const tookBack = (id) => (stepped = stepped.then(() => kept(id, { imported: true })));
+
 /** After a change: show the text again, and remember how to undo it. */
-async function kept(change, from = "") {
-  const steps = recall(stepsName(), here) ?? { done: [], undone: [] };
-  await refresh();
-  const done = { ...change, after: place(change.position)?.dataset.text ?? "" };
+async function kept(id, change, from = "") {
+  const steps = recall(stepsName(id), here) ?? { done: [], undone: [] };
+  await refresh(id);
   if (from) steps[from].pop();
   if (!from) steps.undone = [];
-  steps[from === "done" ? "undone" : "done"].push(done);
-  keep(stepsName(), steps, here);
+  if (change) steps[from === "done" ? "undone" : "done"].push({ ...change, after: place(id, change.position)?.dataset.text ?? "" });
+  keep(stepsName(id), steps, here);
+  latest = id;
   beginDocument();
-  tabs.postMessage(run().dataset.id);
-  (place(change.position)?.querySelector(".edit") ?? byId("undo"))?.focus();
+  tabs.postMessage(id);
+  (place(id, change?.position)?.querySelector(".edit") ?? textOf(id).querySelector('[data-act="undo"]')).focus();
 }
 
-/** Undo the last change, or redo the one that was undone last, when earlier steps are done. */
-function step(from) {
-  stepped = stepped.then(() => takeStep(from));
+/** Undo the last change of a text, or redo the one that was undone last, when earlier steps are done. */
+function step(id, from) {
+  stepped = stepped.then(() => takeStep(id, from));
 }
 
-async function takeStep(from) {
-  const change = recall(stepsName(), here)?.[from].at(-1);
+async function takeStep(id, from) {
+  const change = recall(stepsName(id), here)?.[from].at(-1);
   if (!change || field) return;
-  const { position, before, after } = change;
+  const { position, before, after, imported } = change;
   try {
-    await send("POST", address(), { position, text: before, before: after, keep: true });
-    await kept({ position, before: after }, from);
+    if (imported) await withdrawImport(id);
+    else await send("POST", address(id), { position, text: before, before: after, keep: true });
+    await kept(id, imported ? null : { position, before: after }, from);
     announce(from === "done" ? "Undone." : "Done again.");
   } catch (problem) {
     toast(problem);
   }
 }
 
+/** The imported text of each section stands at a place below 0; edits from before it count again without it. */
+async function withdrawImport(id) {
+  const sections = textOf(id).dataset.kind === "paper" ? 6 : 1;
+  const answers = await Promise.allSettled(Array.from({ length: sections }, (_, index) => send("DELETE", `${address(id)}/${-1 - index}`)));
+  if (answers.every(({ status }) => status === "rejected")) throw answers[0].reason;
+}
+
 /** What the check of a sentence found, below it. */
-async function showNotes(position) {
-  const content = await part(`${location.pathname}/sentences/${position}`);
-  if (place(position)) putBelow(place(position), element("div", { class: "sentence-tools notes" }, content));
+async function showNotes(id, position) {
+  const content = await toolsOf(id, position);
+  if (place(id, position)) putBelow(place(id, position), element("div", { class: "sentence-tools notes" }, content));
 }
 
 async function rewrite(how) {
-  const { sentence, position } = field;
+  const { id, sentence, position } = field;
   working("Asking the model …");
   try {
-    const { text } = await send("POST", `${address()}/${position}/rewrite`, { text: words(), how });
+    const { text } = await send("POST", `${address(id)}/${position}/rewrite`, { text: words(), how });
     if (field?.sentence !== sentence) return;
     replaceWords(text);
     working("Enter keeps it, Escape goes back.");
@@ -212,8 +245,8 @@ function working(said) {
   result().replaceChildren(element("p", { class: "quiet" }, said));
 }
 
-function nextFinding() {
-  const troubled = [...document.querySelectorAll(".sentence.troubled")];
+function nextFinding(text) {
+  const troubled = [...text.querySelectorAll(".sentence.troubled")];
   const next = troubled.find((one) => one.compareDocumentPosition(document.activeElement) & Node.DOCUMENT_POSITION_PRECEDING) ?? troubled[0];
   next?.scrollIntoView({ block: "center" });
   if (next) edit(next, next.dataset.text);

@@ -162,7 +162,7 @@ byId("identifiers")?.addEventListener("submit", async (event) => {
 
 // Dropping
 
-const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+const holdsFiles = (event) => byId("drop").checkVisibility() && [...(event.dataTransfer?.types ?? [])].includes("Files");
 let depth = 0;
 
 function dragged(event, change) {
@@ -182,7 +182,7 @@ addEventListener("drop", (event) => {
 
 // The rest
 
-byId("filters").addEventListener("change", (event) => event.target.matches("select") && event.target.form.requestSubmit());
+byId("filters").addEventListener("change", (event) => event.target.matches("select, [list]") && event.target.form.requestSubmit());
 
 byId("check").addEventListener("toggle", async () => {
   if (!byId("check").open) return;

@@ -1,11 +1,30 @@
 // What is shown of a question or a text while it is worked on: its status, its steps and the evidence found so far.
 
-import { announce } from "./api.js";
+import { announce, problemCard } from "./api.js";
+import { Draft } from "./draft.js";
+import { follow } from "./events.js";
 import { showPanel } from "./panel.js";
-import { element } from "./text.js";
+import { clean, element } from "./text.js";
 
-/** Events as they are shown; `part(name)` is the element of the page for each kind. */
-export class Live {
+/** Events as they are shown; `part(name)` is the element of the page for each kind, `writing()` the draft. */
+class Live {
+  /** Show the events of a stream; `ends` are for its last one, `ended` for when the server has no more to say. */
+  follow(address, ends, ended, change = (show) => show()) {
+    const events = {
+      reset: () => this.reset(),
+      stage: (event) => change(() => this.stage(event)),
+      notice: ({ text }) => this.say(text),
+      finding: (event) => change(() => this.finding(event)),
+      evidence: (event) => change(() => this.evidence(event)),
+      citation: (event) => this.writing().cite(event),
+      token: ({ text }) => change(() => this.writing().add(text)),
+      restarted: () => this.draft?.clear(),
+      ...ends,
+    };
+    const lost = () => this.say("The connection is lost; trying again.");
+    return follow(address, events, { connected: () => this.say(""), lost, ended });
+  }
+
   say(text) {
     this.part("status").replaceChildren(element("span", { dir: "auto" }, text));
   }
@@ -30,7 +49,7 @@ export class Live {
 }
 
 /** What is known of a citation before the text is checked. */
-export function showCited(citations, button) {
+function showCited(citations, button) {
   const first = citations[0];
   const places = citations.map(({ evidence_id: id, page, section }) =>
     element("li", { dir: "auto" }, element("b", { class: "id" }, id), ` ${page === null ? "" : `page ${page}, `}section “${section}”`),
@@ -40,4 +59,102 @@ export function showCited(citations, button) {
     element("ul", { class: "rows" }, ...places),
     element("p", { class: "quiet" }, "The passage, its scores and the judge's verdict are shown when the text is checked."),
   ]);
+}
+
+/** The live part of the page of a run; a paper has a draft for each section. */
+export class LiveRun extends Live {
+  constructor(root, kind) {
+    super();
+    this.kind = kind;
+    this.part = (name) => root.querySelector(`#live-${name}`);
+    this.reset();
+  }
+
+  /** Forget what was shown: the server begins again. */
+  reset() {
+    for (const name of ["stages", "evidence", "drafts"]) this.part(name).replaceChildren();
+    this.section = "";
+    this.draft = null;
+    this.say("");
+  }
+
+  stage(event) {
+    if (event.section) this.section = event.section;
+    super.stage(event);
+    if (event.stage === "writing") this.open();
+  }
+
+  /** Begin the draft that the following words belong to. */
+  open() {
+    const prose = element("div", { class: "prose draft" });
+    const title = this.kind === "paper" && this.section ? [element("h2", {}, this.section[0].toUpperCase() + this.section.slice(1))] : [];
+    const section = element("section", {}, ...title, prose);
+    for (const earlier of this.part("drafts").querySelectorAll(".draft")) earlier.classList.remove("draft");
+    if (this.kind === "paper") this.part("drafts").append(section);
+    else this.part("drafts").replaceChildren(section);
+    this.draft = new Draft(prose, showCited);
+  }
+
+  evidence(event) {
+    super.evidence(event);
+    this.part("count").textContent = String(this.part("evidence").childElementCount);
+  }
+
+  writing() {
+    if (!this.draft) this.open();
+    return this.draft;
+  }
+}
+
+/** A turn under way, shown in `place` until the finished one replaces it. */
+export class LiveTurn extends Live {
+  constructor(place, asked, kind) {
+    super();
+    this.asked = asked;
+    this.kind = kind;
+    const content = document.getElementById("live-turn").content.cloneNode(true);
+    this.root = content.querySelector(".turn");
+    this.part = (name) => this.root.querySelector(`.${name}`);
+    this.part("asked").textContent = clean(kind === "improve" ? `Improve: ${asked}` : asked);
+    this.draft = new Draft(this.part("draft"), showCited);
+    place.replaceChildren(content);
+    this.say("Waiting for the server");
+  }
+
+  writing() {
+    return this.draft;
+  }
+
+  /** Forget what was shown: the server begins again. */
+  reset() {
+    this.part("stages").replaceChildren();
+    this.part("evidence").replaceChildren();
+    this.part("ending").replaceChildren();
+    this.draft.clear();
+    this.working(true);
+  }
+
+  /** The turn has ended without an answer: why, and what can be done. */
+  end(card, ...actions) {
+    this.working(false);
+    this.say("");
+    this.part("ending").replaceChildren(card, element("p", { class: "row" }, ...actions));
+  }
+
+  failed(problem, ...actions) {
+    this.end(problemCard(problem), ...actions);
+    announce(problem.message || problem.detail);
+  }
+
+  stopped(message, ...actions) {
+    this.end(element("p", { class: "notice" }, message), ...actions);
+    announce(message);
+  }
+
+  working(yes) {
+    this.root.setAttribute("aria-busy", String(yes));
+    this.root.classList.toggle("working", yes);
+    this.part("stages").classList.toggle("working", yes);
+    this.part("prose").classList.toggle("draft", yes);
+  }
 }

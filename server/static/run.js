@@ -1,10 +1,10 @@
 // One run: follows it while it works, and resumes it; its text is edited in `document.js`.
 
 import { announce, part, problemCard, send, toast } from "./api.js";
-import { beginDocument, editDocument } from "./document.js";
-import { LiveRun } from "./live_run.js";
-import { follow } from "./events.js";
+import { beginDocument, editDocument, tookBack } from "./document.js";
 import { readLimits } from "./limits.js";
+import { LiveRun } from "./live.js";
+import { arrangeQuestion } from "./question.js";
 import { byId, element } from "./text.js";
 
 const AGAIN = 4000; // milliseconds until a run of another process, or a lost server, is looked at again
@@ -33,6 +33,7 @@ async function refresh(focus = "") {
 
 function begin() {
   const state = run().dataset.state;
+  if (byId("answer-form")) arrangeQuestion(byId("waiting"));
   if (state === "waiting" || state === "working") listen();
   else if (state === "running") timer = setTimeout(refresh, AGAIN);
   else beginDocument();
@@ -50,21 +51,7 @@ function listen() {
     stream = null;
     return refresh("#run-title");
   };
-  const events = {
-    reset: () => live.reset(),
-    stage: (event) => live.stage(event),
-    notice: ({ text }) => live.say(text),
-    finding: (event) => live.finding(event),
-    evidence: (event) => live.evidence(event),
-    citation: (event) => live.writing().cite(event),
-    token: ({ text }) => live.writing().add(text),
-    restarted: () => live.draft?.clear(),
-    done: over,
-    error: over,
-    stopped: over,
-  };
-  const lost = () => live.say("The connection is lost; trying again.");
-  stream = follow(`${address()}/events`, events, { connected: () => live.say(""), lost, ended: over });
+  stream = live.follow(`${address()}/events`, { done: over, error: over, stopped: over }, over);
 }
 
 async function resume(form) {
@@ -87,19 +74,23 @@ async function answer(form, type) {
   refusal.replaceChildren();
   const args = Object.fromEntries([...form.querySelectorAll("textarea")].map((area) => [area.name, area.value]));
   const given = { type, args, question: form.dataset.question, by: "on the page" };
+  const buttons = form.querySelectorAll("button");
+  for (const button of buttons) button.disabled = true;
   try {
     await send("POST", `${address()}/answer`, given, { Prefer: "respond-async" });
-    await refresh("#run-title");
   } catch (problem) {
-    refusal.replaceChildren(problemCard(problem));
+    for (const button of buttons) button.disabled = false;
+    if (problem.status !== 409) return refusal.replaceChildren(problemCard(problem));
+    toast(problem); // somebody else answered: the page shows what became of it
   }
+  return refresh("#run-title");
 }
 
 /** Take back a file that was edited elsewhere, and say what became of its sentences. */
 async function takeBack(form) {
   try {
     const { counts, warnings } = await send("POST", `${address()}/import`, new FormData(form));
-    await refresh();
+    await tookBack(run().dataset.id);
     const said = Object.entries(counts).map(([state, count]) => `${count} ${state}`);
     byId("import-result").replaceChildren(...[`Sentences: ${said.join(", ")}.`, ...warnings].map((line) => element("p", {}, line)));
   } catch (problem) {
@@ -119,7 +110,7 @@ body.addEventListener("click", ({ target }) => {
   if (button) answer(button.form, "ignore");
 });
 
-editDocument(body, refresh);
+editDocument(body, () => refresh());
 begin();
 window.addEventListener("load", () => setTimeout(focusResume));
 window.addEventListener("hashchange", focusResume);

@@ -17,7 +17,7 @@ from ...table_columns import POSTGRESQL
 from ..accounts import ACCOUNT_TABLES
 from ..home_tables import GRID_TABLES, RUN_TABLES
 from ..metadata_store import METADATA_TABLES
-from ..run_register import OWNED, UPDATES
+from ..run_register import LABELS, OWNED, UPDATES
 from ..server_jobs import SERVER_TABLES
 from ..tables import TABLES_VERSION
 from .advisory_locks import try_lock, unlock
@@ -28,6 +28,7 @@ MIGRATIONS: Final[dict[int, str]] = {
     2: "\n".join(table.create(POSTGRESQL) for table in GRID_TABLES),
     3: UPDATES.create(POSTGRESQL),
     4: "\n".join(table.create(POSTGRESQL) for table in (*ACCOUNT_TABLES, OWNED)),
+    5: LABELS.create(POSTGRESQL),
 }
 _LOCK: Final = "schema"
 _LOCK_TIMEOUT: Final = 60.0  # seconds to wait for another process that migrates the tables

@@ -119,7 +119,7 @@ class Page:
         session = {"sessionId": self._session} if self._session else {}
         self._socket.send(json.dumps({"id": asked, "method": method, "params": given, **session}))
         while True:
-            answer = json.loads(self._socket.recv(timeout=60))
+            answer = json.loads(self._socket.recv(timeout=300))
             if answer.get("id") == asked:
                 assert "error" not in answer, (method, answer["error"])
                 return dict(answer["result"])
@@ -161,5 +161,5 @@ def browser(program: str) -> Iterator[Page]:
                 yield Page(socket)
         finally:
             process.terminate()
-            process.wait(timeout=60)
+            process.wait(timeout=300)
             process.stderr.close()

@@ -30,6 +30,8 @@ class EditedFile:
         for prefix, address in re.findall(rb'xmlns:([A-Za-z]\w*)="([^"]*)"', source):
             ElementTree.register_namespace(prefix.decode(), address.decode())
         self.root = ElementTree.fromstring(source)
+        notes = self.parts.get("word/footnotes.xml", b"")
+        self.notes = ElementTree.fromstring(notes) if notes else Element("none")
         self.random = random.Random(seed)
         self.tag = W + "p" if self.kind == ".docx" else T + "p"
         self.done: Counter[str] = Counter()
@@ -54,7 +56,8 @@ class EditedFile:
             places = self.paragraphs()
             if len(places) < 4:
                 return
-            chosen = self.random.choice([*edits, *([self._track] if self.kind == ".docx" else [])])
+            more = [self._track, *([self._note] if self._called() else [])] if self.kind == ".docx" else []
+            chosen = self.random.choice([*edits, *more])
             parent, paragraph = self.random.choice(places)
             self.done[chosen.__name__] += chosen(parent, paragraph) is not False
 
@@ -148,6 +151,14 @@ class EditedFile:
             text.text = f"{text.text}{self._new()}"
         return bool(runs)
 
+    def _called(self) -> list[Element]:
+        """The footnotes of a Word document that its text calls."""
+        numbers = {one.get(W + "id") for one in self.root.iter(W + "footnoteReference")}
+        return [note for note in self.notes.iter(W + "footnote") if note.get(W + "id") in numbers]
+
+    def _note(self, _: Element, __: Element) -> None:
+        self.random.choice(self._called()).findall(W + "p")[-1].append(_run(self._new()))
+
     def _cut(self, _: Element, paragraph: Element) -> bool:
         if self.kind == ".odt":
             paragraph.text = " ".join((paragraph.text or "").split(" ")[:-1])
@@ -181,6 +192,8 @@ class EditedFile:
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in self.parts.items():
                 whole = ElementTree.tostring(self.root, encoding="utf-8", xml_declaration=True)
+                if name == "word/footnotes.xml":
+                    data = ElementTree.tostring(self.notes, encoding="utf-8", xml_declaration=True)
                 archive.writestr(name, whole if name == PARTS[self.kind] else data)
         path.write_bytes(content.getvalue())
 
@@ -203,7 +216,11 @@ class EditedFile:
                 codes.append("ZOTERO")
             elif element.tag == T + "reference-mark-end" and "ZOTERO" in name:
                 codes.pop()
-            hidden = hidden or kind in ("del", "moveFrom", "annotation") or (kind == "section" and "ZOTERO" in name)
+            hidden = (
+                hidden
+                or kind in ("del", "moveFrom", "annotation", "note-citation")
+                or (kind == "section" and "ZOTERO" in name)
+            )
             live = not hidden and not any("ZOTERO" in code for code in codes)
             if (live and kind == "t" and self.kind == ".docx") or (
                 live and self.kind == ".odt" and codes_before == len(codes)
@@ -225,13 +242,14 @@ class EditedFile:
                 and "Title'" in f"{paragraph.attrib} {None if style is None else style.attrib}"
             ):
                 paragraph.clear()
-        read(body, hidden=False)
+        for part in (body, *self._called()):
+            read(part, hidden=False)
         return Counter(_WORD.findall("".join(said).casefold()))
 
     def evidence(self) -> set[str]:
         """The ids of the evidence that the citations left in the document name."""
         if self.kind == ".docx":
-            codes = [one.text or "" for one in self.root.iter(W + "instrText")]
+            codes = [one.text or "" for part in (self.root, *self._called()) for one in part.iter(W + "instrText")]
         else:
             codes = [one.get(T + "name", "") for one in self.root.iter(T + "reference-mark-start")]
         found = [json.JSONDecoder().raw_decode(code[code.index("{") :])[0] for code in codes if "CSL_CITATION" in code]

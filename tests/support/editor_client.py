@@ -15,7 +15,7 @@ from pygls.uris import from_fs_path
 
 from tests.support.cli_process import CLI, environment
 
-PATIENCE = 60.0  # seconds
+PATIENCE = 300.0  # seconds
 LANGUAGES = {".tex": "latex", ".md": "markdown", ".qmd": "quarto", ".typ": "typst", ".org": "org"}
 
 
@@ -27,6 +27,7 @@ class Editor:
         self.messages: list[str] = []
         self.shown: list[lsp.ShowDocumentParams] = []
         self.progress: list[Any] = []
+        self.applied: list[lsp.WorkspaceEdit] = []
         self.found: dict[str, Sequence[lsp.Diagnostic]] = {}
         self._published = asyncio.Event()
         self._version = 1
@@ -46,6 +47,11 @@ class Editor:
         def _(params: lsp.ShowDocumentParams) -> lsp.ShowDocumentResult:
             self.shown.append(params)
             return lsp.ShowDocumentResult(True)
+
+        @self.client.feature(lsp.WORKSPACE_APPLY_EDIT)
+        def _(params: lsp.ApplyWorkspaceEditParams) -> lsp.ApplyWorkspaceEditResult:
+            self.applied.append(params.edit)
+            return lsp.ApplyWorkspaceEditResult(True)
 
         @self.client.feature(lsp.WINDOW_WORK_DONE_PROGRESS_CREATE)
         def _(params: lsp.WorkDoneProgressCreateParams) -> None:

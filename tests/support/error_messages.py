@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -42,10 +42,30 @@ class Raised:
     place: str
 
 
+@cache
 def _product() -> list[tuple[str, ast.Module]]:
     """The path and the syntax of each file of the product."""
-    paths = sorted(path.relative_to(ROOT) for path in ROOT.glob("**/*.py"))
-    return [(str(path), ast.parse((ROOT / path).read_text("utf-8"))) for path in paths if path.parts[0] not in _OUTSIDE]
+    rooms = [path for path in ROOT.iterdir() if path.name not in _OUTSIDE]
+    paths = sorted(
+        path.relative_to(ROOT) for room in rooms for path in (*room.glob("**/*.py"), room) if path.suffix == ".py"
+    )
+    return [(str(path), ast.parse((ROOT / path).read_text("utf-8"))) for path in paths]
+
+
+@cache
+def _calls() -> list[tuple[str, ast.Call, ast.AST, ast.Module]]:
+    """The calls of names in the product: the path, the call, the innermost function around it, and the file."""
+    found: list[tuple[str, ast.Call, ast.AST, ast.Module]] = []
+    for path, tree in _product():
+        waiting: deque[tuple[ast.AST, ast.AST]] = deque([(tree, tree)])
+        while waiting:
+            node, scope = waiting.popleft()
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                found.append((path, node, scope, tree))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                scope = node
+            waiting.extend((child, scope) for child in ast.iter_child_nodes(node))
+    return found
 
 
 def _derived(product: list[tuple[str, ast.Module]], roots: Sequence[str]) -> dict[str, ast.ClassDef]:
@@ -76,6 +96,7 @@ def _template(node: ast.AST | None, *scopes: ast.AST, before: int = 10**9) -> st
     return "{}"
 
 
+@cache
 def _assigned(scope: ast.AST) -> list[tuple[int, str, ast.AST | None]]:
     """The values assigned to names in a scope, in order of their lines."""
     found = [
@@ -100,21 +121,14 @@ def reasons() -> tuple[Raised, ...]:
 
 
 def _made(roots: Sequence[str]) -> Iterator[Raised]:
-    product = _product()
-    classes = _derived(product, roots)
-    for path, tree in product:
-        outer: dict[ast.AST, ast.AST] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                outer |= dict.fromkeys(ast.walk(node), node)
-        for node in ast.walk(tree):
-            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
-            if isinstance(node, ast.Call) and name in classes and node.args:
-                scopes, line = (outer.get(node, tree), tree), node.lineno
-                helps = [word.value for word in node.keywords if word.arg == "help"]
-                remedy = _template(helps[0], *scopes, before=line) if helps else _default_help(classes, name)
-                message = _template(node.args[-1 if name == "Refusal" else 0], *scopes, before=line)
-                yield Raised(name, message, remedy, f"{path}:{line}")
+    classes = _derived(_product(), roots)
+    for path, node, function, tree in _calls():
+        name, line, scopes = node.func.id, node.lineno, (function, tree)  # type: ignore[attr-defined]
+        if name in classes and node.args:
+            helps = [word.value for word in node.keywords if word.arg == "help"]
+            remedy = _template(helps[0], *scopes, before=line) if helps else _default_help(classes, name)
+            message = _template(node.args[-1 if name == "Refusal" else 0], *scopes, before=line)
+            yield Raised(name, message, remedy, f"{path}:{line}")
 
 
 def _default_help(classes: dict[str, ast.ClassDef], name: str) -> str:

@@ -28,7 +28,7 @@ def main() -> None:
     port = int(sys.argv[1])
     sources = [(f"127.0.0.{number}", 0) for number in range(2, 2 + _CLIENTS)]
     connections = [
-        http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=source) for source in sources
+        http.client.HTTPConnection("127.0.0.1", port, timeout=300, source_address=source) for source in sources
     ]
     while not ended.wait(_PAUSE):
         connection = connections[len(taken) % _CLIENTS]

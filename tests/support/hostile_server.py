@@ -14,6 +14,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from typing import Any, Final, Literal, Self
 
 Part = bytes | Literal["hold", "reset"]
@@ -64,6 +65,7 @@ def stream(body: bytes, length: bool = False) -> bytes:
     return response(body, content_type="text/event-stream", length=length)
 
 
+@cache
 def packed(megabytes: int, times: int = 1) -> bytes:
     """Zeros compressed with gzip, this many times over."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)

@@ -131,6 +131,7 @@ class MadeZotero:
         authors: Sequence[tuple[str, str]] = (),
         editors: Sequence[tuple[str, str]] = (),
         collections: Sequence[str] = (),
+        tags: Sequence[str] = (),
         library: int = OWN,
         **fields: str,
     ) -> None:
@@ -152,6 +153,9 @@ class MadeZotero:
                 db.execute("INSERT INTO itemCreators VALUES (?, ?, ?, ?)", (number, creator, role, place))
             for collection in collections:
                 _put(db, number, collection)
+            for tag in tags:
+                db.execute("INSERT OR IGNORE INTO tags (name) VALUES (?)", (tag,))
+                db.execute("INSERT INTO itemTags SELECT ?, tagID, 1 FROM tags WHERE name = ?", (number, tag))
 
     def file(
         self,

@@ -138,6 +138,7 @@ class FakeOpenAI:
         self.headers: list[dict[str, str]] = []
         self.answered = 0
         self.listed: Json = {}  # further fields of the model in the list of models
+        self.others: list[str] = []  # further models in that list
         self.models_asked = 0
         self.models_answer: Status | Fault | None = None
         self._log = log
@@ -198,8 +199,8 @@ class FakeOpenAI:
 
     async def _models(self, _: Request) -> Response:
         self.models_asked += 1
-        entry = {"id": self.model or "any", "object": "model", **self.listed}
-        return await self._fault(self.models_answer) or JSONResponse({"object": "list", "data": [entry]})
+        entries = [{"id": name, "object": "model", **self.listed} for name in [self.model or "any", *self.others]]
+        return await self._fault(self.models_answer) or JSONResponse({"object": "list", "data": entries})
 
     async def _handle(self, request: Request, answer: Answer) -> Response:
         body = await request.json()
@@ -231,7 +232,7 @@ class FakeOpenAI:
         if self.api_key is not None and key != self.api_key:
             # Like some careless servers: the key is repeated in the message.
             return _error(Status(401, f"Incorrect API key provided: {key}.", code="invalid_api_key"))
-        if self.model is not None and body.get("model") != self.model:
+        if self.model is not None and body.get("model") not in (self.model, *self.others):
             message = f"The model '{body.get('model')}' does not exist"
             return _error(Status(404, message, code="model_not_found"))
         return None

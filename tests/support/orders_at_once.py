@@ -20,7 +20,7 @@ def at_once(clients: list[httpx.Client], requests: tuple[Request, ...]) -> list[
 
     def send(client: httpx.Client, request: Request) -> httpx.Response:
         method, path, body = request
-        together.wait(60)
+        together.wait(300)
         return client.request(method, path, json=body, headers=IN_BACKGROUND)
 
     with ThreadPoolExecutor(len(requests)) as pool:

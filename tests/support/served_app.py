@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 import uvicorn
+from fastapi.routing import APIRoute, _EffectiveRouteContext, _RouterIncludeContext
 
 from citeloom.models.http.client import close_connections
 from citeloom.server.app import create_app, uvicorn_config
@@ -28,6 +29,18 @@ from citeloom.stores.folder_home import find_home
 T = TypeVar("T")
 SSE = {"Accept": "text/event-stream"}
 IN_BACKGROUND = {"Prefer": "respond-async"}
+
+
+_built = _EffectiveRouteContext.from_api_route
+_routes: dict[tuple[int, str], _EffectiveRouteContext] = {}
+
+
+def _built_once(original_route: APIRoute, include_context: _RouterIncludeContext) -> _EffectiveRouteContext:
+    """FastAPI's view of a route of Citeloom, which is the same in every application and takes long to build."""
+    key = id(original_route), include_context.prefix
+    if key not in _routes:
+        _routes[key] = _built(original_route=original_route, include_context=include_context)
+    return _routes[key]
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,7 @@ class Served:
         self._server = uvicorn.Server(uvicorn_config(self.app))
         self._thread = threading.Thread(target=self._serve, name="served-app", daemon=True)
         headers = {} if options.token is None else {"Authorization": f"Bearer {options.token.get_secret_value()}"}
-        self.api = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=60)
+        self.api = httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=300)
 
     @property
     def state(self) -> ServerState:
@@ -74,7 +87,7 @@ class Served:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine that runs in the server's loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(300)
 
     def _serve(self) -> None:
         async def serve() -> None:
@@ -104,7 +117,7 @@ class Served:
 
     def raw(self, request: bytes) -> bytes:
         """The answer to bytes that no client would send, up to the end of its head."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=300) as connection:
             connection.sendall(request)
             answer = b""
             while b"\r\n\r\n" not in answer and (read := connection.recv(65_536)):
@@ -134,6 +147,7 @@ def served_app(home: Path | DatabaseUrl, settings: dict[str, Any] | None = None,
     with pytest.MonkeyPatch.context() as patch:
         for name, value in given.items():
             patch.setenv(f"CITELOOM_{name.upper()}", str(value))
+        patch.setattr(_EffectiveRouteContext, "from_api_route", _built_once)
         server = Served(load_settings(home=home), home, ServerOptions(**options))
         server.start()
         try:

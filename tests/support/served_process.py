@@ -48,7 +48,7 @@ class ServedProcess:
                 break
         else:
             raise AssertionError(f"the server ended while it started: {''.join(said)}")
-        httpx.get(f"{self.url}/api/v1/health", timeout=60).raise_for_status()
+        httpx.get(f"{self.url}/api/v1/health", timeout=300).raise_for_status()
 
     def kill(self) -> None:
         """Kill it without warning."""

@@ -79,7 +79,7 @@ class Machine:
         assert self._process is not None
         self.port = self._said_port(self._process)
         transport = httpx.HTTPTransport(retries=50)
-        self.api = httpx.Client(base_url=self.url, headers=self._headers, timeout=120, transport=transport)
+        self.api = httpx.Client(base_url=self.url, headers=self._headers, timeout=300, transport=transport)
         self.api.get("/health").raise_for_status()
         return self
 
@@ -119,7 +119,7 @@ class Machine:
         if self._process is None:
             return
         self._process.send_signal(how)
-        self._process.wait(60)
+        self._process.wait(300)
         if self._reader is not None:
             self._reader.join(10)
         if self._process.stderr is not None:

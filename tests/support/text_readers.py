@@ -47,6 +47,7 @@ from citeloom.citations.export import (
     pandoc_formats,
     report_html,
     section_files as files,
+    word_fields,
 )
 from citeloom.citations.markers import CitedSentence
 from citeloom.commands import output, searching
@@ -233,6 +234,8 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "an edited file": edited_documents.without_frame,
     "citations of an exported file": edited_documents.restore_keys,
     "linked_keys": edited_documents.linked_keys,
+    "notes of an edited file": lambda text: edited_documents.with_notes(f"[^1]: a\n{text}"),
+    "tables of a manuscript": word_fields.mark_tables,
     "linked_keys, behind a link": lambda text: edited_documents.linked_keys(f"[a](#ref-b){text}"),
     "figures of a LaTeX file": edited_documents.latex_without_figures,
     "find_author_year_works": cited_works.find_author_year_works,

@@ -12,7 +12,7 @@ from citeloom.api import citing
 from citeloom.citations import user_citations, verification
 from citeloom.citations.export import plot_figures as figures, tex_regions
 from citeloom.claims import markup_readers
-from citeloom.documents import blocks, marker_escaping, paper_names
+from citeloom.documents import blocks, entry_labels, marker_escaping, paper_names
 from citeloom.errors import InputError
 from citeloom.graph import conversation_graph, section_queries as needs_filter
 from citeloom.language_server import manuscript_documents
@@ -94,6 +94,7 @@ USERS: Final[Mapping[str, Reader]] = {
     "chat_question": lambda text: conversation_graph.chat_question(
         [HumanMessage(text), AIMessage(text), HumanMessage(text), AIMessage("So."), HumanMessage("Why?")]
     ),
+    "entry_labels": entry_labels,
     "zotero_links": paper_names.zotero_links,
     "is_zotero_address": paper_names.is_zotero_address,
     "item_entry": lambda text: item_entry.item_entry(_item(text), "key", ZoteroLibrary()),

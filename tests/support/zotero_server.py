@@ -171,7 +171,9 @@ class ZoteroServer:
                     "SELECT key FROM collectionItems JOIN collections USING (collectionID) WHERE itemID = ?", (number,)
                 )
             ]
-        data |= {"tags": [], "relations": {}, "dateModified": added}
+        labels = "SELECT name, type FROM itemTags JOIN tags USING (tagID) WHERE itemID = ?"
+        data["tags"] = [{"tag": name, "type": how} for name, how in db.execute(labels, (number,))]
+        data |= {"relations": {}, "dateModified": added}
         return {
             "key": key,
             "version": row["version"],

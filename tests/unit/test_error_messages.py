@@ -9,8 +9,6 @@ import pytest
 from citeloom.settings.config import Settings
 from tests.support.error_messages import PAGE, raised_errors, reasons, table
 
-RAISED = raised_errors()
-
 
 def test_the_table_of_messages_is_that_of_the_code() -> None:
     if PAGE.read_text("utf-8") != table():
@@ -19,7 +17,7 @@ def test_the_table_of_messages_is_that_of_the_code() -> None:
 
 
 def test_every_message_is_one_line_that_ends_and_says_what_it_is_about() -> None:
-    for item in RAISED:
+    for item in raised_errors():
         for text in filter(None, (item.message, item.remedy)):
             assert "\n" not in text, item
             assert text[-1] in '.?})"', item
@@ -32,6 +30,10 @@ def test_every_reason_completes_a_line() -> None:
 
 
 def test_every_setting_that_a_message_names_exists() -> None:
-    named = {name for item in RAISED for name in re.findall(r"CITELOOM_([A-Z_]+)\b", f"{item.message} {item.remedy}")}
+    named = {
+        name
+        for item in raised_errors()
+        for name in re.findall(r"CITELOOM_([A-Z_]+)\b", f"{item.message} {item.remedy}")
+    }
     known = {name.upper() for name in Settings.model_fields} | {"SERVER_TOKEN", "SERVER_TOKEN_FILE"}
     assert {name for name in named if name not in known and not name.endswith("_")} == set()

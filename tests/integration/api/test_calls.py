@@ -55,7 +55,7 @@ async def test_a_library_is_awaited_or_opened_with_async_with(home: Path) -> Non
 
 def test_a_program_that_never_closes_its_library_ends_without_a_word(home: Path) -> None:
     program = f"import citeloom; lib = citeloom.open_library({str(home)!r}); print(len(citeloom.search(lib, 'scores')))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "") and int(done.stdout) > 0
 
 

@@ -207,7 +207,7 @@ def test_on_a_terminal_the_user_is_asked(
         env=environment(services.settings()),
         dimensions=(24, 160),
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
     )
     try:
         child.expect_exact(f"Download {services.url}/files/quails.pdf (OpenAlex)?")

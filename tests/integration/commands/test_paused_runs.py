@@ -125,7 +125,7 @@ def test_ctrl_c_pauses_a_run_that_the_same_command_resumes(
         command = ("discussion", "--exp", exp, "--home", home, "--json")
         came, go_on = server.hold("first", 5)
         process = start(*command, cwd=tmp_path, settings=settings)
-        assert came.wait(timeout=60)
+        assert came.wait(timeout=300)
         process.send_signal(signal.SIGINT)
         done = finish(process)
         go_on.set()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,19 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
 
 from citeloom import ingest, open_library
 from citeloom.models.journal.journal import Journal
 from citeloom.models.journal.records import RunScope
+from citeloom.stores.folder_home import find_home
 from tests.support.openai_server import FakeOpenAI
+from tests.support.people import add_person, token_of
 
 ROOT = Path(__file__).resolve().parents[3]
 OTHER_FIELD = "pellegrini2017soil"  # a paper that no search of the sample experiment finds
 KEY = "key-of-the-environment"
-PATIENCE = 60.0  # seconds until the server must be ready
+PATIENCE = 300.0  # seconds until the server must be ready, on a busy machine
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,12 @@ def server(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with open_library(home) as opened:
         ingest(opened, [ROOT / "examples" / "library" / f"{OTHER_FIELD}.md"])
     (folder / ".citeloom").mkdir()
+    with dev_server(folder, home) as started:
+        yield started
+
+
+@contextmanager
+def dev_server(folder: Path, home: Path) -> Iterator[Server]:
     (folder / ".env").write_text(f'CITELOOM_HOME="{home}"\nCITELOOM_CHAT_API_KEY={KEY}\n', encoding="utf-8")
     foreign = ("CITELOOM_", "OPENAI_", "LANG")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)} | {
@@ -270,6 +280,42 @@ async def test_a_fork_with_another_paper_pinned_pays_only_for_what_follows(
     assert kind == "error" and "nobody1999" in data["message"]
 
 
+@pytest.mark.long
+def test_the_client_of_studio_steers_forks_and_streams(server: Server, tmp_path: Path) -> None:
+    """The JavaScript SDK, with which Studio and agent-chat-ui are made."""
+    package = "@langchain/langgraph-sdk@1.15.0"
+    if shutil.which("npm") is None:
+        pytest.skip("no npm")
+    installed = subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", package], cwd=tmp_path, capture_output=True
+    )
+    if installed.returncode:
+        pytest.skip(f"{package} cannot be installed here")
+    shutil.copy(Path(__file__).with_name("studio_client.mjs"), tmp_path)
+    with FakeOpenAI(api_key=KEY, tool_turns=0) as model:
+        arguments = [server.url, model.base_url, str(ROOT / "examples" / "exp.json"), OTHER_FIELD]
+        done = subprocess.run(
+            ["node", "studio_client.mjs", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=600
+        )
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(done.stdout)
+    assert seen["form"] == {"title": "Cite style", "options": ["key", "pandoc", "latex", "numeric", "key-page"]}
+    assert seen["asked"]["ask"] == "needs" and seen["asked"]["steps"][-1] == "__interrupt__"
+    assert seen["asked"]["allows"] == {
+        **dict.fromkeys(("allow_accept", "allow_edit", "allow_respond"), True),
+        "allow_ignore": False,
+    }
+    assert seen["refused"].startswith("answer: there is no field 'N9'"), "one line, and it still waits"
+    ended, fork = seen["ended"], seen["fork"]
+    assert not ended["errors"] and ended["steps"][0] == "ask_needs" and ended["steps"][-1] == "render"
+    assert ended["needs"][-1] == "early stopping" and "[@" in ended["text"], "the assistant's citation style"
+    assert not fork["errors"] and fork["steps"][0] == "gather" and "orchard" in json.dumps(model.requests)
+    assert seen["history"][1] > seen["history"][0]
+    assert seen["typed"]["ask"] == "needs" and seen["typed"]["text"]
+    assert seen["typed"]["stages"][:2] == ["queries", "needs"] and seen["typed"]["stages"][-1] == "rendered"
+    assert seen["store"] == [{"any": "thing"}, 1]
+
+
 async def test_the_servers_store_is_the_memory_of_the_library(server: Server, client: LangGraphClient) -> None:
     async with httpx.AsyncClient(base_url=server.url) as http:
         line = (await http.post("/api/v1/memory", json={"text": "British spelling", "shared": True})).json()
@@ -321,6 +367,67 @@ async def test_a_wrong_input_ends_in_a_readable_error(
     assert kind == "error"
     assert message in data["message"]
     assert not (server.folder / "nowhere").exists()
+
+
+@pytest.mark.long
+async def test_people_have_their_threads_runs_and_memory_to_themselves(sample_home: Path, tmp_path: Path) -> None:
+    home = shutil.copytree(sample_home, tmp_path / "group")
+    for name, role in (("olga", "owner"), ("ada", "writer"), ("bo", "writer"), ("rea", "reader")):
+        add_person(home, name, role)  # type: ignore[arg-type]
+    with dev_server(tmp_path, home) as server:
+        async with AsyncExitStack() as stack:
+
+            async def client_of(name: str) -> LangGraphClient:
+                sent = {"Authorization": f"Bearer {token_of(home, name, 'read', 'write')}"} if name else {}
+                return await stack.enter_async_context(get_client(url=server.url, headers=sent))
+
+            nobody, rea, ada, bo = [await client_of(name) for name in ("", "rea", "ada", "bo")]
+            await _keep_apart(home, nobody, rea, ada, bo)
+
+
+async def _keep_apart(home: Path, nobody: LangGraphClient, rea: LangGraphClient, ada: Any, bo: Any) -> None:
+    given = {"question": "What does Okafor say about temperature?"}
+    for stranger, status in ((nobody, 401), (rea, 403)):
+        with pytest.raises(APIStatusError) as refused:
+            await stranger.threads.create()
+        assert refused.value.status_code == status
+    thread = await new_thread(ada)
+    events = await stream(ada, thread, given, "research")
+    assert steps(events)[-1] == "render", events[-1]
+    assert (await ada.threads.get_state(thread))["values"]["text"]
+    (run,) = await ada.runs.list(thread)
+    assert find_home(home).runs().owned("ada") == [thread], "it counts for her budget"
+    stateless = await ada.runs.create(None, "research", input=given)
+    for call in (
+        lambda: bo.threads.get(thread),
+        lambda: bo.threads.get_state(thread),
+        lambda: bo.threads.get_history(thread),
+        lambda: bo.threads.update(thread, metadata={"owner": "bo"}),
+        lambda: bo.threads.update_state(thread, {"text": "x"}),
+        lambda: bo.threads.copy(thread),
+        lambda: bo.threads.delete(thread),
+        lambda: bo.runs.create(thread, "research", input=given),
+        lambda: bo.runs.get(thread, run["run_id"]),
+        lambda: bo.runs.cancel(thread, run["run_id"]),
+        lambda: bo.runs.get(stateless["thread_id"], stateless["run_id"]),
+        lambda: bo.store.search_items([]),
+        lambda: bo.store.search_items(["memory"]),
+        lambda: bo.store.search_items(["memory", "users", "ada"]),
+        lambda: bo.store.put_item(["memory", "users", "ada"], "a", {"text": "x"}),
+        lambda: bo.store.list_namespaces(),
+        lambda: bo.crons.create("research", schedule="* * * * *", input=given),
+    ):
+        with pytest.raises(APIStatusError) as refused:
+            await call()
+        assert refused.value.status_code in (403, 404, 409), refused.value
+    assert await bo.threads.search() == [] and len(await ada.threads.search(metadata={"owner": "ada"})) >= 1
+    await ada.threads.update(thread, metadata={"owner": "bo"})
+    assert (await ada.threads.get(thread))["metadata"]["owner"] == "ada", "nor can she give it away"
+    made = await ada.assistants.create("research", name="mine", metadata={"created_by": "system", "owner": "bo"})
+    seen = [item["assistant_id"] for item in await bo.assistants.search()]
+    assert len(seen) == 4 and made["assistant_id"] not in seen
+    kind, data = (await stream(bo, await new_thread(bo), given, "research", context={"home": str(home)}))[-1]
+    assert kind == "error" and "home" in data["message"]
 
 
 def test_nothing_blocked_the_loop_of_the_server(server: Server) -> None:

@@ -44,7 +44,7 @@ class Told:
         return next(text for kind, text in self.events if kind == "paper")
 
 
-def run_example(home: Path, base_url: str, *, kill_at: str = "") -> Told:
+def run_example(home: Path, base_url: str, *, kill_at: str = "", interrupts: str = "[]") -> Told:
     """The example in a process of its own, with warnings as errors and strict checkpoints.
 
     A process that ends lets its library and its connections go without closing them, hence no resource warnings.
@@ -53,6 +53,7 @@ def run_example(home: Path, base_url: str, *, kill_at: str = "") -> Told:
         "CITELOOM_HOME": str(home),
         "CITELOOM_CHAT_MODEL": "any",
         "CITELOOM_CHAT_BASE_URL": base_url,
+        "CITELOOM_INTERRUPTS": interrupts,
         "LANGGRAPH_STRICT_MSGPACK": "true",
     }
     script = ROOT / "tests" / "support" / "killed_parent.py"
@@ -72,7 +73,7 @@ def run_example(home: Path, base_url: str, *, kill_at: str = "") -> Told:
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     events = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
     return Told(events, done.returncode, done.stderr)
@@ -134,6 +135,15 @@ def test_a_killed_parent_resumes_inside_the_section(home: Path, whole: Whole, ki
         assert killed.steps + resumed.steps == whole.told.steps
         # Only the one call that was in flight may be made twice.
         assert whole.calls <= server.calls() <= whole.calls + 1
+
+
+@pytest.mark.long
+def test_the_questions_of_its_sections_reach_a_parent(home: Path, whole: Whole) -> None:
+    with FakeOpenAI() as server:
+        told = run_example(home, server.base_url, interrupts='["needs", "evidence"]')
+        assert (told.returncode, told.stderr) == (0, "")
+        assert told.paper == whole.told.paper and server.calls() == whole.calls
+        assert told.steps["ask_needs"] == told.steps["ask_evidence"] == 2
 
 
 async def test_a_parent_with_our_names_takes_the_graph_as_its_node(

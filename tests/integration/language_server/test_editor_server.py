@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
+from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from citeloom import Settings, open_library
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.checking_model import CheckingModel
 from tests.support.editor_client import PATIENCE, Editor, editing
-from tests.support.openai_server import FakeOpenAI
+from tests.support.openai_server import FakeOpenAI, Json
+from tests.support.protocol_answers import envelope
 from tests.support.sample_library import SAMPLES, index_samples
 
 SEEDS, SCALING = "obrien2019seeds", "varga2021calibration"
@@ -177,6 +180,47 @@ async def test_a_model_judges_on_command_and_the_verdict_stays_while_the_words_s
         assert (
             await editor.client.workspace_execute_command_async(lsp.ExecuteCommandParams("citeloom.check", [7])) is None
         )
+
+
+async def test_an_overstated_sentence_is_softened_by_words_or_by_the_model(home: Path, folder: Path) -> None:
+    said = f"Seeds always prove it~\\cite{{{SEEDS}}}, which will show \\citep[p.~2]{{{SCALING},{SEEDS}}}."
+    checking = CheckingModel()
+
+    def answer(body: Json) -> Json:
+        if "You repair sentences" not in body["messages"][0]["content"]:
+            return checking(body)
+        task = body["messages"][-1]["content"]
+        assert "claims too much" in task and "Seeds always prove it [E1], which will show [E2][E3]." in task
+        return envelope(body, content=json.dumps({"S1": "Seeds may bear it out [E1], which is open [E2][E3]."}))
+
+    with FakeOpenAI(behaviour=answer) as server:
+        settings = {"CHAT_MODEL": "checker", "CHAT_BASE_URL": server.base_url}
+        copy = Path(shutil.copytree(home, folder / "home"))
+        async with editing(folder, "--home", copy, settings=settings, maxCalls=5) as editor:
+            editor.open(
+                folder / "paper.tex", f"\\begin{{document}}\n{said}\n\\bibliography{{library}}\n\\end{{document}}\n"
+            )
+            await editor.client.workspace_execute_command_async(
+                lsp.ExecuteCommandParams("citeloom.check", [editor.uri])
+            )
+            await editor.diagnosed("claim-overstated")
+            calls = server.calls()
+            actions = await editor.actions(editor.at("always"))
+            softer = next(action for title, action in actions.items() if title.startswith("Soften"))
+            edits = softer.edit.changes[editor.uri]  # type: ignore[union-attr, index]
+            assert [edit.new_text for edit in edits] == ["often", "suggest", "may", "suggest"]
+            assert server.calls() == calls, "a list of fixes asks nobody"
+            # lsprotocol's client takes an action with a command for a command.
+            command = literal_eval(str(actions["Have the chat model say it more carefully"].command))
+            asked = lsp.ExecuteCommandParams(command["command"], command["arguments"])
+            await asyncio.wait_for(editor.client.workspace_execute_command_async(asked), PATIENCE)
+            assert server.calls() == calls + 1
+            (applied,) = editor.applied
+            (edit,) = applied.changes[editor.uri]  # type: ignore[index]
+            assert edit.new_text == (
+                f"Seeds may bear it out~\\cite{{{SEEDS}}}, which is open \\citep[p.~2]{{{SCALING},{SEEDS}}}."
+            )
+            assert edit.range == lsp.Range(editor.at("Seeds"), editor.at("show", len(said) - said.index("show")))
 
 
 async def test_five_hundred_edits_keep_the_text_as_the_editor_has_it(home: Path, folder: Path) -> None:

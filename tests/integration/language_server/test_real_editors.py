@@ -86,7 +86,7 @@ def folder(tmp_path: Path) -> Path:
 def _run(folder: Path, *command: str) -> dict[str, object]:
     server = json.dumps([sys.executable, str(CLI), "lsp"])
     settings = {**environment({"TEST_SERVER": server}), "HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
-    done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=300, check=False)
     assert (folder / "out.json").exists(), done.stdout + done.stderr
     read: dict[str, object] = json.loads((folder / "out.json").read_text())
     return read

@@ -77,7 +77,7 @@ def test_the_wheel_answers_from_another_folder(tmp_path: Path) -> None:
     try:
         url = address_of(process)
         asked = {"model": "citeloom", "messages": [{"role": "user", "content": "How do seeds matter?"}]}
-        answer = httpx.post(f"{url}/v1/chat/completions", json=asked, timeout=120).raise_for_status().json()
+        answer = httpx.post(f"{url}/v1/chat/completions", json=asked, timeout=300).raise_for_status().json()
         assert "[1]" in answer["choices"][0]["message"]["content"]
     finally:
         process.terminate()

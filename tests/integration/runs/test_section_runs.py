@@ -272,7 +272,7 @@ class Together(FakeOpenAI):
         if self._came == self._number:
             self._all_there.set()
         # The time is for a failing test only: read one after the other, they would wait for ever.
-        await asyncio.wait_for(self._all_there.wait(), timeout=60)
+        await asyncio.wait_for(self._all_there.wait(), timeout=300)
         try:
             return await super()._handle(request, answer)
         finally:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from citeloom import WaitingError, aanswer_run, aresearch, awrite_section
@@ -266,8 +267,12 @@ def kill_at_the_question(home: Path, ask: str, folder: Path, undisturbed: tuple[
         settings = settings_for(home, server)
         limits = ["--max-calls", "4"] if ask == "budget" else []
         arguments = [str(CLI), "discussion", str(EXPERIMENT), "--out", "out", "--ask", ask, *limits]
-        child = pexpect.spawn(sys.executable, arguments, cwd=folder, env=environment(settings), timeout=60)
-        child.expect("Enter accepts this")
+        environ = {**environment(settings), "PYTHONFAULTHANDLER": "1"}
+        child = pexpect.spawn(sys.executable, arguments, cwd=folder, env=environ, timeout=300)  # a busy machine
+        if child.expect(["Enter accepts this", pexpect.TIMEOUT, pexpect.EOF]):
+            said, programs = child.before, [each.cmdline() for each in psutil.Process(child.pid).children(True)]
+            child.kill(signal.SIGABRT)  # it says where each of its threads stands
+            raise AssertionError(f"{said!r}\n{programs}\n{child.read().decode(errors='replace')}")
         child.kill(signal.SIGKILL)
         child.wait()
         (waiting,) = list_runs(FolderHome(home))

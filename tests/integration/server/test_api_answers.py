@@ -51,19 +51,40 @@ def test_a_run_waits_is_answered_once_and_goes_on(served: Served) -> None:
     assert served.post(path, {"type": "accept"}).status_code == 409
 
 
-async def test_an_mcp_client_is_asked_where_it_can_ask_its_user(served: Served) -> None:
+@pytest.mark.parametrize("mode", ["auto", "legacy"])  # the question as the result of the call, or sent to the client
+async def test_an_mcp_client_is_asked_where_it_can_ask_its_user(served: Served, mode: str) -> None:
     messages: list[str] = []
+    said: list[ElicitResult] = [
+        ElicitResult(action="decline"),
+        ElicitResult(action="accept", content={"N1": ""}),
+        ElicitResult(action="accept", content={"N7": "dropout"}),
+        ElicitResult(action="accept", content={"add": "dropout"}),
+        ElicitResult(action="accept", content={}),
+    ]
 
     async def ask(_: Any, params: Any) -> ElicitResult:
         messages.append(params.message)
-        return ElicitResult(action="accept", content={"add": "dropout"} if "N1" in params.message[:80] else {})
+        return said.pop(0)
 
-    arguments = {**QUESTION, "interrupts": ["needs"]}
-    async with Client(streamable_http_client(f"{served.url}/mcp"), elicitation_callback=ask) as able:
+    arguments = {**QUESTION, "interrupts": ["needs", "evidence"]}
+    async with Client(streamable_http_client(f"{served.url}/mcp"), mode=mode, elicitation_callback=ask) as able:
+        for named in ("waits for you", "every need is dropped", "N7"):
+            refused = await able.call_tool("research", arguments)
+            text = refused.content[0].text  # type: ignore[union-attr]
+            assert refused.is_error and named in text, text
+            assert "\n" not in text or named == "waits for you"
+            (run,) = served.api.get("/runs").json()["runs"]
+            assert run["status"] == "asking"
         answer = await able.call_tool("research", arguments)
-        assert not answer.is_error and "1 need" in messages[0]
+        assert not answer.is_error and ["need" in message[:8] for message in messages] == [True] * 4 + [False]
+        assert not said and "N2: dropout" in messages[-1]
+        assert (await able.call_tool("research", arguments)).content == answer.content, "asked no more"
+
+
+async def test_an_mcp_client_that_cannot_ask_its_user_is_told_how_to_answer(served: Served) -> None:
+    arguments = {**QUESTION, "interrupts": ["needs"]}
     async with Client(streamable_http_client(f"{served.url}/mcp")) as unable:
-        answer = await unable.call_tool("research", {**arguments, "question": "What do ensembles of seeds change?"})
+        answer = await unable.call_tool("research", arguments)
         text = answer.content[0].text  # type: ignore[union-attr]
         assert answer.is_error and "answer_run" in text and "add" in text
         (run,) = [run for run in served.api.get("/runs").json()["runs"] if run["status"] == "asking"]

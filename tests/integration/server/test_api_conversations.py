@@ -71,6 +71,51 @@ def test_a_conversation_is_exported_and_deleted(served: Served) -> None:
     assert served.api.get(f"{path}/events").status_code == 404
 
 
+def test_a_conversation_is_named_searched_put_away_and_brought_back_by_its_next_question(served: Served) -> None:
+    path, other = f"/conversations/{served.conversation()}", f"/conversations/{served.conversation()}"
+    served.post(f"{path}/turns", {"question": QUESTION})
+    served.post(f"{other}/turns", {"question": "How many seeds were used?"})
+
+    def titles(**asked: Any) -> list[str]:
+        listed = served.api.get("/conversations", params=asked).json()
+        assert listed["total"] == len(listed["conversations"])
+        return [entry["title"] for entry in listed["conversations"]]
+
+    named = served.api.patch(path, json={"name": "  Wärme   and\twearers "})
+    assert (named.status_code, named.json()["title"]) == (200, "Wärme and wearers")
+    assert titles(q="WÄRME calibration") == titles(q="temperature scaling") == ["Wärme and wearers"], "name, question"
+    assert titles(q="authors see it") == titles(), "words of both answers"
+    assert titles(q="evidence_id") == [], "not those of how it is stored"
+    assert served.api.patch(path, json={"archived": True}).json()["archived"]
+    assert titles() == ["How many seeds were used?"] and titles(archived=True) == ["Wärme and wearers"]
+    served.post(f"{path}/turns", {"question": "And for children?"})
+    assert titles() == ["Wärme and wearers", "How many seeds were used?"]
+    assert served.api.patch(path, json={"name": ""}).json()["title"] == QUESTION
+    assert served.api.patch(path, json={"name": "x" * 201}).status_code == 422
+    assert served.api.patch("/conversations/chat-nobody", json={"name": "x"}).status_code == 404
+
+
+def test_a_question_chooses_among_the_models_of_its_endpoint_and_how_it_cites(
+    served: Served, model: FakeOpenAI
+) -> None:
+    model.model, model.others = "fake", ["larger", "text-embedding-3"]
+    path = f"/conversations/{served.conversation()}/turns"
+    assert served.api.get("/models").json() == {"models": ["fake", "larger", "extractive"]}
+    chosen = {"chat_model": "larger", "cite_style": "pandoc", "depth": "brief"}
+    answer = served.post(path, {"question": QUESTION, **chosen})
+    assert answer.json()["cite_style"] == "pandoc" and "[@" in answer.json()["text"]
+    assert {body["model"] for body in model.requests} == {"larger"}
+    served.post(path, {"question": "And for children?"})
+    assert model.requests[-1]["model"] == "fake", "for one question alone"
+    asked = len(model.requests)
+    without = served.post(path, {"question": "How many seeds were used?", "chat_model": "extractive"}).json()
+    assert without["outcome"] == "passages" and len(model.requests) == asked
+    refused = served.post(path, {"question": QUESTION, "chat_model": "gpt-elsewhere"})
+    assert refused.status_code == 422 and "larger" in refused.json()["help"]
+    assert served.post(path, {"question": QUESTION, "cite_style": "footnotes"}).status_code == 422
+    assert served.post(path, {"question": QUESTION, "chat_base_url": "http://elsewhere"}).status_code == 422
+
+
 def test_feedback_improves_the_last_answer_and_needs_one(served: Served) -> None:
     path = f"/conversations/{served.conversation()}"
     refused = served.post(f"{path}/improve", {"feedback": "shorter"})
@@ -119,7 +164,7 @@ def test_a_request_that_breaks_off_does_not_end_the_turn(served: Served, model: 
         head = f"POST /api/v1/conversations/{thread_id}/turns HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         impatient.sendall((head + body).encode())
-        assert gate.reached.wait(60)
+        assert gate.reached.wait(300)
     assert served.api.get(f"/conversations/{thread_id}").json()["active"]["state"] == "working"
     gate.open()
     assert served.events(f"/conversations/{thread_id}/events")[-1].name == "done"
@@ -130,7 +175,7 @@ def test_one_conversation_answers_one_question_at_a_time(served: Served, model: 
     gate = held(model)
     path = f"/conversations/{served.conversation()}"
     first = served.post(f"{path}/turns", {"question": QUESTION}, **IN_BACKGROUND)
-    assert first.status_code == 202 and gate.reached.wait(60)
+    assert first.status_code == 202 and gate.reached.wait(300)
     other = served.post(f"{path}/turns", {"question": "Where is the sensor worn?"}, **IN_BACKGROUND)
     assert other.status_code == 409 and "still answering" in other.json()["detail"]
     same = served.post(f"{path}/turns", {"question": QUESTION}, **IN_BACKGROUND)
@@ -155,7 +200,7 @@ def test_a_turn_is_stopped_and_resumed(served: Served, model: FakeOpenAI) -> Non
     gate = held(model)
     path = f"/conversations/{served.conversation()}"
     served.post(f"{path}/turns", {"question": QUESTION}, **IN_BACKGROUND)
-    assert gate.reached.wait(60)
+    assert gate.reached.wait(300)
     assert served.api.post(f"{path}/cancel").json()["stopped"] is True
     assert served.api.post(f"{path}/cancel").json()["stopped"] is False
     assert served.events(f"{path}/events")[-1].name == "stopped"
@@ -172,7 +217,7 @@ def test_a_turn_that_waits_for_its_place_is_stopped(home: Path, model: FakeOpenA
     with served_app(home, settings, max_active=1, max_waiting=1) as served:
         first, second, third = (f"/conversations/{served.conversation()}" for _ in range(3))
         served.post(f"{first}/turns", {"question": QUESTION}, **IN_BACKGROUND)
-        assert gate.reached.wait(60)
+        assert gate.reached.wait(300)
         waiting = served.post(f"{second}/turns", {"question": QUESTION}, **IN_BACKGROUND)
         assert waiting.json()["state"] == "waiting"
         busy = served.post(f"{third}/turns", {"question": QUESTION}, **IN_BACKGROUND)

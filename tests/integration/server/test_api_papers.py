@@ -53,6 +53,17 @@ def test_papers_are_filtered_sorted_and_shown(served: Served) -> None:
     (found,) = served.api.get("/papers", params={"q": "seeds SENSOR"}).json()["papers"]
     assert found["key"] == "obrien2019seeds"
     assert served.api.get("/papers", params={"from_year": 2023}).json()["total"] == 1
+    entry = served.api.get("/papers/obrien2019seeds").json()["bibtex"].rstrip().removesuffix("}").rstrip().rstrip(",")
+    labelled = f"{entry},\n  keywords = {{seeds, To read}},\n  groups = {{Thesis/Methods}}\n}}"
+    assert served.api.put("/papers/obrien2019seeds/entry", json={"bibtex": labelled}).status_code == 200
+    for limits in ({"tag": "to read"}, {"collection": "Thesis"}, {"kind": "article", "tag": "seeds", "from_year": ""}):
+        (found,) = served.api.get("/papers", params=limits).json()["papers"]
+        assert (found["key"], found["tags"]) == ("obrien2019seeds", ["seeds", "To read"])
+    assert served.api.get("/papers", params={"collection": "Methods"}).json()["total"] == 0
+    assert "obrien2019seeds" in served.api.get("/papers/export.ris", params={"tag": "seeds"}).text
+    within = served.api.get("/search", params={"q": "temperature scaling", "tag": "seeds"}).json()["passages"]
+    assert {passage["key"] for passage in within} == {"obrien2019seeds"}
+    assert served.api.get("/search", params={"q": "temperature", "tag": "nothing"}).status_code == 422
     shown = served.api.get("/papers/obrien2019seeds").json()
     assert shown["sections"] and shown["added_here"] is False
     text = served.api.get("/papers/obrien2019seeds/text").json()

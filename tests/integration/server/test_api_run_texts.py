@@ -287,13 +287,56 @@ def test_a_sentence_of_a_paper_is_edited_in_its_section(served: Served, experime
     assert json.loads(served.api.get(f"/runs/{run}/files/paper.edited.json").content)["sections"]
 
 
-def test_an_answer_has_files_and_no_editable_sentences(served: Served) -> None:
+def test_an_answer_has_files_and_sentences_that_are_edited(served: Served) -> None:
     run = served.post("/research", {"question": "How were ensembles of seeds compared?"}).json()["thread_id"]
     names = [item["name"] for item in served.api.get(f"/runs/{run}/files").json()["files"]]
     assert names[0] == "how-were-ensembles-of-seeds-compared.md"
     assert served.api.get(f"/runs/{run}/files/{names[0]}").status_code == 200
-    refused = served.api.get(f"/runs/{run}/sentences")
-    assert refused.status_code == 422 and "is an answer" in refused.json()["detail"]
+    assert [item["section"] for item in sentences(served, run)] == ["answer", "answer"]
+    check(served, run, "Ensembles of seeds were compared in pairs [1].", keep=True)
+    edited = served.api.get(f"/runs/{run}/files/{names[0].removesuffix('.md')}.edited.md").text
+    assert "compared in pairs [1]." in edited and "others too" in edited and "edited by hand" in edited
+
+
+def test_an_answer_of_a_conversation_is_one_document_like_a_section(served: Served, model: FakeOpenAI) -> None:
+    thread = served.conversation()
+    for question in ("How were ensembles of seeds compared?", "Do they help others?"):
+        served.post(f"/conversations/{thread}/turns", {"question": question, "alone": True})
+    first, text = f"{thread}.1", f"{thread}.2"
+    before = [item["text"] for item in sentences(served, first)]
+    kept = sentences(served, text)[1]["text"]
+    shown = sentences(served, text)[0]["text"]
+    spent = served.api.get(f"/conversations/{thread}").json()["turns"]
+    wrong = check(served, text, "They slept 7.77 hours [1].", before=shown)
+    assert (wrong["verdict"], wrong["kept"]) == ("unsupported", False)
+    assert "number-not-found" in {item["rule"] for item in wrong["findings"]}
+    check(served, text, "Nobody said so.", before=shown, keep=True)
+    uncited = sentences(served, text)[0]
+    assert uncited["edited"]["checked"]["findings"][0]["rule"] == "citation-missing", "each needs one"
+    conflict = served.post(f"/runs/{text}/sentences", {"position": 0, "text": "X [1].", "before": shown, "keep": True})
+    assert conflict.status_code == 409 and "Nobody said so" in conflict.json()["detail"]
+    check(served, text, "Mine of seeds [1].", before="Nobody said so.", keep=True)
+    rewritten = served.post(f"/runs/{text}/sentences/1/rewrite", {"text": kept, "how": "shorter"})
+    assert rewritten.status_code in (200, 422) and model.behaviour.repairs[-1].count("too long") == 1
+
+    def exported() -> dict[str, str]:
+        address = f"/conversations/{thread}"
+        files = {name: f"{address}/turns/2/files/answer.{name}" for name in ("md", "json", "tex")}
+        files |= {f"whole {name}": f"{address}/export?format={name}" for name in ("md", "json")}
+        return {name: served.api.get(path).text for name, path in files.items()}
+
+    for name, content in exported().items():
+        assert "Mine of seeds" in content and kept.partition(" [")[0] in content, name
+    assert [item["text"] for item in sentences(served, first)] == before
+    assert served.api.get(f"/conversations/{thread}").json()["turns"] == spent, "the answer itself stays"
+    assert served.api.delete(f"/runs/{text}/sentences/0").status_code == 204
+    assert all("Mine of seeds" not in content for content in exported().values())
+    assert served.api.get(f"/runs/{thread}.9/sentences").status_code == 404
+    assert served.api.delete(f"/runs/{text}").status_code == 404, "it is no run"
+    check(served, text, "Mine again [1].", before=shown, keep=True)
+    assert served.api.delete(f"/conversations/{thread}").status_code == 204
+    assert served.state.session.home.runs().edited() == []
+    assert served.api.get(f"/runs/{text}/sentences").status_code == 404
 
 
 def test_an_answer_of_a_conversation_is_downloaded(served: Served) -> None:

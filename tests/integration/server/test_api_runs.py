@@ -52,7 +52,7 @@ def begun_in_background(served: Served, model: FakeOpenAI) -> str:
     answer = served.post("/research", QUESTION, **IN_BACKGROUND)
     assert answer.status_code == 202 and answer.headers["preference-applied"] == "respond-async"
     assert answer.headers["location"] == f"/api/v1/runs/{answer.json()['id']}"
-    assert model.gate.reached.wait(60)
+    assert model.gate.reached.wait(300)
     return str(answer.json()["id"])
 
 

@@ -102,7 +102,7 @@ def test_a_table_is_downloaded_in_each_format(name: str, begins: bytes, served: 
 
 async def test_agents_make_tables_and_read_them(served: Served) -> None:
     async with (
-        httpx.AsyncClient(timeout=60) as http,
+        httpx.AsyncClient(timeout=300) as http,
         Client(streamable_http_client(f"{served.url}/mcp", http_client=http)) as client,
     ):
         made = await client.call_tool("make_table", {"question": "Which seeds?", "columns": ["n"], "papers": [PAPER]})
@@ -122,7 +122,7 @@ async def test_who_agrees_is_asked_as_a_job_kept_as_a_table_and_offered_to_agent
     again = served.events(f"/tables/{made['table_id']}/events")[-1].data["result"]
     assert again["studies"] == made["studies"]
     async with (
-        httpx.AsyncClient(timeout=60) as http,
+        httpx.AsyncClient(timeout=300) as http,
         Client(streamable_http_client(f"{served.url}/mcp", http_client=http)) as client,
     ):
         told = await client.call_tool("agree", asked)

@@ -46,7 +46,7 @@ def served(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def stranger(served: Served) -> Iterator[httpx.Client]:
     """A client without a token."""
-    with httpx.Client(base_url=served.url, timeout=60) as client:
+    with httpx.Client(base_url=served.url, timeout=300) as client:
         yield client
 
 
@@ -157,7 +157,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any], int]] = {
 @pytest.mark.parametrize(("method", "path", "options", "status"), REQUESTS.values(), ids=REQUESTS)
 def test_hostile_request(served: Served, method: str, path: str, options: dict[str, Any], status: int) -> None:
     given = {**options, "headers": BEARER | options.get("headers", {})}
-    with httpx.Client(base_url=served.url, timeout=60) as client:
+    with httpx.Client(base_url=served.url, timeout=300) as client:
         answer = client.request(method, path, **given)
         assert answer.status_code == status, answer.text
         assert client.get("/api/v1/ready", headers=BEARER).status_code == 200
@@ -301,13 +301,13 @@ def test_an_entry_that_takes_long_to_read_holds_up_nobody(
 
     def read(*_: object, **__: object) -> None:
         reading.set()
-        assert release.wait(60)
+        assert release.wait(300)
         raise EntryError("released")
 
     monkeypatch.setattr(paper_matching, "parse_bibliography", read)
     with ThreadPoolExecutor(1) as pool:
         sent = pool.submit(served.api.put, "/papers/obrien2019seeds/entry", json={"bibtex": "@a{" * 6_000})
-        assert reading.wait(60)
+        assert reading.wait(300)
         try:
             assert stranger.get("/api/v1/health", timeout=10).status_code == 200
         finally:

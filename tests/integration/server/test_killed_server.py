@@ -27,7 +27,7 @@ _ADDRESS = re.compile(r"http://[\d.]+:(\d+)")
 
 @pytest.fixture
 def model() -> Iterator[FakeOpenAI]:
-    with FakeOpenAI(behaviour=Librarian(), gate=Gate(after=4)) as running:
+    with FakeOpenAI(behaviour=Librarian(), gate=Gate(after=30)) as running:
         yield running
 
 
@@ -52,7 +52,7 @@ def serving(home: Path, settings: Mapping[str, str], port: int = 0) -> Iterator[
 def client(port: int) -> httpx.Client:
     """A client that waits until the server answers."""
     transport = httpx.HTTPTransport(retries=20)
-    return httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1", timeout=60, transport=transport)
+    return httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1", timeout=300, transport=transport)
 
 
 def until_token(api: httpx.Client, path: str, body: dict[str, str], key: str) -> list[Event]:
@@ -119,7 +119,7 @@ def test_ctrl_c_ends_a_server_with_open_streams_and_the_next_one_resumes(
             events = events_of(answer.iter_lines())
             assert next(event for event in events if event.name == "token")
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 0
+            assert process.wait(300) == 0
         assert process.stderr is not None and "Traceback" not in process.stderr.read()
     assert model.gate is not None
     model.gate.open()
@@ -135,7 +135,7 @@ def test_a_token_is_never_printed(home: Path, settings: dict[str, str]) -> None:
         assert api.get("/runs", headers={"Authorization": f"Bearer {token}"}).status_code == 200
         assert api.get("/runs", headers={"Authorization": f"Bearer {token}?"}).status_code == 401
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert token not in out + err
     assert all(token.encode() not in path.read_bytes() for path in home.glob("server.sqlite*"))
 

@@ -59,7 +59,7 @@ def connect(request: pytest.FixtureRequest, served_home: Path, settings: dict[st
 @asynccontextmanager
 async def over_http(address: str, mode: str = "auto") -> AsyncIterator[Client]:
     async with (
-        httpx.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http,
+        httpx.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=300) as http,
         Client(streamable_http_client(address, http_client=http), mode=mode) as client,
     ):
         yield client
@@ -217,7 +217,7 @@ def test_without_a_library_the_command_says_so(tmp_path: Path) -> None:
 
 def test_a_person_who_types_the_command_learns_what_it_waits_for(served_home: Path) -> None:
     command = [str(CLI), "--home", str(served_home), "mcp"]
-    child: Any = pexpect.spawn(sys.executable, command, env=environment({}), encoding="utf-8", timeout=120)
+    child: Any = pexpect.spawn(sys.executable, command, env=environment({}), encoding="utf-8", timeout=300)
     child.expect("agents start this command themselves")
     child.sendeof()
     child.expect(pexpect.EOF)

@@ -44,7 +44,7 @@ def client_at(served: Served) -> Iterator[Callable[[str], httpx.Client]]:
     with ExitStack() as stack:
         yield lambda address: stack.enter_context(
             httpx.Client(
-                base_url=served.url, headers=HEADERS, timeout=60, transport=httpx.HTTPTransport(local_address=address)
+                base_url=served.url, headers=HEADERS, timeout=300, transport=httpx.HTTPTransport(local_address=address)
             )
         )
 
@@ -106,7 +106,7 @@ def test_an_agent_at_the_same_address_as_a_flood_is_served(
 @asynccontextmanager
 async def over_http(address: str) -> AsyncIterator[Client]:
     async with (
-        httpx.AsyncClient(headers=HEADERS, timeout=60) as http,
+        httpx.AsyncClient(headers=HEADERS, timeout=300) as http,
         Client(streamable_http_client(address, http_client=http), mode="legacy") as client,
     ):
         yield client
@@ -130,7 +130,7 @@ def test_a_session_at_work_is_not_ended_and_one_that_only_listens_is(
     given = {"json": CALL, "headers": {"mcp-session-id": working}}
     with ExitStack() as streams:
         answer = streams.enter_context(client_at("127.0.0.5").stream("POST", "/mcp", **given))
-        assert began.acquire(timeout=60)
+        assert began.acquire(timeout=300)
         listening = opened(client)
         listener = client_at("127.0.0.5")
         streams.enter_context(listener.stream("GET", "/mcp", headers={"mcp-session-id": listening}))
@@ -152,7 +152,7 @@ def test_a_client_all_of_whose_sessions_are_at_work_is_told_to_wait(
         for session in [opened(client) for _ in range(OF_ONE)]:
             given = {"json": CALL, "headers": {"mcp-session-id": session}}
             answers.append(streams.enter_context(client_at("127.0.0.6").stream("POST", "/mcp", **given)))
-            assert began.acquire(timeout=60)
+            assert began.acquire(timeout=300)
         refused = initialize(client)
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
         assert refused.headers["content-type"] == "application/problem+json"

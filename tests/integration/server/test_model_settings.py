@@ -46,7 +46,7 @@ def test_an_empty_server_is_set_up_without_a_restart(tmp_path: Path, monkeypatch
     served = ServedProcess(tmp_path / "home", {})
     served.start()
     try:
-        with FakeOpenAI(api_key=KEY) as model, httpx.Client(base_url=served.url, timeout=60) as browser:
+        with FakeOpenAI(api_key=KEY) as model, httpx.Client(base_url=served.url, timeout=300) as browser:
             asked = {"role": "chat", "model": "fake", "base_url": model.base_url, "key": "sk-wrong", "act": "save"}
             refused = browser.post("/settings/models", data=asked)
             assert refused.status_code == 422

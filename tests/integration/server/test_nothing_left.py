@@ -29,6 +29,7 @@ pytestmark = pytest.mark.attack
 
 __all__ = ["experiment", "postgres", "url"]
 SAMPLES = ROOT / "examples" / "library"
+BLANK = b"\n" * 600_000  # which takes room, and no time to index
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
 HomeAddress = Path | DatabaseUrl
 
@@ -197,10 +198,10 @@ def test_the_command_line_deletes_what_a_server_has_stored(address: HomeAddress,
 
 def test_uploads_beyond_the_limit_are_refused_with_used_limit_and_remedy(address: HomeAddress) -> None:
     with served_app(address, {"max_library_size": "1MB"}) as served:
-        upload(served, ("looms.md", paper("wool") * 8_000))
+        upload(served, ("looms.md", paper("wool") + BLANK))
         held = uploaded(address)
         for path, name, content in (
-            ("/papers", "more.md", paper("silk") * 8_000),
+            ("/papers", "more.md", paper("silk") + BLANK),
             ("/plots", "a.png", PNG + bytes(700_000)),
         ):
             refused = served.api.post(path, files=[("files", (name, content))])
@@ -209,7 +210,7 @@ def test_uploads_beyond_the_limit_are_refused_with_used_limit_and_remedy(address
             assert problem["detail"].startswith("The library's files take 0.6 MB of 1.0 MB; these would add 0.")
         assert uploaded(address) == held
         delete(served, "/papers/looms")
-        upload(served, ("more.md", paper("silk") * 8_000))
+        upload(served, ("more.md", paper("silk") + BLANK))
 
 
 def store(address: HomeAddress, *, unfinished: bool) -> str:

@@ -84,7 +84,7 @@ def test_every_answer_is_documented(served: Served, mode: GenerationMode) -> Non
         @given(case=found.ok().as_strategy(generation_mode=mode))
         @SOME
         def call(case: schemathesis.Case) -> None:
-            answer = case.call(base_url=served.url, timeout=60)
+            answer = case.call(base_url=served.url, timeout=300)
             case.validate_response(answer, checks=CHECKS)
 
         with suppress(Unsatisfiable):  # there is nothing to get wrong

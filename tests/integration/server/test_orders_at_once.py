@@ -36,7 +36,7 @@ def served(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def clients(served: Served) -> Iterator[list[httpx.Client]]:
     """Two clients, each with a connection of its own that is open already."""
-    opened = [httpx.Client(base_url=f"{served.url}/api/v1", timeout=60) for _ in range(2)]
+    opened = [httpx.Client(base_url=f"{served.url}/api/v1", timeout=300) for _ in range(2)]
     for client in opened:
         client.get("/health").raise_for_status()
     yield opened

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import time
 from pathlib import Path
+from threading import Event
 
 import httpx
 import pytest
@@ -20,7 +22,7 @@ from tests.support.journal_calls import once
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
 from tests.support.people import PASSWORD, add_person, signed_in
-from tests.support.served_app import served_app
+from tests.support.served_app import IN_BACKGROUND, SSE, served_app
 
 pytestmark = pytest.mark.attack
 
@@ -53,7 +55,7 @@ def test_the_last_owner_stays_and_the_first_account_is_an_owners(home: Path, gro
 def test_what_there_was_before_the_first_invitation_is_the_first_owners(sample_home: Path, tmp_path: Path) -> None:
     home = shutil.copytree(sample_home, tmp_path / "before")
     with served_app(home) as before:
-        asked = httpx.post(f"{before.url}/api/v1/research", json={"question": "How many seeds?"}, timeout=120).json()
+        asked = httpx.post(f"{before.url}/api/v1/research", json={"question": "How many seeds?"}, timeout=300).json()
     add_person(home, "olga", "owner")
     add_person(home, "ada", "writer")
     with served_app(home) as after:
@@ -100,9 +102,37 @@ def test_a_session_is_new_with_each_sign_in_and_too_many_failures_are_refused(gr
         assert told.headers["www-authenticate"] == f'Bearer resource_metadata="{place}"'
         assert httpx.get(place).json()["resource"] == f"{served.url}/mcp"
         assert ada.post("/sign-in", data={"name": "ada"}, headers={"Origin": "https://evil.example"}).status_code == 403
-        refused = [ada.post("/sign-in", data={"name": "ada", "password": "wrong"}).status_code for _ in range(11)]
-        assert refused == [401] * 10 + [429]
-        assert ada.post("/sign-in", data={"name": "ada", "password": PASSWORD}).status_code == 429
+        wrong, right = ({"name": "ada", "password": given} for given in ("wrong", PASSWORD))
+        with httpx.Client(base_url=served.url) as stranger:  # at the same address, as all are behind a proxy
+            refused = [stranger.post("/sign-in", data=wrong).status_code for _ in range(11)]
+            assert refused == [401] * 10 + [429]
+            assert stranger.post("/sign-in", data=right).status_code == 429
+            assert stranger.post("/sign-in", data={"name": "olga", "password": PASSWORD}).status_code == 303
+        ada.post("/sign-out")
+        assert ada.post("/sign-in", data=right).status_code == 303, "not in a browser where she signed in before"
+        link = invite(find_home(group), "ada", "writer")
+        entered = httpx.post(f"{served.url}/join", data={"invitation": link, "password": PASSWORD})
+        assert entered.status_code == 303, "nor with an invitation"
+        refused = [ada.post("/sign-in", data=wrong).status_code for _ in range(11)]
+        assert refused == [401] * 10 + [429], "but guesses count there too"
+
+
+def test_a_passkey_that_a_stranger_makes_up_is_refused(group: Path) -> None:
+    pytest.importorskip("webauthn")
+    with served_app(group) as served, signed_in(served.url, "ada") as ada:
+        challenge = ada.post("/settings/people/passkeys", json={}).json()["create"]["challenge"]
+        said = {"type": "webauthn.get", "challenge": challenge, "origin": served.url}
+        given = {"clientDataJSON": base64.urlsafe_b64encode(json.dumps(said).encode()).decode()}
+        for credential in (
+            {},
+            {"id": 1},
+            {"id": "x", "response": 1},
+            {"id": "x", "response": {"clientDataJSON": "e30"}},
+        ):
+            for place in ("/sign-in/passkey", "/settings/people/passkeys"):
+                assert ada.post(place, json={"credential": credential}).status_code == 403, (place, credential)
+        for _ in range(2):  # a challenge of another kind, and one that was used
+            assert ada.post("/sign-in/passkey", json={"credential": {"id": "x", "response": given}}).status_code == 403
 
 
 def test_a_person_whose_budget_is_spent_is_paused_and_others_are_not(group: Path) -> None:
@@ -136,6 +166,49 @@ async def test_what_the_server_deletes_still_counts_for_a_persons_budget(group: 
         await once(journal, CallRecord("key", "chat", "http://host/v1", "fake"), RunScope("chat-1"), pay)
         assert [entry.thread_id for entry in await delete_expired(home, -1)] == ["chat-1"]
         assert [spent.paid for spent in await journal.spending(home.runs().owned("ada"))] == [1]
+
+
+def test_what_a_server_resumes_counts_for_whoever_began_it(group: Path) -> None:
+    begun, prices = Event(), json.dumps({"fake": {"input": 1.0, "output": 2.0}})
+
+    def hang(_: object) -> str:
+        begun.set()
+        return "hang"
+
+    with FakeOpenAI(behaviour=hang) as model:
+        settings = {"chat_model": "fake", "chat_base_url": model.base_url, "chat_api_key": "k", "prices": prices}
+        asked = {"question": "Which seeds were used?", "columns": ["seeds"]}
+        with served_app(group, settings) as served, signed_in(served.url, "ada") as ada:
+            table = ada.post("/api/v1/tables", json=asked, headers=IN_BACKGROUND).json()["id"]
+            assert begun.wait(60)
+        accounts_of(find_home(group)).change("ada", budget=0.0)
+        model.behaviour, sent = Librarian(), len(model.requests)
+        with served_app(group, settings) as served, signed_in(served.url, "ada") as ada:
+            said = ada.get(f"/api/v1/tables/{table}/events", headers=SSE).text
+            assert "budget" in said and len(model.requests) == sent
+
+
+def test_the_name_of_somebody_who_was_removed_is_nobody_elses(group: Path) -> None:
+    home, accounts = find_home(group), accounts_of(find_home(group))
+    token = accounts.grant("token", "ada", "notebook", ("read",))
+    accounts.remove("ada")
+    assert accounts.holder("token", token) is None and accounts.find("ada") is None
+    with pytest.raises(InputError, match="was removed"):
+        invite(home, " Ada", "reader")
+    with pytest.raises(InputError, match="no account"):
+        accounts.change("ada", role="owner")
+
+
+def test_a_token_is_revoked_by_its_whole_id(group: Path) -> None:
+    accounts = accounts_of(find_home(group))
+    for _ in range(40):
+        accounts.grant("token", "ada", "notebook", ("read",))
+    first, *others = accounts.secrets_of("ada")
+    for part in (first.id[:1], first.id[:11], first.hash, "notebook"):
+        with pytest.raises(InputError, match="has no token"):
+            accounts.revoke("ada", part)
+    accounts.revoke("ada", first.id)
+    assert accounts.secrets_of("ada") == others
 
 
 def test_one_person_sees_none_of_it(home: Path) -> None:

@@ -34,5 +34,5 @@ def test_a_model_server_that_cannot_be_reached_is_a_problem_with_status_503(serv
 
 def test_chat_programs_get_the_error_in_their_form(served: Served) -> None:
     body = {"model": "citeloom", "messages": [{"role": "user", "content": QUESTION}]}
-    refused = httpx.post(f"{served.url}/v1/chat/completions", json=body, timeout=60)
+    refused = httpx.post(f"{served.url}/v1/chat/completions", json=body, timeout=300)
     assert refused.status_code == 503 and refused.json()["error"]["code"] == "endpoint_unreachable"

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from citeloom.documents import entry_labels
 from citeloom.documents.paper_names import zotero_links
 from citeloom.ingestion.doctor import rebuild
 from citeloom.ingestion.ingest import ingest, remove_all
 from citeloom.stores.library import Library
+from citeloom.tools.scope import Scope
 from citeloom.zotero import syncing as sync_module
 from tests.integration.zotero.conftest import Sync
 from tests.support.made_zotero import GROUP, GROUP_ID, MadeZotero, page_of
@@ -54,6 +56,22 @@ async def test_an_item_becomes_a_paper(sync: Sync, library: Library, zotero: Mad
     assert library.note(paper.key) == "My own idea\n\n- one\n\np. 3: “forty looms” – not enough"
     assert "forty looms over three summers" in library.paper_chunks(paper.key)[0].text
     assert _files(zotero.folder) == before  # nothing is written to Zotero
+
+
+async def test_tags_and_collections_come_along_and_follow_zotero(
+    sync: Sync, library: Library, zotero: MadeZotero, embedding: WordEmbedding
+) -> None:
+    zotero.collection("COLLPART", "Looms", "COLLMAIN")
+    zotero.item("AAAA2222", title="Dye", abstractNote="Red.", tags=["colour", "to read"], collections=["COLLPART"])
+    (dye,) = set((await sync())["added"]) - {"lovelace2020looms"}
+    assert entry_labels(library.paper(dye).bibtex)[1:] == (["colour", "to read"], ["Thesis/Looms"])
+    within = [Scope.within(library, collection="thesis").papers, Scope.within(library, tag="To Read").papers]
+    assert within == [(dye, "lovelace2020looms"), (dye,)]
+    embedded = len(embedding.embedded)
+    zotero.put("AAAA2222", "COLLMAIN")
+    assert (await sync())["updated"] == [dye]
+    assert entry_labels(library.paper(dye).bibtex)[2] == ["Thesis", "Thesis/Looms"]
+    assert len(embedding.embedded) == embedded
 
 
 async def test_a_note_is_found_but_is_no_passage_of_the_paper(sync: Sync, library: Library) -> None:

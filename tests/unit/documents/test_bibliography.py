@@ -58,7 +58,7 @@ def test_what_cannot_be_taken_is_named(bibliography: Bibliography) -> None:
     reasons = [refusal.reason for refusal in bibliography.refused]
     assert {refusal.path for refusal in bibliography.refused} == {"library.bib"}
     assert reasons[0] == "line 13: duplicate key Mueller_2020:a (first on line 4); the first entry is kept"
-    assert reasons[1].startswith("line 14: entry broken cannot be read")
+    assert reasons[1].startswith("line 14: entry broken lacks its closing brace")
     assert "line 16: entry without a usable key" in reasons[2]
     assert bibliography.papers["twice"].title == "One"
     assert "twice" in bibliography.warnings[0]

@@ -30,7 +30,7 @@ def test_threads_that_ask_at_once_get_the_same() -> None:
         return made[-1]
 
     def ask() -> object:
-        asked.wait(timeout=60)
+        asked.wait(timeout=300)
         return make("one")
 
     with ThreadPoolExecutor(8) as pool:

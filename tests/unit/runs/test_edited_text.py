@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +63,23 @@ def test_a_typed_citation_stays(first: str, last: str, expected: str) -> None:
     document = EditedDocument(f"# Discussion\n\n{first} {last}\n")
     (imported,), _ = import_sections(editable_text(run, []), document, Path("discussion.md"))
     assert text_of(replace(editable_text(run, []), sections=(imported.section,))) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("# T\n\n# Results\n\nA.\n\n# Discussion\n\nB.\n\n### Results\n\nC.", {"B.\n\n### Results\n\nC.", "A."}),
+        ("## Results\n\nA.\n\n**Discussion**\n\nB.\n\n# Results\n\nC.", {"B.", "C."}),
+        ("# Discussion\n\nB.\n\nDiscussion\n\nC.\n\n# Results\n\nA.", {"B.\n\nDiscussion\n\nC.", "A."}),
+    ],
+)
+def test_a_persons_sub_heading_that_equals_a_title_is_kept(written: str, expected: set[str]) -> None:
+    run = finished_run()
+    section: dict[str, Any] = dict(run.result or {})
+    paper = replace(run, section="paper", result={"sections": [section, {**section, "section": "results"}]})
+    made, _ = import_sections(editable_text(paper, []), EditedDocument(written), Path("paper.docx"))
+    assert {one.section.imported.text for one in made if one.section.imported} == expected
+    for words, kept in ((f"{FIRST}\n\n## Discussion\n\nC.", True), ("# My own\n\n# Discussion\n\nC.", False)):
+        (alone,), _ = import_sections(editable_text(run, []), EditedDocument(words), Path("discussion.tex"))
+        assert alone.section.imported is not None
+        assert ("## Discussion" in alone.section.imported.text) == kept and "C." in alone.section.imported.text

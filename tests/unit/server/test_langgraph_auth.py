@@ -6,11 +6,13 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from langgraph_sdk import Auth
 
-from citeloom.server.langgraph_app import authenticate
+from citeloom.server.langgraph_app import authenticate, keep_apart
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "a-token-of-enough-characters"
@@ -46,6 +48,46 @@ async def test_the_token_is_asked_for_if_one_is_set_and_else_only_this_machine_i
         assert error.status_code == status
     else:
         assert status is None
+
+
+async def test_with_accounts_a_persons_token_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CITELOOM_HOME", str(tmp_path))
+    monkeypatch.setenv("CITELOOM_SERVER_TOKEN", TOKEN)
+    monkeypatch.setenv("CITELOOM_OIDC_ISSUER", "https://id.example.org")  # a group's home, though nobody is there yet
+    for given in (None, f"Bearer {TOKEN}"):
+        with pytest.raises(Auth.exceptions.HTTPException) as refused:
+            await authenticate({b"host": b"localhost:2024"}, given)
+        assert refused.value.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("resource", "action", "value", "rights", "answer"),
+    [
+        ("threads", "create", {}, [], True),
+        ("threads", "create", {"metadata": {"owner": "bo"}}, ["read", "write"], {"owner": "ada"}),
+        ("threads", "create_run", {}, ["read"], False),
+        ("threads", "search", {}, ["read"], {"owner": "ada"}),
+        ("assistants", "search", {}, ["read"], {"$or": [{"owner": "ada"}, {"created_by": "system"}]}),
+        ("assistants", "update", {"metadata": {"created_by": "system"}}, ["read", "write"], {"owner": "ada"}),
+        ("crons", "create", {}, ["read", "write"], False),
+        ("store", "search", {"namespace": ("memory", "users", "ada")}, ["read"], True),
+        ("store", "put", {"namespace": ("memory", "everyone")}, ["read"], False),
+        ("store", "search", {"namespace": ("memory",)}, ["read"], False),
+        ("store", "search", {"namespace": ("memory", "users", "bo")}, ["read"], False),
+        ("store", "list_namespaces", {"namespace": None}, ["read"], False),
+    ],
+)
+async def test_people_are_kept_apart(
+    resource: str, action: str, value: dict[str, Any], rights: list[str], answer: object
+) -> None:
+    context: Any = SimpleNamespace(
+        resource=resource,
+        action=action,
+        permissions=rights and ["citeloom", *rights],
+        user=SimpleNamespace(identity="ada"),
+    )
+    assert await keep_apart(context, value) == answer
+    assert value.get("metadata", {"owner": "ada"}) == {"owner": "ada"} or not rights
 
 
 def test_the_image_gets_what_the_server_needs_in_words_that_a_shell_leaves_alone() -> None:

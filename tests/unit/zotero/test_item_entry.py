@@ -4,7 +4,7 @@ import pytest
 
 from citeloom.documents.bibliography import parse_bibliography
 from citeloom.documents.paper_names import zotero_links
-from citeloom.documents.types import Paper
+from citeloom.documents.types import Paper, entry_labels
 from citeloom.metadata.bib_entry import KeyPattern
 from citeloom.zotero.item_entry import bibtex_key, item_entry, key_fields
 from citeloom.zotero.zotero_records import Creator, ZoteroItem, ZoteroLibrary
@@ -74,6 +74,14 @@ def test_names_of_people_institutions_and_editors() -> None:
 def test_a_doi_from_its_field_a_link_or_extra() -> None:
     for fields in ({"DOI": "https://doi.org/10.5555/A.b"}, {"extra": "PMID: 3\nDOI: 10.5555/A.b"}):
         assert _paper(_item(title="T", **fields)).doi == "10.5555/a.b"
+
+
+def test_tags_and_collections_are_kept_in_the_entry_whatever_their_signs() -> None:
+    tags = ("50% & more", "Looms, hand", "{evil}")
+    item = ZoteroItem("ABCD2345", "thesis", {"title": "T, keywords = {no}"}, tags=tags)
+    parsed = parse_bibliography(item_entry(item, "key1", OWN, collections=["Thesis/To read; soon"]), source="x")
+    kind, kept, collections = entry_labels(parsed.papers["key1"].bibtex)
+    assert (kind, kept, collections) == ("phdthesis", ["50% & more", "Looms, hand", "evil"], ["Thesis/To read; soon"])
 
 
 HOSTILE = "}}, evil = {x}\n}\n@article{other, title={\\input{/etc/passwd}} %$#_&~^\\ {"

@@ -18,6 +18,7 @@ import pytest
 from citeloom.citations.csl_styles import style_file
 from citeloom.citations.export.pandoc_formats import convert
 from citeloom.citations.export.word_fields import CitedEvidence, DocumentOptions
+from citeloom.documents.edited_documents import read_edited
 from citeloom.errors import InputError
 
 BIB = """@article{lee2019,
@@ -155,6 +156,59 @@ def test_word_gets_equations_captions_cross_references_comments_and_no_fields_un
     assert len(_citations(_made("docx", options=DocumentOptions()))) == 3, "one of the papers came from Zotero"
     notes = _made("docx", "chicago-notes-bibliography")
     assert [one["properties"]["noteIndex"] for one in _citations(notes)] == [1, 2, 3]
+
+
+_TABLES = """# Results
+
+It rains, as Table 1 shows (table 2) [@lee2019, Table 1]; `Table 1` and \u201cTable 2 of theirs\u201d are words.
+
+**Table 1.** Rain by $a^2$. It is like Table 2.
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+Words between.
+
+| c | d |
+|---|---|
+| 3 | 4 |
+
+Table 2: Snow.
+
+Table 7. Far.
+
+| e |
+|---|
+| 5 |
+
+Words after.
+
+Table 9. No table stands beside it.
+"""
+
+
+@pytest.mark.parametrize("target", ["docx", "odt"])
+def test_captions_of_tables_are_sequence_fields_and_mentions_refer_to_them(target: str, tmp_path: Path) -> None:
+    file = tmp_path / f"text.{target}"
+    file.write_bytes(convert(_TABLES, BIB, target, document=LIVE))  # type: ignore[arg-type]
+    with zipfile.ZipFile(file) as archive:
+        xml = archive.read("word/document.xml" if target == "docx" else "content.xml").decode()
+    fields = re.findall(r" ((?:SEQ|REF) [^<]*?) <", xml)
+    if target == "odt":
+        fields = re.findall(r'<text:sequence(?:-ref)? [^>]*(?:ref-name="refTable\d"|formula="[^"]*")[^>]*>', xml)
+        assert [re.sub(r'.*?(?:formula="(.*?)"|ref-name="(.*?)").*', r"\1\2", field) for field in fields] == [
+            *("refTable1", "refTable2", "refTable1", "refTable2", "refTable2", "refTable7")
+        ]
+        assert xml.count('formula="ooow:Table+1"') == 2 and 'formula="7"' in xml, "others would be numbered anew"
+    else:
+        reference, sequence = "REF _Ref_table_{} \\h", "SEQ Table \\* ARABIC"
+        mentions = [reference.format(number) for number in (1, 2)]
+        assert fields == [*mentions, sequence, mentions[1], sequence, "SEQ Table \\r 7"]
+    assert "\ue200" not in xml and "Table 1" in re.sub("<[^>]*>", "", xml)
+    back = read_edited(file).text
+    places = [back.index(words) for words in ("Table 1.**", "| a ", "Words between", "| c ", "Table 2: Snow.", "| e ")]
+    assert places == sorted(places) and "$a^{2}$" in back and "`Table 1`" in back and "(table\u00a02)" in back
 
 
 @pytest.mark.parametrize("target", ["docx", "odt"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import shutil
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -15,9 +16,16 @@ import pytest
 from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
 from citeloom.stores.library import Library
+from tests.support.forked_python import NEW
 from tests.support.library_fixtures import papers
 
 __all__ = ["papers"]
+
+
+@pytest.fixture(autouse=True)
+def _new_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray counts and ends processes by their command lines."""
+    monkeypatch.setattr(subprocess, "Popen", NEW)
 
 
 @pytest.fixture(scope="module")

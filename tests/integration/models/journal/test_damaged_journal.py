@@ -212,7 +212,7 @@ def test_equal_calls_of_two_processes_are_paid_once(tmp_path: Path) -> None:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        said = [process.communicate(timeout=60)[0] for process in processes]
+        said = [process.communicate(timeout=300)[0] for process in processes]
         assert server.calls() == 40
     assert said[0] == said[1] != ""
 
@@ -232,7 +232,7 @@ def test_nobody_waits_for_a_process_that_was_killed(tmp_path: Path) -> None:
             heir.stdin.write("go\n")
             heir.stdin.flush()
             killed.kill()
-        out, _ = heir.communicate(timeout=60)
+        out, _ = heir.communicate(timeout=300)
         assert heir.returncode == 0 and out.strip()
         assert server.calls() == 80
 
@@ -251,7 +251,7 @@ async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
     ) as still:
         assert still.stdout is not None and still.stdout.readline() == "True\n"
         with Journal(path) as journal:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 assert (await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
         still.communicate("end\n")
 

@@ -156,7 +156,7 @@ def until_answered(
 
     def sent() -> httpx.Response | None:
         try:
-            answer = httpx.request(method, f"{chosen.choice(servers).url}{path}", timeout=60, **given)
+            answer = httpx.request(method, f"{chosen.choice(servers).url}{path}", timeout=300, **given)
         except httpx.TransportError as error:
             refused.append(type(error).__name__)
             return None

@@ -45,7 +45,7 @@ def test_a_stream_moves_to_another_server_while_its_job_goes_on(cluster: Cluster
     with ThreadPoolExecutor() as pool:
         following = pool.submit(second.events, f"{path}/events", seen[-1].id)
         opened(model)
-        rest = following.result(60)
+        rest = following.result(300)
     whole = first.events(f"{path}/events")
     assert [event.id for event in [*seen, *rest]] == [event.id for event in whole], "nothing lost, nothing repeated"
     assert rest[-1].name == "done" and rest[-1].data == whole[-1].data

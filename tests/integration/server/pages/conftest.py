@@ -32,7 +32,7 @@ from tests.support.served_process import ServedProcess
 
 __all__ = ["sample_home"]
 
-expect.set_options(timeout=60_000)  # a server that writes and judges, on a machine that many tests share
+expect.set_options(timeout=300_000)  # a server that writes and judges, on a machine that many tests share
 
 PAPER = "weaver2024tension"
 ILLUSTRATED = "obrien2019seeds"
@@ -163,7 +163,7 @@ def window(browser: Callable[[], Browser], complaints: Complaints) -> Iterator[C
     def open_(width: int = 1400, scheme: str = "light") -> BrowserContext:
         height = 900 if width > 500 else 800
         context = browser().new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(300_000)
         context.on("console", note)
         context.on("weberror", lambda error: complaints.add(str(error.error)))
         opened.append(context)

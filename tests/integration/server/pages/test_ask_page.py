@@ -24,7 +24,7 @@ def ask(page: Page, question: str = QUESTION) -> None:
 
 def answered(page: Page, number: int = 1) -> None:
     """Wait for an answer with its citations."""
-    expect(page.locator(f"#turn-{number} a.citation").first).to_be_visible(timeout=60_000)
+    expect(page.locator(f"#turn-{number} a.citation").first).to_be_visible(timeout=300_000)
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def test_a_conversation_is_continued_improved_exported_and_deleted(page: Page, s
     expect(page.get_by_role("textbox", name="Question")).to_be_focused()
     ask(page, "Say more on the measuring.")
     answered(page, 3)
-    expect(page.locator("#count")).to_have_text("3 answers")
+    expect(page.locator("#head")).to_contain_text("3 answers")
     expect(page.locator("#conversation-list [aria-current]")).to_contain_text("Does washing change")
 
     with page.expect_download() as download:
@@ -152,6 +152,44 @@ def test_a_conversation_is_continued_improved_exported_and_deleted(page: Page, s
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_role("heading", name="What do you want to know?")).to_be_visible()
     expect(page.locator("#conversation-list")).not_to_contain_text("Does washing change")
+
+
+def test_a_conversation_is_named_found_put_away_and_an_answer_has_its_address(
+    page: Page, served: ServedProcess, model: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "others", ["larger"])
+    page.goto(served.url)
+    page.locator("#scope > summary").click()
+    page.get_by_label("Model").locator("option", has_text="larger").wait_for(state="attached")
+    page.get_by_label("Model").select_option("larger")
+    page.get_by_label("Citations").select_option("key-page")
+    expect(page.locator("#scope-line")).to_have_text("all papers · standard · key-page · larger")
+    ask(page, "Is the width of linen measured twice?")
+    answered(page)
+    expect(page.locator("#turn-1 .prose")).to_contain_text(f"[{PAPER}, page 1]")
+    assert model.requests[-1]["model"] == "larger"
+
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill("Looms")
+    page.keyboard.press("Enter")
+    expect(page.locator("#conversation-list [aria-current]")).to_contain_text("Looms")
+    expect(page.get_by_role("heading", name="Looms")).to_be_visible()
+    search = page.get_by_role("searchbox", name="Search conversations")
+    search.fill("the authors see it LINEN")
+    expect(page.locator("#conversation-list > li")).to_have_count(1)
+    search.fill("nothing like this")
+    expect(page.locator("#conversation-list")).to_have_text("None.")
+    address = page.url
+    page.get_by_role("button", name="Archive").click()
+    expect(page.locator("#conversation-list")).not_to_contain_text("Looms")
+    page.get_by_role("checkbox", name="Archived").check()
+    expect(page.locator("#conversation-list")).to_contain_text("Looms")
+    page.goto(f"{address}/turns/1")
+    assert page.url == f"{address}#turn-1"
+    assert (
+        page.locator("#turn-1").get_by_role("link", name="Link").get_attribute("href")
+        == f"{address[len(served.url) :]}/turns/1"
+    )
 
 
 @pytest.mark.long
@@ -306,7 +344,7 @@ def test_a_citation_shows_a_card_and_its_question_is_asked_again_without_its_pap
 
     citation.click()
     page.get_by_role("button", name="Ask again without it").first.click()
-    expect(page.locator("#turn-2 .asked")).to_have_text(QUESTION, timeout=60_000)
+    expect(page.locator("#turn-2 .asked")).to_have_text(QUESTION, timeout=300_000)
     assert page.locator("#turn-2").get_by_text(PAPER).count() == 0
     expect(page.locator("#scope-line")).to_have_text("all but 1 paper")
     page.locator("#scope summary").click()

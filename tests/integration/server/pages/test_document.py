@@ -57,7 +57,7 @@ def browser(request: pytest.FixtureRequest, library_home: Path) -> Iterator[Call
 def run(served: ServedProcess, request: pytest.FixtureRequest) -> str:
     """The address of the page of a finished discussion of three sentences."""
     body = {"experiment": experiment(request.node.name)}
-    answer = httpx.post(f"{served.url}/api/v1/sections/discussion", json=body, timeout=120)
+    answer = httpx.post(f"{served.url}/api/v1/sections/discussion", json=body, timeout=300)
     return f"{served.url}/runs/{answer.json()['thread_id']}"
 
 
@@ -113,6 +113,15 @@ def test_a_sentence_is_edited_where_it_stands_checked_undone_and_exported(page: 
             page.get_by_role("region", name="Files").get_by_role("link", name=name, exact=True).click()
         content = Path(download.value.path()).read_text(encoding="utf-8")
         assert MINE in content and "slept" not in content, name
+        if name == "md":
+            elsewhere = content.replace(MINE, "Wearers vary").encode()
+    page.get_by_label("Edited elsewhere?").set_input_files(
+        {"name": "a.md", "mimeType": "text/markdown", "buffer": elsewhere}
+    )
+    page.get_by_role("button", name="Load the edited file").click()
+    expect(text).to_contain_text("Wearers vary")
+    page.get_by_role("button", name="Undo").click()
+    expect(second).to_contain_text(MINE)
 
     page.keyboard.press("Control+z")
     expect(second).to_contain_text("7.77")
@@ -178,22 +187,77 @@ def test_what_is_written_survives_a_reload_and_another_tab_is_not_overwritten(
     expect(first.locator("#sentence-0")).to_contain_text("Written in the other")
 
 
+def test_an_answer_is_a_document_in_its_conversation(
+    window: Callable[..., BrowserContext], served: ServedProcess
+) -> None:
+    with httpx.Client(base_url=f"{served.url}/api/v1", timeout=120) as api:
+        thread = api.post("/conversations").json()["thread_id"]
+        for question in ("Do wearers differ?", "How did wearers sleep?"):
+            assert api.post(f"/conversations/{thread}/turns", json={"question": question, "alone": True}).is_success
+    context = window()
+    page, other = context.new_page(), context.new_page()
+    for one in (page, other):
+        one.goto(f"{served.url}/conversations/{thread}")
+    first, second = (page.locator(f"#answer-{turn}-sentence-1") for turn in (1, 2))
+    expect(second).to_contain_text("Every wearer slept well")
+    page.bring_to_front()
+    second.locator(".edit").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("textbox", name="Sentence 2")).to_be_focused()
+    expect(page.locator(".sentence-tools .check-result")).to_contain_text("no word on sleep")
+    retype(page, f"{MINE} [1].")
+    page.reload()
+    field = page.get_by_role("textbox", name="Sentence 2")
+    expect(field).to_have_text(f"{MINE} [1].")
+    expect(page.get_by_role("button", name="Keep", exact=True)).to_be_visible()
+    field.press("Enter")
+    expect(second).to_have_text(f"{MINE} [1].")
+    expect(first).to_contain_text("Every wearer slept well")
+    expect(other.locator("#answer-2-sentence-1")).to_contain_text(MINE)
+    foot = page.locator("#turn-2 .turn-foot")
+    expect(foot.get_by_role("link", name="Versions")).to_be_visible()
+    expect(page.locator("#turn-1 .turn-foot").get_by_role("button", name="Undo")).to_be_hidden()
+    page.locator("#turn-2 summary", has_text="Download your version").click()
+    for name in ("md", "tex"):
+        with page.expect_download() as download:
+            page.locator("#turn-2").get_by_role("link", name=name, exact=True).click()
+        assert MINE in Path(download.value.path()).read_text(encoding="utf-8")
+    page.locator("body").press("Control+z")
+    expect(second).to_contain_text("Every wearer slept well")
+    foot.get_by_role("button", name="Redo").click()
+    expect(second).to_contain_text(MINE)
+    foot.get_by_role("link", name="Versions").click()
+    page.get_by_role("button", name="Return to").click()
+    expect(page.get_by_text("Both are the same.")).to_be_visible()
+    page.get_by_role("link", name="Back to the text").click()
+    assert page.url == f"{served.url}/conversations/{thread}#turn-2"
+
+
 @pytest.mark.parametrize("width", [380, 1400])  # on a phone the panel lies over the text
 def test_what_is_selected_in_the_reader_goes_into_the_sentence(
     window: Callable[..., BrowserContext], run: str, width: int
 ) -> None:
     page = window(width).new_page()
     page.goto(run)
-    field = opened(page, 1)
+    field = page.get_by_role("textbox", name="Sentence 1")  # that of the citation
+    if width == 380:
+        field = opened(page, 1)
+        assert page.locator("#run .prose").bounding_box()["y"] < 600, "a phone shows the text first"  # type: ignore[index]
     page.locator("a.citation").first.click()
     panel = page.locator("#panel")
     panel.locator("a[data-panel]").filter(has_text="Read").first.click()
     words = panel.locator(".reader-scroll p").first
     key = str(panel.locator(".reader").get_attribute("data-key"))
     selected = words.evaluate("one => (getSelection().selectAllChildren(one), getSelection().toString())")
-    panel.get_by_role("button", name="Put into the sentence").click()
+    panel.get_by_role("button", name="Put into the section").click()
     expect(field).to_contain_text(f"“{' '.join(selected.split())}” ({key}")
     expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    page.goto(f"{run.partition('/runs')[0]}/library/{key}/read")  # away from the text that was open last
+    page.locator(".reader-scroll p").first.evaluate("one => getSelection().selectAllChildren(one)")
+    page.get_by_role("button", name="Put into the section").click()
+    expect(page.get_by_role("textbox", name="Sentence 3")).to_contain_text(f"({key}")
+    assert page.url == run
 
 
 @pytest.mark.long

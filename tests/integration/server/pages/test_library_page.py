@@ -38,6 +38,33 @@ def test_papers_are_found_by_their_words_and_sorted(page: Page, served: ServedPr
     assert "sort=key" in page.url
 
 
+def test_a_tag_and_a_collection_choose_papers_in_the_library_and_for_a_question(
+    page: Page, served: ServedProcess
+) -> None:
+    address = f"{served.url}/api/v1/papers/{PAPER}"
+    entry = page.request.get(address).json()["bibtex"].rstrip().removesuffix("}").rstrip().removesuffix(",")
+    bibtex = f"{entry},\n  keywords = {{to read}},\n  groups = {{Thesis/Cloth}}\n}}"
+    assert page.request.put(f"{address}/entry", data={"bibtex": bibtex}, headers={"Origin": served.url}).ok
+    page.goto(f"{served.url}/library")
+    page.get_by_label("Collection").select_option("Thesis")
+    expect(page.locator(".papers h2")).to_have_count(1)
+    page.get_by_label("Tag").fill("nothing")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No paper is like that.")).to_be_visible()
+    page.goto(f"{served.url}/library/{PAPER}")
+    page.get_by_role("link", name="to read").click()
+    expect(page.locator(".papers h2")).to_contain_text(["Warp tension"])
+    page.goto(served.url)
+    page.locator("#scope summary").click()
+    page.get_by_label("Collection").select_option("Thesis/Cloth")
+    expect(page.locator("#scope-line")).to_contain_text("Thesis/Cloth")
+    page.get_by_role("textbox", name="Question").fill("What was woven?")
+    with page.expect_request("**/turns") as asked:
+        page.get_by_role("button", name="Ask", exact=True).click()
+    assert asked.value.post_data_json["collection"] == "Thesis/Cloth"
+    expect(page.locator(".turn:not(.working)")).to_be_visible()
+
+
 @pytest.mark.long
 def test_a_paper_shows_its_sections_text_and_page(page: Page, served: ServedProcess) -> None:
     page.goto(f"{served.url}/library/{PAPER}")

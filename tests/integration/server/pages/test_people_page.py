@@ -1,24 +1,39 @@
-"""A group's server in a browser: an owner invites, somebody sets a password, asks, and signs out."""
+"""A group's server in a browser: an invitation, a password, a question, and a memory that is one's own."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from tests.integration.server.pages.conftest import Complaints
-from tests.support.people import PASSWORD, add_person
+from tests.integration.server.pages.test_views import check_view
+from tests.support.people import PASSWORD, add_person, signed_in
+from tests.support.run_fixtures import ROOT
 from tests.support.served_process import ServedProcess
+
+PAPER = "obrien2019seeds"
+PAGES = (
+    *("/", "/library", f"/library/{PAPER}", f"/library/{PAPER}/read", "/write", "/check", "/tables", "/runs"),
+    *("/settings", "/settings/people"),
+)
+# What a reader sees that would send something that a reader may not.
+REFUSED = """() => [...document.querySelectorAll("form, [data-send], [contenteditable], input[type=file]")]
+  .filter((one) => one.checkVisibility() && !one.matches("[role=search], [method=get], [action^='/sign-out']"))
+  .filter((one) => !one.matches("[action^='/settings/people/']")).map((one) => one.outerHTML.slice(0, 200))"""
 
 
 @pytest.fixture(scope="module")
 def group(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
-    """A server whose home has one account, an owner's."""
+    """A server whose home has accounts of an owner and two writers."""
     home = shutil.copytree(sample_home, tmp_path_factory.mktemp("group") / "home")
-    add_person(home, "olga", "owner")
+    for name in ("olga", "mira", "noor"):
+        add_person(home, name, "owner" if name == "olga" else "writer")
     process = ServedProcess(home, {"CHAT_MODEL": "extractive"})
     process.start()
     try:
@@ -41,11 +56,14 @@ def test_an_invited_person_sets_a_password_asks_and_signs_out(
     owner.goto(f"{group.url}/settings/people")
     owner.get_by_label("Name").fill("Olga")
     owner.get_by_label("Password").fill(PASSWORD)
-    owner.get_by_role("button", name="Sign in").click()
+    owner.get_by_role("button", name="Sign in", exact=True).click()
     owner.goto(f"{group.url}/settings/people")
     owner.get_by_role("form", name="Invite").get_by_label("Name").fill("Ada")
     owner.get_by_role("button", name="Invite", exact=True).click()
     link = owner.locator("#invitation").inner_text()
+    owner.reload()
+    expect(owner.locator("#invitation")).to_have_count(0)
+    expect(owner.get_by_role("form", name="ada")).to_have_count(1)
 
     guest.goto(link)
     expect(guest.get_by_role("heading")).to_have_text("Welcome, ada")
@@ -58,9 +76,107 @@ def test_an_invited_person_sets_a_password_asks_and_signs_out(
     owner.goto(asked)
     expect(owner.locator("main")).to_contain_text("There is no conversation")
 
+    row = owner.goto(f"{group.url}/settings/people") and owner.get_by_role("form", name="ada")
+    row.get_by_label("Role").select_option("reader")
+    row.get_by_role("button", name="Save").click()
+    expect(row.get_by_label("Role")).to_have_value("reader")
+    for path in (urlsplit(asked).path, *PAGES):
+        guest.goto(f"{group.url}{path}")
+        expect(guest.locator("main")).to_be_visible()
+        assert guest.evaluate(REFUSED) == [], path
+    guest.goto(asked)
+    expect(guest.locator("#turn-1 a.citation").first).to_be_visible()
+
     guest.get_by_role("button", name="Sign out").first.click()
     expect(guest.get_by_label("Password")).to_be_visible()
     guest.goto(asked)
     expect(guest.get_by_label("Password")).to_be_visible()
     guest.goto(link)
     expect(guest.get_by_role("heading")).to_have_text("This invitation is not valid")
+
+
+def test_what_edits_suggest_is_remembered_changed_and_forgotten_by_one_person_alone(
+    group: ServedProcess, window: Callable[..., BrowserContext]
+) -> None:
+    with signed_in(group.url, "mira") as mira:
+        experiment = json.loads((ROOT / "examples" / "exp.json").read_text(encoding="utf-8"))
+        written = mira.post("/api/v1/sections/discussion", json={"experiment": experiment}, timeout=600)
+        run = written.json()["thread_id"]
+        for sentence in mira.get(f"/api/v1/runs/{run}/sentences").json()["sentences"]:
+            if "wearers" in (said := sentence["text"]):
+                said = said.replace("wearers", "participants").replace("windows", "segments")
+                body = {"position": sentence["position"], "text": said, "keep": True, "check": False}
+                assert mira.post(f"/api/v1/runs/{run}/sentences", json=body).status_code == 200
+    page, other = window().new_page(), window(380).new_page()
+    for one, name in ((page, "mira"), (other, "noor")):
+        one.goto(f"{group.url}/settings")
+        one.get_by_label("Name").fill(name)
+        one.get_by_label("Password").fill(PASSWORD)
+        one.get_by_role("button", name="Sign in", exact=True).click()
+        one.get_by_role("link", name="Memory").click()
+    expect(other.get_by_role("heading", name="No lines yet")).to_be_visible()
+    expect(other.get_by_role("form", name="Proposal")).to_have_count(0)
+
+    page.get_by_role("form", name="Proposal: segments, not windows").get_by_role("button", name="No").click()
+    proposal = page.get_by_role("form", name="Proposal:")
+    expect(proposal).to_have_count(1)
+    proposal.locator("summary").click()
+    expect(proposal.locator("del").first).to_contain_text("wearers")
+    proposal.get_by_label("The line").fill("volunteers, not wearers")
+    proposal.get_by_role("button", name="Remember it").click()
+    expect(page.get_by_role("heading", name="1 line")).to_be_visible()
+    new = page.get_by_role("form", name="New line")
+    new.get_by_label("New line").fill("our cohort is called PANGEO-2")
+    new.get_by_label("For everybody here").check()
+    new.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("heading", name="2 lines")).to_be_visible()
+    line = page.get_by_role("form", name="Line: volunteers, not wearers")
+    expect(line).to_contain_text("checked in each draft")
+    line.get_by_label("The line").fill("x" * 300)
+    line.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Delete: xxx").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("form", name="Line:")).to_have_count(1)
+    check_view(page, "the memory")
+    other.reload()
+    expect(other.get_by_role("form", name="Line: our cohort is called PANGEO-2")).to_contain_text("everybody's")
+    check_view(other, "the memory on a phone")
+
+
+def test_a_passkey_signs_in_until_it_is_revoked(
+    group: ServedProcess, window: Callable[..., BrowserContext], complaints: Complaints
+) -> None:
+    pytest.importorskip("webauthn")
+    complaints.expected += ["403"]  # of a passkey that was revoked
+    url = group.url.replace("127.0.0.1", "localhost")  # passkeys are for names
+    page = window().new_page()
+    tools = page.context.new_cdp_session(page)
+    tools.send("WebAuthn.enable")
+    features = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
+    features |= {"isUserVerified": True, "automaticPresenceSimulation": True}
+    device = tools.send("WebAuthn.addVirtualAuthenticator", {"options": features})["authenticatorId"]
+    page.goto(f"{url}/settings/people")
+    page.get_by_label("Name").fill("olga")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.goto(f"{url}/settings/people")
+    page.get_by_label("Where it is").fill("my laptop")
+    page.get_by_role("button", name="Add passkey").click()
+    revoke = page.get_by_role("button", name="Revoke my laptop")
+    expect(revoke).to_be_visible()
+    for _ in range(2):
+        page.get_by_role("button", name="Sign out").first.click()
+        page.goto(f"{url}/sign-in?next=/settings/people")
+        page.get_by_role("button", name="Sign in with a passkey").click()
+        expect(page.get_by_role("heading", name="Your passkeys")).to_be_visible()
+    assert tools.send("WebAuthn.getCredentials", {"authenticatorId": device})["credentials"][0]["signCount"] == 3
+
+    tools.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False})
+    revoke.click()
+    expect(revoke).to_have_count(0)
+    page.get_by_role("button", name="Sign out").first.click()
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.locator("#toasts")).not_to_be_empty()  # without a finger
+    tools.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": True})
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.locator("#toasts")).to_contain_text("not valid here")

@@ -30,7 +30,7 @@ def served(library_home: object) -> Iterator[ServedProcess]:
 def table(served: ServedProcess) -> str:
     """The id of a table of all papers."""
     body = {"question": QUESTION, "columns": ["sample", "effect"]}
-    made = httpx.post(f"{served.url}/api/v1/tables", json=body, timeout=60)
+    made = httpx.post(f"{served.url}/api/v1/tables", json=body, timeout=300)
     assert made.status_code == 200, made.text
     return str(made.json()["table_id"])
 
@@ -82,7 +82,7 @@ def test_an_edit_meets_that_of_somebody_else_and_neither_is_lost(
     panel = page.get_by_role("dialog")
     panel.get_by_label("Your value").fill("forty")
     other = {"key": PAPER, "column": "sample", "value": "40 samples"}
-    httpx.put(f"{served.url}/api/v1/tables/{table}/cells", json=other, timeout=60).raise_for_status()
+    httpx.put(f"{served.url}/api/v1/tables/{table}/cells", json=other, timeout=300).raise_for_status()
     panel.get_by_role("button", name="Keep").click()
     expect(panel.get_by_role("alert")).to_contain_text("It now holds “40 samples”.")
     panel.get_by_role("button", name="Keep").click()
@@ -120,7 +120,7 @@ def test_the_views_are_accessible_and_fit_their_window(
 
 def test_a_table_is_deleted(page: Page, served: ServedProcess) -> None:
     body = {"question": "What is to be deleted?", "columns": ["n"], "papers": [PAPER]}
-    made = httpx.post(f"{served.url}/api/v1/tables", json=body, timeout=60).json()
+    made = httpx.post(f"{served.url}/api/v1/tables", json=body, timeout=300).json()
     page.goto(f"{served.url}/tables/{made['table_id']}")
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()

@@ -53,7 +53,7 @@ def started(served: ServedProcess, title: str, **limits: int) -> str:
     """The address of the page of a run that was started over the API."""
     body = {"experiment": experiment(title), **limits}
     headers = {"Prefer": "respond-async"}
-    answer = httpx.post(f"{served.url}/api/v1/sections/discussion", json=body, headers=headers, timeout=60)
+    answer = httpx.post(f"{served.url}/api/v1/sections/discussion", json=body, headers=headers, timeout=300)
     assert answer.status_code == 202, answer.text
     return f"{served.url}/runs/{answer.json()['id']}"
 

@@ -80,6 +80,7 @@ async def fill(home: Home, library: Library) -> None:
     backend.conversations().begin("chat-1")
     acting.reset(nobody)
     backend.conversations().keep("chat-1", 1, "Why?", "Why is it so?", finished_text())
+    backend.conversations().label("chat-1", name="Reasons", archived=True)
     tables = backend.evidence_tables()
     tables.save("table-1", "Which looms?", {"columns": [], "papers": []})
     cell = StoredCell("ada2020", "", "threads\x00", "v", TableCell("50").as_dict())
@@ -157,6 +158,8 @@ async def same_as_filled(library: Library) -> None:
     assert (accounts.note("ada", "ada2020") or "").endswith("alone.") and backend.runs().owned("ada") == ["chat-1"]
     assert [line["outcome"] for line in accounts.deeds()] == ["200"]
     (turn,) = backend.conversations().turns("chat-1")
+    (entry,) = backend.conversations().all("reasons WHY")
+    assert (entry.title, entry.archived) == ("Reasons", True)
     assert (turn.asked, turn.answered) == ("Why?", False)
     with backend.open_journal() as journal:
         for number in range(5):

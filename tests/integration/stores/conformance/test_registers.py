@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from citeloom.evidence_tables.cells import TableCell
 from citeloom.evidence_tables.extraction import Decision
 from citeloom.runs.execution import delete_run
+from citeloom.stores.accounts import AccountError, Accounts
 from citeloom.stores.evidence_table_register import (
     CellChangedError,
     EvidenceTableRegister,
@@ -20,6 +24,7 @@ from citeloom.stores.evidence_table_register import (
 )
 from citeloom.stores.home import Home
 from citeloom.stores.run_register import EditedSentence, RunRegister, UnknownConversationError, UnknownRunError
+from citeloom.table_columns import TableConnection
 from tests.support.stored_results import finished_text
 
 
@@ -33,6 +38,35 @@ def begin(runs: RunRegister, thread_id: str, fingerprint: str = "f", question: s
         library_version="v1",
         fresh=False,
     )
+
+
+def test_of_two_owners_who_leave_at_the_same_time_one_stays(backend: Home) -> None:
+    first, second = backend.accounts(), backend.accounts()
+    for name in ("ada", "bo"):
+        first.accept(first.invite(name, "owner"), "hash")
+    tables, changed, left = first._tables, Event(), Event()
+
+    class SlowTables:
+        """Commits when the other owner has left, or waits for this."""
+
+        @contextmanager
+        def transaction(self) -> Iterator[TableConnection]:
+            with tables.transaction() as connection:
+                yield connection
+                changed.set()
+                left.wait(1)
+
+    def leave(accounts: Accounts, name: str) -> None:
+        with suppress(AccountError):
+            accounts._set_role(name, "reader")
+
+    first._tables = SlowTables()  # type: ignore[assignment]
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(leave, first, "ada")
+        changed.wait(5)
+        pool.submit(leave, second, "bo").add_done_callback(lambda _: left.set())
+        slow.result()
+    assert sorted(person.role for person in second.people()) == ["owner", "reader"]
 
 
 def test_a_run_is_registered_once_and_keeps_its_result(backend: Home) -> None:

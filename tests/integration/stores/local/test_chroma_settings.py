@@ -28,7 +28,7 @@ except InputError as error:
 def count_chunks(folder: Path) -> str:
     """What a process that is run in the folder prints of an empty library elsewhere."""
     command = [sys.executable, "-c", COUNT, str(folder.parent / "home"), str(cli_process.ROOT)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.stderr == ""
     return done.stdout
 

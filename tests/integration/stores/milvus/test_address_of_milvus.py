@@ -113,7 +113,7 @@ def test_a_forked_process_connects_anew(url: str, milvus: MilvusServer) -> None:
     library = Library.open(with_milvus(url, milvus.url), WordEmbedding())
     library.finish_staged()
     library.close()
-    done = subprocess.run([sys.executable, "-c", SEARCHING, url, milvus.url], cwd=ROOT, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", SEARCHING, url, milvus.url], cwd=ROOT, timeout=300, check=False)
     assert done.returncode == 0
 
 

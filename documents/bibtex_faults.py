@@ -1,0 +1,107 @@
+"""Says what is wrong with the syntax of a BibTeX file where it would otherwise lose fields or entries in silence.
+
+BibTeX reads on where a comma, a brace or an @ is missing: the next field becomes part of a value, or of a comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from bibtexparser.model import Field
+
+_TOKEN: Final = re.compile(r"\\.|[{}\"]", re.DOTALL)
+_BARE: Final = re.compile(r"[^\s#{}\",=]*")
+_NEXT: Final = re.compile(r"\s*#\s*")
+_FIELD: Final = re.compile(r"\s*(?P<name>[A-Za-z][\w-]*)\s*=\s*")
+_FIELD_LINE: Final = re.compile(r"[ \t]*(?P<name>[A-Za-z][\w-]*)[ \t]*=")
+_HEAD: Final = re.compile(r"@\s*\w+\s*[{(]\s*(?P<key>[^\s,{}()=]*)\s*(?P<sign>[=\w]?)")
+_NO_EQUALS: Final = re.compile(r"(?m)(?:^|,)[ \t]*(?P<name>[A-Za-z][\w-]*)[ \t]*(?:[{\"]|\Z)")
+_NO_AT: Final = re.compile(
+    r"(?mi)^[ \t]*(?P<kind>article|book|booklet|collection|dataset|in(?:book|collection|proceedings)|manual|misc|online"
+    r"|proceedings|report|software|techreport|(?:masters|phd)?thesis|unpublished)[ \t]*[{(][ \t]*"
+    r"(?P<key>[^\s,{}()=]+)[ \t]*,"
+)
+
+
+def split_fields(fields: Sequence[Field]) -> tuple[list[Field], list[tuple[int, str]]]:
+    """The fields of an entry, also those that a missing comma made part of a value; and each fault with its line."""
+    from bibtexparser import model
+
+    read: list[model.Field] = []
+    faults: list[tuple[int, str]] = []
+    for item in fields:
+        name, raw, done, line = item.key, str(item.value), 0, (item.start_line or 0) + 1
+        while (end := _end_of_value(raw, done)) < len(raw):
+            line += raw.count("\n", done, end)
+            if not (following := _FIELD.match(raw, end)):
+                if rest := raw[end:].strip():
+                    said = f"{name}: {_cut(rest)} stands behind its value. Put all of the value in braces {{}}."
+                    faults.append((line, said))
+                break
+            read.append(model.Field(name, raw[done:end].strip(), item.start_line))
+            faults.append(
+                (line, f"{name}: the comma behind it is missing; {following['name']} was read. Add the comma.")
+            )
+            line += raw.count("\n", end, following.end())
+            name, done = following["name"], following.end()
+        read.append(model.Field(name, raw[done:].strip(), item.start_line) if done else item)
+    return read, faults
+
+
+def _end_of_value(raw: str, start: int) -> int:
+    """The end of a value: braces, quotes, a word or a number, or several of them joined by #."""
+    place = start
+    while True:
+        depth, opening = 0, raw[place : place + 1]
+        if opening and opening in '{"':
+            for sign in _TOKEN.finditer(raw, place + (opening == '"')):
+                depth += {"{": 1, "}": -1}.get(sign[0], 0)
+                if depth == 0 and sign[0] == ("}" if opening == "{" else '"'):
+                    place = sign.end()
+                    break
+            else:
+                return len(raw)
+        else:
+            place = _BARE.match(raw, place).end()  # type: ignore[union-attr]  # it matches nothing, too
+        joined = _NEXT.match(raw, place)
+        if joined is None:
+            return place
+        place = joined.end()
+
+
+def entry_fault(raw: str) -> str:
+    """What keeps an entry from being read, as what follows its name in a message; empty if nothing is found."""
+    head = _HEAD.match(raw.lstrip())
+    if head and head["sign"] == "=":
+        return f"has no key: write one and a comma before {head['key']}"
+    if head and head["key"] and head["sign"]:
+        return "lacks the comma behind its key: add it"
+    depth, last = 0, ""
+    for line in raw.splitlines():
+        field = _FIELD_LINE.match(line)
+        if field and depth > 1:
+            return f"lacks a closing brace }} in its field {last}: add it" if last else ""
+        last = field["name"] if field else last
+        depth += line.count("{") - line.count("}")
+    if field := _NO_EQUALS.search(raw.partition(",")[2]):
+        return f"lacks the = behind the name of its field {field['name']}: add it"
+    return "lacks its closing brace }: add it" if depth > 0 else ""
+
+
+def comment_fault(text: str, *, behind_entry: bool) -> str:
+    """What is wrong with text outside of entries that seems to be part of one; empty for a comment."""
+    if found := _NO_AT.search(text):
+        return f"{found['key']}: the @ before {found['kind']} is missing, so it is not read. Add it."
+    if behind_entry and text.lstrip().startswith((",", "}")):
+        names = ", ".join(field["name"] for line in re.split(r"[\n,]", text) if (field := _FIELD_LINE.match(line)))
+        lost = f"{_cut(names)} of the entry before is not read" if names else "the entry before ends earlier"
+        return f"{lost}: one closing brace }} too many, or an opening one too few, stands before. Mend it."
+    return ""
+
+
+def _cut(text: str) -> str:
+    words = " ".join(text.split())
+    return repr(words if len(words) <= 40 else f"{words[:40]} …")
