@@ -1,4 +1,4 @@
-"""Which sentences a changed library makes worth another look: `python -m bench.living [--cache FOLDER]`.
+"""Which sentences a changed library makes worth another look: `python -m bench.living [--cache FOLDER] [--year YEAR]`.
 
 The 57 papers of the shared corpus are halved by year and ingested **without their abstracts**. The sentences of a text
 are every third sentence of those abstracts: what a paper's own authors say that it shows, in other words than those of
@@ -32,11 +32,12 @@ import numpy as np
 from bench.papers import ROOT
 from citeloom import Settings, aingest, aopen_library, aresearch, awrite_section
 from citeloom.api.checking import claim_checker
+from citeloom.api.library_papers import aremove_papers
 from citeloom.api.text_updating import aupdate_texts
 from citeloom.claims.claim_verdicts import Progress
 from citeloom.documents import Evidence
+from citeloom.runs import text_updates
 from citeloom.runs.edited_text import EditableSection
-from citeloom.runs.text_updates import compare_text
 from citeloom.text.sentences import sentence_spans
 from citeloom.tools.retrieval import RERANKER, Retrieval, retrieve
 from citeloom.tools.scope import Scope
@@ -76,40 +77,50 @@ def odds(query: str, texts: list[str]) -> Any:
     return np.log(sure / (1 - sure))
 
 
-async def recall(cache: Path, shared: Path, show: bool, middle: int = 0) -> None:
+async def recall(cache: Path, shared: Path, show: bool, middle: int, nearest: list[int]) -> None:
     texts, years, said = corpus(shared)
     middle = middle or sorted(years[key] for key in texts)[len(texts) // 2]
     older = {key for key in texts if years[key] < middle}
     newer = texts.keys() - older
-    folder, home = cache / "papers", cache / "home"
+    folder, home, before_it = cache / "papers", cache / "home", cache / f"older-{middle}"
     if not home.exists():
         folder.mkdir(parents=True)
         for key, text in texts.items():
             (folder / f"{key}.md").write_text(text, "utf-8")
         async with aopen_library(home) as library:
-            await aingest(library, [folder / f"{key}.md" for key in sorted(older)], bib=shared / "corpus/library.bib")
-        shutil.copytree(home, cache / "older")
-        async with aopen_library(home) as library:
-            await aingest(library, [folder / f"{key}.md" for key in sorted(newer)], bib=shared / "corpus/library.bib")
-    async with aopen_library(cache / "older") as library:
+            await aingest(library, [folder / f"{key}.md" for key in sorted(texts)], bib=shared / "corpus/library.bib")
+    if not before_it.exists():
+        shutil.copytree(home, before_it)
+        async with aopen_library(before_it) as library:
+            await aremove_papers(library, sorted(newer))
+    async with aopen_library(before_it) as library:
         sections, origin, cited = await written(library, said)
         before = {key: record.paper.content_hash for key, record in library.library.records().items()}
+    clear: set[int] = set()
     async with aopen_library(home) as library:
-        checker = await claim_checker(library, "bench", Progress(), judge=False)
-        items = await compare_text(sections, checker, before)
-        # By the number of its marker: a sentence with an abbreviation may be split in two.
-        place = {at: int(found.ids[0][1:]) - 1 for at, found in enumerate(sections[0].sentences) if found.ids}
-        named = {place[item["position"]] for item in items}
-        clear = set()
         for position, (key, sentence) in enumerate(origin):
             if key in newer and await is_clear(library, sentence, cited[position].quote, newer):
                 clear.add(position)
-    by_origin = {position for position, (key, _) in enumerate(origin) if key in newer}
+        for hits in nearest:
+            text_updates._HITS = hits  # type: ignore[misc]  # a constant of the product
+            await compare(library, sections, origin, cited, before, clear, older, show)
+
+
+async def compare(
+    library: Any, sections: Any, origin: Any, cited: Any, before: Any, clear: set[int], older: set[str], show: bool
+) -> None:
+    """Print which of the labelled sentences are named."""
+    checker = await claim_checker(library, "bench", Progress(), judge=False)
+    items = await text_updates.compare_text(sections, checker, before)
+    # By the number of its marker: a sentence with an abbreviation may be split in two.
+    place = {at: int(found.ids[0][1:]) - 1 for at, found in enumerate(sections[0].sentences) if found.ids}
+    named = {place[item["position"]] for item in items}
+    by_origin = {position for position, (key, _) in enumerate(origin) if key not in older}
     controls = {position for position, (key, _) in enumerate(origin) if key in older and cited[position].key == key}
-    print(f"{len(older)} papers before {middle}, {len(newer)} since; {len(origin)} sentences")
+    print(f"{len(older)} older papers; {len(origin)} sentences; {text_updates._HITS} nearest passages", flush=True)
     for name, labelled in (("clear", clear), ("by origin", by_origin), ("controls", controls)):
         hit = len(labelled & named)
-        print(f"{name}: {hit} of {len(labelled)} named, {hit / max(1, len(labelled)):.3f}")
+        print(f"{name}: {hit} of {len(labelled)} named, {hit / max(1, len(labelled)):.3f}", flush=True)
     proposed = [(item["passage"]["key"], place[item["position"]]) for item in items if item["passage"]]
     right = sum(key == origin[number][0] for key, number in proposed if number in clear)
     print(f"of the clear ones, {right} propose the paper that the sentence is from")
@@ -144,7 +155,7 @@ async def is_clear(library: Any, sentence: str, cited: str, newer: Any) -> bool:
     return hits[best].chunk.key in newer and scores[best] - scores[-1] >= _CLEAR
 
 
-async def calls(cache: Path, shared: Path) -> None:
+async def calls(cache: Path, shared: Path, older: Path) -> None:
     """Requests of texts on the older half, of their comparison with the whole library, and of writing them anew."""
     checking, librarian = CheckingModel(), Librarian()
 
@@ -154,7 +165,7 @@ async def calls(cache: Path, shared: Path) -> None:
 
     home = cache / "calls"
     shutil.rmtree(home, ignore_errors=True)
-    shutil.copytree(cache / "older", home)
+    shutil.copytree(older, home)
     experiment = json.loads((shared / "experiments/optimizer_choice_lasso.json").read_text("utf-8"))
     with FakeOpenAI(behaviour=answer) as server:
         settings = Settings(chat_model="fake", chat_base_url=server.base_url, chat_api_key="k", score_threshold=0)
@@ -187,12 +198,13 @@ def main() -> None:
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared")
     parser.add_argument("--calls", action="store_true", help="count requests only")
     parser.add_argument("--show", action="store_true", help="print the clear sentences that were not named")
-    parser.add_argument("--year", type=int, default=0, help="where to split, with a cache of its own (the median)")
+    parser.add_argument("--year", type=int, default=0, help="where to split (the median)")
+    parser.add_argument("--nearest", type=int, nargs="+", default=[text_updates._HITS], help="passages to compare")
     given = parser.parse_args()
     if given.calls:
-        asyncio.run(calls(given.cache, given.shared))
+        asyncio.run(calls(given.cache, given.shared, next(given.cache.glob("older-*"))))
     else:
-        asyncio.run(recall(given.cache, given.shared, given.show, given.year))
+        asyncio.run(recall(given.cache, given.shared, given.show, given.year, given.nearest))
 
 
 if __name__ == "__main__":

@@ -167,11 +167,18 @@ def update(
         record = update_texts(session, runs or (), accept=wanted, accept_all=accept_all, on_notice=notice)
         if not as_json:
             _show_updates(record)
-        asked = sys.stdin.isatty() and sys.stdout.isatty() and record["items"] and not (watch or as_json or wanted)
-        if asked and (given := typer.prompt("Accept which (ids, all, or Enter for none)", default="").strip()):
+        asks = sys.stdin.isatty() and sys.stdout.isatty() and not (watch or as_json or wanted)
+        while asks and record["items"]:
+            given = typer.prompt("Accept which (ids, all, or Enter for none)", default="", show_default=False).strip()
+            if not given:
+                break
             chosen = () if given == "all" else _ids(given)
-            record = update_texts(session, runs or (), accept=chosen, accept_all=given == "all", on_notice=notice)
-            _show_updates({**record, "items": []})
+            try:
+                record = update_texts(session, runs or (), accept=chosen, accept_all=given == "all", on_notice=notice)
+            except InputError as error:
+                notice(str(error))
+                continue
+            _show_accepted(record)
         with suppress(KeyboardInterrupt):
             while watch:
                 notice("Watching the library; Ctrl-C ends.")
@@ -196,12 +203,18 @@ def _show_updates(record: UpdateRecord) -> None:
             last = item["run"]
             result(one_line(f"{item['kind']} {last}: {item['title']}"))
         _show_update(item)
-    for item in record["accepted"]:
-        result(one_line(f"Accepted {item['id']}: {item['proposed'] or item['sentence']}"))
+    _show_accepted(record)
     usage = record["usage"]
     calls, reused = counted(usage.get("llm_calls") or 0, "model call"), usage.get("journal_hits") or 0
     looked = f"{counted(record['compared'], 'text')} compared, {record['unchanged']} unchanged since the last time"
     notice(f"{counted(len(record['items']), 'item')} to look at; {looked}; {calls}, {reused} reused.")
+
+
+def _show_accepted(record: UpdateRecord) -> None:
+    for item in record["accepted"]:
+        result(one_line(f"Accepted {item['id']}: {item['proposed'] or item['sentence']}"))
+    if record["accepted"] and record["items"]:
+        notice(f"{counted(len(record['items']), 'item')} left.")
 
 
 def _show_update(item: UpdateItem) -> None:

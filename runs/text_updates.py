@@ -16,6 +16,7 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from ..citations.markers import MARKER, marker_groups, marker_ids, normalise_markers, sentences
+from ..citations.quotations import is_quotation, is_verbatim, quoted_spans
 from ..claims.claim_passages import SAME_WORDS, ClaimPassage, SentenceIndex, choose_sentences, claim_query
 from ..claims.claim_records import PassageRecord
 from ..claims.claim_verdicts import JudgedClaim
@@ -203,9 +204,11 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
     if judged:  # what says it in part only is no better
         does, wanted = ("contradicts", "contradicted") if opposite else ("supports", "supported")
         records = [record for record in records if record["does"] == does and claim.label == wanted]
-    passage = next(iter(records), None)
+    passage, detail = next(iter(records), None), item.detail
     if passage is None and not item.bad:
         return None
+    if passage and item.bad and reason != "page moved" and not _has_quotations(item.words, passage["quote"]):
+        passage, detail = None, f"{detail} It quotes words that no other passage has."
     name = f"E{next(free)}"
     kept = [found for found in marker_ids(item.marked) if found in keys and found not in item.bad]
     marked = item.marked
@@ -223,12 +226,18 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
         for start, end, ids in marker_groups(marked)
     ]
     named = list(dict.fromkeys(keys[found] for found in item.bad or kept))
-    made = _item(reason, item.detail, item.section.kind, item.words, named, action)
+    made = _item(reason, detail, item.section.kind, item.words, named, action)
     made |= {"position": item.position, "passage": passage, "judged": judged, "marked": marked}
     return made | {
         "proposed": close_gaps(as_written(replace_spans(marked, groups))),
         "evidence_id": name if passage else "",
     }
+
+
+def _has_quotations(sentence: str, passage: str) -> bool:
+    """Whether a passage has the words that a sentence quotes, so that it can be cited for them."""
+    quoted = (sentence[start:end] for start, end in quoted_spans(sentence))
+    return all(is_verbatim(words, passage) for words in quoted if is_quotation(words))
 
 
 _EMPTY: Final[Mapping[str, Any]] = {

@@ -67,6 +67,7 @@ class People:
     def __init__(self, accounts: Accounts) -> None:
         self.accounts = accounts
         self.provider: IdentityProvider | None = None
+        self._asking = asyncio.Semaphore(2)  # strangers' tokens must not take all threads while the provider is down
         if os.environ.get(ISSUER):
             from .identity_provider import IdentityProvider
 
@@ -84,7 +85,8 @@ class People:
         if found is not None or session or self.provider is None or scope["path"] != MCP:
             return None if found is None else Caller(*found)
         resource = own_address(Request(scope), MCP)
-        subject, scopes = await asyncio.to_thread(self.provider.holder, token.strip(), resource)
+        async with self._asking:
+            subject, scopes = await asyncio.to_thread(self.provider.holder, token.strip(), resource)
         known = await asyncio.to_thread(self.accounts.holder, "identity", subject)
         return None if known is None else Caller(known[0], replace(known[1], kind="token", scopes=scopes))
 

@@ -26,7 +26,7 @@ from . import shared_calls
 from .access import MCP, People, needs_of, require_access
 from .guard import Guard
 from .mcp_transports import McpEndpoint, mcp_over_http
-from .pages import ask_page, html, library_page, runs_page, settings_page, sign_in_page, tables_page, write_page
+from .pages import ask_page, html, library_page, runs_page, settings_page, tables_page, write_page
 from .pages.html import handle_page_errors
 from .problems import handle_problems
 from .routes import (
@@ -87,8 +87,8 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
     library = (papers.search_router, papers.memory_router, papers.ingest_router)
     for router in (*library, *(module.router for module in api), papers.router, writing.questions):
         app.include_router(router, prefix="/api/v1")
-    of_group = [import_module(f"citeloom.server.pages.{name}") for name in ("people_page", "passkeys_page")]
-    signing_in = of_group if people else [sign_in_page]
+    of_group = ("people_page", "passkeys_page") if people else ("sign_in_page",)
+    signing_in = [import_module(f"citeloom.server.pages.{name}") for name in of_group]
     for page in (html, *signing_in, ask_page, library_page, write_page, tables_page, runs_page, settings_page):
         app.include_router(page.router)
     app.include_router(chat_completions.router)

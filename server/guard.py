@@ -79,8 +79,9 @@ class Guard:
             path, cookies = scope["path"], headers.get("cookie")
             alone = self._people is None and not self._tokens.needed
             admitted = who is not None or by_token or alone or path in OPEN_PATHS or path.startswith("/static/")
-            if not admitted and self._people is None and session_cookie(cookies):  # raises while the register is closed
-                admitted = await asyncio.to_thread(get_state(Request(scope)).sessions.is_active, cookies)
+            if not admitted and self._people is None and (session := session_cookie(cookies)):
+                state = get_state(Request(scope))  # raises while the register is closed
+                admitted = await asyncio.to_thread(state.sessions.is_active, session, state.tokens.fingerprint)
             if admitted:
                 await self._app(scope, self._limit_body(scope, headers, receive), answer)
             else:

@@ -15,11 +15,10 @@ import time
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Final
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote_plus
 
 import httpx
 import jwt
-from jwt.exceptions import PyJWKClientConnectionError
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ..api.messages import describe_invalid
@@ -32,8 +31,8 @@ SIGN_IN_LASTS: Final = 600  # seconds until the return
 _CLIENT, _SECRET, _ROLES = (f"CITELOOM_OIDC_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "ROLES"))
 _Rule = Annotated[str, Field(pattern=r"^([^\s:@]*@[^\s:@]+|\S+:[^:]+)$")]  # an address, a domain, or a claim's value
 _EXAMPLE: Final = '{"owner": ["ada@example.org"], "writer": ["@example.org"], "reader": ["groups:students"]}'
+Arrival = tuple[str, str, Role | None, dict[str, str]]
 _ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA")  # never a shared secret
-_SKEW: Final = 60  # seconds by which clocks may differ
 _TIMEOUT: Final = 10  # seconds of a request to the provider
 
 
@@ -63,12 +62,10 @@ class IdentityProvider:
         asked = {**checked, "response_type": "code", "client_id": self._client, "scope": "openid email profile"}
         asked |= {"redirect_uri": callback, "code_challenge": challenge, "code_challenge_method": "S256"}
         kept = {**about, **checked, "verifier": verifier, "exp": int(time.time()) + SIGN_IN_LASTS}
-        place = str(self._metadata["authorization_endpoint"])
-        return f"{place}{'&' if '?' in place else '?'}{urlencode(asked)}", jwt.encode(kept, self._signing, "HS256")
+        place = httpx.URL(self._metadata["authorization_endpoint"]).copy_merge_params(asked)
+        return str(place), jwt.encode(kept, self._signing, "HS256")
 
-    def finish(
-        self, cookie: str, answer: Mapping[str, str], callback: str
-    ) -> tuple[str, str, Role | None, dict[str, str]]:
+    def finish(self, cookie: str, answer: Mapping[str, str], callback: str) -> Arrival:
         """Who came back with this cookie and answer: for good, by name, by the rules; and what it was about."""
         try:
             begun = jwt.decode(cookie, self._signing, ["HS256"], options={"require": ["exp"]})
@@ -78,16 +75,14 @@ class IdentityProvider:
             message = f"This sign-in was not begun in this browser, or lasted more than {SIGN_IN_LASTS // 60} minutes."
             raise ServerError(403, message, help="Sign in again.")
         if "code" not in answer:
-            reason = answer.get("error", "no reason given")[:80]
-            raise ServerError(403, f"The group's sign-in refused: {reason}.", help="Ask who runs it.")
+            message = f"The group's sign-in refused: {answer.get('error', 'it does not say why')[:80]}."
+            raise ServerError(403, message, help="Ask who runs it.")
         given = {"code": answer["code"], "code_verifier": begun["verifier"], "redirect_uri": callback}
         client = (quote_plus(self._client), quote_plus(self._secret))
         tokens = self._ask(
             self._metadata["token_endpoint"], data={"grant_type": "authorization_code", **given}, auth=client
         )
-        claims = self._verified(str(tokens.get("id_token")), self._client)
-        if claims.get("nonce") != begun["nonce"] or claims.get("azp", self._client) != self._client:
-            raise _invalid("it belongs to another sign-in")
+        claims = self._verified(str(tokens.get("id_token")), self._client, begun["nonce"])
         if "email" not in claims and (place := self._metadata.get("userinfo_endpoint")):
             found = self._ask(place, headers={"Authorization": f"Bearer {tokens.get('access_token')}"})
             claims = {**found, **claims} if found.get("sub") == claims["sub"] else claims
@@ -116,15 +111,18 @@ class IdentityProvider:
 
         return next((role for role in reversed(RIGHTS) if any(map(fits, self._rules.get(role, ())))), None)
 
-    def _verified(self, token: str, audience: str) -> dict[str, Any]:
+    def _verified(self, token: str, audience: str, nonce: str = "") -> dict[str, Any]:
         needed: Any = {"require": ["exp", "iat", "iss", "sub", "aud"]}
         try:
             key = self._keys.get_signing_key_from_jwt(token)
-            return jwt.decode(token, key, _ALGORITHMS, needed, audience=audience, issuer=self.issuer, leeway=_SKEW)
-        except PyJWKClientConnectionError as error:
-            raise _unreachable(self._keys.uri) from error
+            claims = jwt.decode(token, key, _ALGORITHMS, needed, audience=audience, issuer=self.issuer, leeway=60)
+            if nonce and (claims.get("nonce") != nonce or claims.get("azp", audience) != audience):
+                raise jwt.InvalidTokenError("it belongs to another sign-in")
         except jwt.PyJWTError as error:
-            raise _invalid(str(error)) from error
+            message = f"The answer of the group's sign-in is not valid: {str(error)[:200]}."
+            help = f"Sign in again; else check {_CLIENT} and the clock of this server."
+            raise ServerError(403, message, help=help) from error
+        return claims
 
     @cached_property
     def _keys(self) -> jwt.PyJWKClient:
@@ -134,9 +132,8 @@ class IdentityProvider:
     @cached_property
     def _metadata(self) -> dict[str, Any]:
         found = self._ask(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
-        if found.get("issuer") != self.issuer:
-            message = f"The group's provider calls itself {str(found.get('issuer'))[:200]}."
-            raise ServerError(502, message, help=f"Set {ISSUER} to exactly this name.")
+        if (name := str(found.get("issuer"))) != self.issuer:
+            raise ServerError(502, f"The group's provider calls itself {name[:200]}.", help=f"Set {ISSUER} to this.")
         return found
 
     def _ask(self, address: str, **sent: Any) -> dict[str, Any]:
@@ -144,18 +141,10 @@ class IdentityProvider:
             answer = httpx.request("POST" if "data" in sent else "GET", address, timeout=_TIMEOUT, **sent)
             found = answer.json()
         except (httpx.HTTPError, ValueError) as error:
-            raise _unreachable(address) from error
+            message = f"{address}: the group's sign-in cannot be reached."
+            raise ServerError(502, message, help="Try again later.") from error
         if answer.is_error or not isinstance(found, dict):
             reason = str(found.get("error") if isinstance(found, dict) else "")[:80]
             help = f"Sign in again; else check {_CLIENT}, {_SECRET} and the address of return at the provider."
             raise ServerError(403, f"The group's sign-in answered {answer.status_code} {reason}.", help=help)
         return found
-
-
-def _invalid(reason: str) -> ServerError:
-    help = f"Sign in again; else check {_CLIENT} and the clock of this server."
-    return ServerError(403, f"The answer of the group's sign-in is not valid: {reason[:200]}.", help=help)
-
-
-def _unreachable(address: str) -> ServerError:
-    return ServerError(502, f"{address}: the group's sign-in cannot be reached.", help="Try again later.")

@@ -1,4 +1,4 @@
-"""Server options (address, token, limits), and checks of tokens and browser sessions."""
+"""Server options (address, token, limits), and checks of tokens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hmac
 import ipaddress
 import os
 import re
-import secrets
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Final
 from pydantic import SecretStr
 from starlette.requests import cookie_parser
 
-from ..api.serving import SignInSessions
 from ..errors import ConfigurationError
 
 DEFAULT_PORT = 8765
@@ -132,35 +130,6 @@ class Tokens:
     def fingerprint(self) -> str:
         """A hash to store instead of the token; slow, so that short tokens cannot be guessed."""
         return hashlib.scrypt(self._token or b"", salt=b"citeloom sessions", n=2**14, r=8, p=1).hex()
-
-
-class BrowserSessions:
-    """Browser sessions tied to the server's token; each call blocks."""
-
-    def __init__(self, tokens: Tokens, register: SignInSessions) -> None:
-        self._tokens = tokens
-        self._register = register
-        self.end_all = register.end_all
-
-    def end_outdated(self) -> None:
-        """End the sessions of an earlier token."""
-        if self._tokens.needed:
-            self._register.end_all(self._tokens.fingerprint)
-
-    def begin(self) -> str:
-        """Start a session for a browser; returns the cookie's value."""
-        session = secrets.token_urlsafe(32)
-        self._register.begin(session, self._tokens.fingerprint)
-        return session
-
-    def is_active(self, cookies: str | None) -> bool:
-        """True if the `Cookie` header names a session that has not ended or expired."""
-        session = session_cookie(cookies)
-        return bool(session) and self._register.is_active(session, self._tokens.fingerprint)
-
-    def end(self, cookies: str | None) -> None:
-        if session := session_cookie(cookies):
-            self._register.end(session)
 
 
 def session_cookie(cookies: str | None) -> str:

@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
 from ..api.people import acting
-from ..api.serving import JobOrder, ServerRegistry, Session, join_servers, open_session
+from ..api.serving import JobOrder, ServerRegistry, Session, SignInSessions, join_servers, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from .ingest_jobs import IngestJobs
@@ -22,7 +22,7 @@ from .job import Job
 from .jobs import JobRecovery, Jobs
 from .problems import ServerError
 from .run_jobs import Orders, RunJobs
-from .server_options import BrowserSessions, ServerOptions, Tokens
+from .server_options import ServerOptions, Tokens
 from .uploaded_files import tidy_plots
 
 _RENDERERS: Final = 2  # concurrent page images
@@ -59,7 +59,7 @@ class ServerState:
     runs: RunJobs
     streams: StreamCount
     tokens: Tokens
-    sessions: BrowserSessions
+    sessions: SignInSessions
     ingests: IngestJobs
     member: ServerRegistry
     lost: asyncio.Event = field(default_factory=asyncio.Event)
@@ -96,11 +96,12 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         runs=RunJobs(session, jobs, orders),
         streams=StreamCount(options.max_streams),
         tokens=tokens,
-        sessions=BrowserSessions(tokens, member.sessions),
+        sessions=member.sessions,
         ingests=IngestJobs(session, jobs, member.uploads),
         member=member,
     )
-    await asyncio.to_thread(state.sessions.end_outdated)
+    if tokens.needed:  # the sessions of an earlier one end
+        await asyncio.to_thread(lambda: state.sessions.end_all(tokens.fingerprint))
 
     async def resume(order: JobOrder) -> Job:
         person = acting.set(str(order.request.get("person", "")))

@@ -126,8 +126,10 @@ class Accounts(Register):
     def accept(self, invitation: str, password: str | None, subject: str = "") -> Person:
         """Use an invitation up, for a password or an identity at the group's own sign-in; earlier sessions end.
 
-        Raises `AccountError` if it was used or has expired.
+        Raises `AccountError` if it was used or has expired, or the identity has an account.
         """
+        if subject and (known := self.holder("identity", subject)) is not None:  # else a stranger's link could move it
+            raise AccountError(f"You have the account {known[0].name} here.", help="Sign in without the invitation.")
         with self._tables.transaction() as connection:
             if (name := _spend(connection, "invitation", invitation)) is None:
                 raise AccountError("This invitation was used or has expired.", help="Ask for another one.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -16,7 +17,7 @@ from ..problems import ServerError
 from ..server_options import COOKIE, session_cookie
 from ..server_state import StateOf
 from .html import page
-from .sign_in_page import own_path
+from .sign_in_page import own_path, signed_out
 
 router = APIRouter(include_in_schema=False)
 Field = Annotated[str, Form(max_length=2000)]
@@ -24,6 +25,7 @@ Given = Annotated[str, Query(max_length=2000)]
 _RETURN: Final = SIGN_IN + "/callback"
 _BEGUN: Final = "citeloom_sign_in"  # cookie
 PAGE: Final = "/settings/people"
+_ONCE: Final = "citeloom_once"  # a cookie with what the page shows when it is loaded next
 _DEEDS: Final = 100  # shown
 
 
@@ -113,19 +115,31 @@ def accept_invitation(request: Request, people: PeopleOf, invitation: Field = ""
 @router.post("/sign-out")
 def sign_out(request: Request, people: PeopleOf) -> Response:
     people.accounts.end(session_cookie(request.headers.get("cookie")))
-    return _signed_out()
+    return signed_out()
 
 
 @router.post("/sign-out-everywhere")
 def sign_out_everywhere(people: PeopleOf, who: Who) -> Response:
     """End all sessions of the person; their tokens stay valid."""
     people.accounts.revoke(who.person.name, kind="session")
-    return _signed_out()
+    return signed_out()
 
 
 @router.get(PAGE)
 def people_page(request: Request, people: PeopleOf, who: Who) -> Response:
-    return _people_page(request, people, who)
+    accounts, owner = people.accounts, "admin" in who.rights
+    context = {
+        "you": who.person,
+        "tokens": accounts.secrets_of(who.person.name),
+        "passkeys": accounts.secrets_of(who.person.name, "passkey"),
+        "people": accounts.people() if owner else [],
+        "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
+        "rights": RIGHTS,
+        "once": dict(parse_qsl(request.cookies.get(_ONCE, ""))),
+    }
+    response = page(request, "people.html", context)
+    response.delete_cookie(_ONCE)
+    return response
 
 
 @router.post(PAGE)
@@ -141,7 +155,7 @@ def change_people(
     """Invite somebody, or change or remove an account."""
     if act == "invite":
         link = f"{own_address(request, '/join')}?invitation={people.accounts.invite(name, role)}"
-        return _people_page(request, people, who, link=link, invited=name.strip().lower())
+        return _shown_once(request, link=link, invited=name.strip().lower())
     if act == "remove":
         people.accounts.remove(name)
     else:
@@ -157,7 +171,7 @@ def create_token(
     who.require(scope, f"A token that may {scope}")
     rights = RIGHTS[who.person.role]
     token = people.accounts.grant("token", who.person.name, label, rights[: rights.index(scope) + 1])
-    return _people_page(request, people, who, token=token)
+    return _shown_once(request, token=token)
 
 
 @router.post(PAGE + "/tokens/{secret_id}/revoke")
@@ -168,17 +182,9 @@ def revoke_token(
     return RedirectResponse(PAGE, 303)
 
 
-def _people_page(request: Request, people: People, who: Caller, **shown: str) -> Response:
-    accounts, owner = people.accounts, "admin" in who.rights
-    context = {
-        "you": who.person,
-        "tokens": accounts.secrets_of(who.person.name),
-        "passkeys": accounts.secrets_of(who.person.name, "passkey"),
-        "people": accounts.people() if owner else [],
-        "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
-        "rights": RIGHTS,
-    }
-    return page(request, "people.html", {**context, "link": "", "invited": "", "token": "", **shown})
+def _shown_once(request: Request, **secrets: str) -> Response:
+    """Lead to the page, which shows the secrets this once: loading it again neither shows nor makes any."""
+    return _with_cookies(request, PAGE, {_ONCE: (urlencode(secrets), 60)})
 
 
 def begin_session(
@@ -201,10 +207,4 @@ def _with_cookies(request: Request, place: str, cookies: Mapping[str, tuple[str,
     for name, (value, lasts) in cookies.items():
         # Lax, since an identity provider or a mail may lead here; the guard refuses what other sites send.
         response.set_cookie(name, value, lasts, httponly=True, samesite="lax", secure=secure)
-    return response
-
-
-def _signed_out() -> Response:
-    response = RedirectResponse(SIGN_IN, 303)
-    response.delete_cookie(COOKIE)
     return response

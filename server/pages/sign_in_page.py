@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -9,7 +10,7 @@ from fastapi.responses import RedirectResponse
 
 from ...api.serving import MAX_AGE
 from ..guard import SIGN_IN
-from ..server_options import COOKIE
+from ..server_options import COOKIE, session_cookie
 from ..server_state import StateOf
 from .html import page
 
@@ -36,24 +37,25 @@ def sign_in(
         return page(request, "sign_in.html", {"next": own_path(next), "wrong": True}, 401)
     response = RedirectResponse(own_path(next), 303)
     secure = request.url.scheme == "https"
-    session = state.sessions.begin()
+    state.sessions.begin(session := secrets.token_urlsafe(32), state.tokens.fingerprint)
     response.set_cookie(COOKIE, session, max_age=MAX_AGE, httponly=True, samesite="strict", secure=secure)
     return response
 
 
 @router.post("/sign-out")
 def sign_out(request: Request, state: StateOf) -> Response:
-    state.sessions.end(request.headers.get("cookie"))
-    return _signed_out()
+    state.sessions.end(session_cookie(request.headers.get("cookie")))
+    return signed_out()
 
 
 @router.post("/sign-out-everywhere")
 def sign_out_everywhere(state: StateOf) -> Response:
     state.sessions.end_all()
-    return _signed_out()
+    return signed_out()
 
 
-def _signed_out() -> Response:
+def signed_out() -> Response:
+    """The sign-in page, without the cookie."""
     response = RedirectResponse(SIGN_IN, 303)
     response.delete_cookie(COOKIE)
     return response

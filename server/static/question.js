@@ -7,11 +7,12 @@ const SENTENCE = /^(S\d+): /;
 
 /** Put boxes beside the findings that fill the fields of ids, links to their papers, and fields to their sentences. */
 export function arrangeQuestion(section) {
-  const { pin, ban, search } = section.querySelector("form").elements;
+  const { pin, ban, search, papers } = section.querySelector("form").elements;
+  papers?.previousElementSibling.append(" ", outside("/library", "Library"));
   for (const item of section.querySelectorAll(".prose li")) {
     const [, id, key] = FINDING.exec(item.textContent) ?? [];
     if (!id) continue;
-    const paper = element("a", { href: `/library/${encodeURIComponent(key)}`, target: "_blank", rel: "noopener", "aria-label": `Paper of ${id}` }, "Paper");
+    const paper = outside(`/library/${encodeURIComponent(key)}`, "Paper", `Paper of ${id}`);
     const boxes = pin ? [box("Show it to the writer", pin, id), box("Leave it out", ban, id)] : [];
     item.append(element("span", { class: "row question-acts" }, ...boxes, paper));
   }
@@ -21,6 +22,11 @@ export function arrangeQuestion(section) {
     if (!field) continue;
     line.nextElementSibling?.after(element("div", { class: "question-acts" }, field, box("Search for it again", search, name)));
   }
+}
+
+/** A link to another page, which opens beside this one: what is typed here stays. */
+function outside(href, words, label = words) {
+  return element("a", { href, target: "_blank", rel: "noopener", "aria-label": label }, words);
 }
 
 /** A box that puts an id into a field with one a line, and takes it out. */

@@ -131,6 +131,9 @@ def test_edited_removed_and_retracted_papers_are_named_and_replaced(
     for item in found["items"]:
         assert item["action"] in ("replace", "drop") and item["judged"] is False
         assert item["passage"] is None or item["passage"]["key"] not in ("okafor2022ensembles", "obrien2019seeds")
+        if item["sentence"].startswith("\u201c") and item["passage"]:
+            assert item["sentence"].split("\u201d")[0][1:40] in item["passage"]["shown"], "nobody else is quoted for it"
+    assert any("It quotes words" in item["detail"] for item in found["items"])
     removed = reasons["removed"]["id"]
     done = citeloom("update", "--home", home, "--accept", removed, "--json").json
     assert len(done["items"]) == len(found["items"]) - 1
@@ -164,6 +167,9 @@ def test_on_a_terminal_it_asks_what_to_accept(
         child.expect_exact("Accept which")
         child.sendline("")
     with _on_terminal(home, model) as child:
+        child.expect_exact("Accept which")
+        child.sendline("12345678")
+        child.expect_exact("there is no item 12345678")
         child.expect_exact("Accept which")
         child.sendline("all")
         child.expect_exact("Accepted ")

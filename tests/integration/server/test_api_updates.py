@@ -27,6 +27,7 @@ def test_a_removed_paper_is_named_and_the_answer_asked_again(served: Served) -> 
     assert found["items"] and all(item["reason"] == "removed" and item["keys"] == [key] for item in found["items"])
     shown = served.api.get(str(served.api.base_url.join("/runs"))).text
     assert f"{key} is no longer in the library." in shown and "may need another look" in shown
+    assert f"accept={found['items'][0]['id']}" in shown and ">Ask again</button>" in shown
     assert served.api.post("/updates", params={"accept": 99}).status_code == 422
     ids = [item["id"] for item in found["items"]]
     done = served.api.post("/updates", params={"accept": ids}).json()

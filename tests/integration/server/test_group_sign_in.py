@@ -153,6 +153,9 @@ def test_who_was_removed_stays_out_and_who_was_invited_comes_with_the_account(
     assert "Use your group" in httpx.get(f"{served.url}/join?invitation={link}").text
     assert come(served, f"/sign-in/group?invitation={link}").status_code == 200
     assert come(served).status_code == 200 and names(served) == {"olga": "owner", "bo": "writer"}
+    another = invite(find_home(accounts_home(served)), "mallory", "writer")
+    assert "You have the account bo" in come(served, f"/sign-in/group?invitation={another}").text
+    provider.person = {"sub": "6"}
     assert "was used" in come(served, f"/sign-in/group?invitation={link}").text
 
 
