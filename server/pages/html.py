@@ -24,6 +24,7 @@ from markupsafe import Markup
 
 from ...api import run_texts
 from ...api.messages import counted
+from ...documents.plain_text import plain_text
 from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
 
@@ -61,8 +62,10 @@ STATIC: Final = StaticFiles()
 def page(request: Request, template: str, context: Mapping[str, Any], status: int = 200) -> HTMLResponse:
     """Render a page or part of one from a template."""
     state = getattr(request.app.state, "server", None)
-    signed_in = caller.get() is not None or (state is not None and state.tokens.needed)
+    who = caller.get()
+    signed_in = who is not None or (state is not None and state.tokens.needed)
     shared = {"path": request.url.path, "signed_in": signed_in, "group": getattr(request.app.state, "people", None)}
+    shared["reads_only"] = who is not None and "write" not in who.rights
     return HTMLResponse(_environment().get_template(template).render({**shared, **context}), status)
 
 
@@ -80,6 +83,15 @@ def strip_controls(text: str) -> str:
 def markdown(text: str) -> Markup:
     """Render markdown as HTML, without links or active content."""
     return without_styles(run_texts.section_html(strip_controls(text), ()))
+
+
+def without_markup(words: str) -> str:
+    """Words of a paper or text without the markup of Markdown, line by line, and with the blanks at their ends."""
+
+    def plain(line: str) -> str:
+        return f"{' ' * line[:1].isspace()}{plain_text(line)}{' ' * (line.strip() != '' and line[-1:].isspace())}"
+
+    return "\n".join(map(plain, words.split("\n")))
 
 
 def without_styles(html: Markup) -> Markup:
@@ -118,6 +130,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         markdown=markdown,
+        plain=without_markup,
         counted=counted,
         doi=run_texts.doi_html,
         reference=run_texts.reference_html,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -24,6 +25,7 @@ Given = Annotated[str, Query(max_length=2000)]
 _RETURN: Final = SIGN_IN + "/callback"
 _BEGUN: Final = "citeloom_sign_in"  # cookie
 PAGE: Final = "/settings/people"
+_ONCE: Final = "citeloom_once"  # a cookie with what the page shows when it is loaded next
 _DEEDS: Final = 100  # shown
 
 
@@ -125,7 +127,19 @@ def sign_out_everywhere(people: PeopleOf, who: Who) -> Response:
 
 @router.get(PAGE)
 def people_page(request: Request, people: PeopleOf, who: Who) -> Response:
-    return _people_page(request, people, who)
+    accounts, owner = people.accounts, "admin" in who.rights
+    context = {
+        "you": who.person,
+        "tokens": accounts.secrets_of(who.person.name),
+        "passkeys": accounts.secrets_of(who.person.name, "passkey"),
+        "people": accounts.people() if owner else [],
+        "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
+        "rights": RIGHTS,
+        "once": dict(parse_qsl(request.cookies.get(_ONCE, ""))),
+    }
+    response = page(request, "people.html", context)
+    response.delete_cookie(_ONCE)
+    return response
 
 
 @router.post(PAGE)
@@ -141,7 +155,7 @@ def change_people(
     """Invite somebody, or change or remove an account."""
     if act == "invite":
         link = f"{own_address(request, '/join')}?invitation={people.accounts.invite(name, role)}"
-        return _people_page(request, people, who, link=link, invited=name.strip().lower())
+        return _shown_once(request, link=link, invited=name.strip().lower())
     if act == "remove":
         people.accounts.remove(name)
     else:
@@ -157,7 +171,7 @@ def create_token(
     who.require(scope, f"A token that may {scope}")
     rights = RIGHTS[who.person.role]
     token = people.accounts.grant("token", who.person.name, label, rights[: rights.index(scope) + 1])
-    return _people_page(request, people, who, token=token)
+    return _shown_once(request, token=token)
 
 
 @router.post(PAGE + "/tokens/{secret_id}/revoke")
@@ -168,17 +182,9 @@ def revoke_token(
     return RedirectResponse(PAGE, 303)
 
 
-def _people_page(request: Request, people: People, who: Caller, **shown: str) -> Response:
-    accounts, owner = people.accounts, "admin" in who.rights
-    context = {
-        "you": who.person,
-        "tokens": accounts.secrets_of(who.person.name),
-        "passkeys": accounts.secrets_of(who.person.name, "passkey"),
-        "people": accounts.people() if owner else [],
-        "deeds": accounts.deeds("" if owner else who.person.name, _DEEDS),
-        "rights": RIGHTS,
-    }
-    return page(request, "people.html", {**context, "link": "", "invited": "", "token": "", **shown})
+def _shown_once(request: Request, **secrets: str) -> Response:
+    """Lead to the page, which shows the secrets this once: loading it again neither shows nor makes any."""
+    return _with_cookies(request, PAGE, {_ONCE: (urlencode(secrets), 60)})
 
 
 def begin_session(

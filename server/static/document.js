@@ -28,7 +28,7 @@ export function editDocument(body, shown) {
     const act = target.closest("[data-act]");
     const sentence = target.closest(".sentence");
     if (act) ACTS[act.dataset.act](act);
-    else if (sentence && !target.closest("a") && getSelection().isCollapsed) edit(sentence, sentence.dataset.text, event);
+    else if (sentence?.querySelector(".edit")?.checkVisibility() && !target.closest("a") && getSelection().isCollapsed) edit(sentence, sentence.dataset.text, event);
   });
   body.addEventListener("keydown", (event) => {
     if (!field?.sentence.contains(event.target) || event.isComposing) return;
@@ -46,16 +46,27 @@ export function editDocument(body, shown) {
     event.preventDefault();
     if (latest) step(latest, key === "y" || event.shiftKey ? "undone" : "done");
   });
-  document.addEventListener("quoted", ({ detail }) => {
-    if (!field) return;
-    const [, said, stop] = /^(.*?)([.!?]?)$/s.exec(words());
-    replaceWords(`${said} ${detail}${stop}`.trim());
-  });
+  document.addEventListener("quoted", ({ detail }) => quote(detail));
   tabs.addEventListener("message", ({ data }) => textOf(data) && !field && refresh(data));
+}
+
+/** Put words of a paper into the sentence that is edited, else into the one whose citation was opened, else the last. */
+async function quote(text) {
+  const beside = document.querySelector('.sentence [aria-expanded="true"]') ?? document.activeElement;
+  const sentence = beside.closest(".sentence") ?? [...document.querySelectorAll(".sentence")].at(-1);
+  if (!field) await edit(sentence, sentence.dataset.text);
+  const [, said, stop] = /^(.*?)([.!?]?)$/s.exec(words());
+  replaceWords(`${said} ${text}${stop}`.trim());
 }
 
 /** Show what can be undone in all texts, and take up what was being edited before a reload. */
 export function beginDocument() {
+  if (document.querySelector(".sentence")) keep("citeloom-text", location.pathname); // where the reader puts what is selected
+  const quoted = recall("citeloom-quoted");
+  if (quoted?.place === location.pathname) {
+    keep("citeloom-quoted", null);
+    quote(quoted.text);
+  }
   for (const text of document.querySelectorAll("[data-document]")) {
     const id = text.dataset.document;
     const steps = recall(stepsName(id), here);
@@ -115,6 +126,7 @@ async function showTools() {
     const content = await toolsOf(id, position);
     if (field?.tools === tools) field.now = content.querySelector("[data-text]").dataset.text;
     tools.replaceChildren(content);
+    tools.scrollIntoView({ block: "nearest" });
   } catch (problem) {
     tools.replaceChildren(problemCard(problem));
   }
@@ -160,19 +172,21 @@ async function keepWords(more = {}) {
   }
 }
 
+/** After a file was taken back: show it, and that it can be undone, before anything else is. */
+export const tookBack = (id) => (stepped = stepped.then(() => kept(id, { imported: true })));
+
 /** After a change: show the text again, and remember how to undo it. */
 async function kept(id, change, from = "") {
   const steps = recall(stepsName(id), here) ?? { done: [], undone: [] };
   await refresh(id);
-  const done = { ...change, after: place(id, change.position)?.dataset.text ?? "" };
   if (from) steps[from].pop();
   if (!from) steps.undone = [];
-  steps[from === "done" ? "undone" : "done"].push(done);
+  if (change) steps[from === "done" ? "undone" : "done"].push({ ...change, after: place(id, change.position)?.dataset.text ?? "" });
   keep(stepsName(id), steps, here);
   latest = id;
   beginDocument();
   tabs.postMessage(id);
-  (place(id, change.position)?.querySelector(".edit") ?? textOf(id).querySelector('[data-act="undo"]')).focus();
+  (place(id, change?.position)?.querySelector(".edit") ?? textOf(id).querySelector('[data-act="undo"]')).focus();
 }
 
 /** Undo the last change of a text, or redo the one that was undone last, when earlier steps are done. */
@@ -183,14 +197,22 @@ function step(id, from) {
 async function takeStep(id, from) {
   const change = recall(stepsName(id), here)?.[from].at(-1);
   if (!change || field) return;
-  const { position, before, after } = change;
+  const { position, before, after, imported } = change;
   try {
-    await send("POST", address(id), { position, text: before, before: after, keep: true });
-    await kept(id, { position, before: after }, from);
+    if (imported) await withdrawImport(id);
+    else await send("POST", address(id), { position, text: before, before: after, keep: true });
+    await kept(id, imported ? null : { position, before: after }, from);
     announce(from === "done" ? "Undone." : "Done again.");
   } catch (problem) {
     toast(problem);
   }
+}
+
+/** The imported text of each section stands at a place below 0; edits from before it count again without it. */
+async function withdrawImport(id) {
+  const sections = textOf(id).dataset.kind === "paper" ? 6 : 1;
+  const answers = await Promise.allSettled(Array.from({ length: sections }, (_, index) => send("DELETE", `${address(id)}/${-1 - index}`)));
+  if (answers.every(({ status }) => status === "rejected")) throw answers[0].reason;
 }
 
 /** What the check of a sentence found, below it. */

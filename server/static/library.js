@@ -162,7 +162,7 @@ byId("identifiers")?.addEventListener("submit", async (event) => {
 
 // Dropping
 
-const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+const holdsFiles = (event) => byId("drop").checkVisibility() && [...(event.dataTransfer?.types ?? [])].includes("Files");
 let depth = 0;
 
 function dragged(event, change) {

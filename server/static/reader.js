@@ -2,7 +2,7 @@
 
 import { announce, problemCard, send, toast } from "./api.js";
 import { findWords, showMarks } from "./marks.js";
-import { element } from "./text.js";
+import { element, keep, recall } from "./text.js";
 
 const NOTED = /^> (.+?)(?: \(p\. (\d{1,5})\))?$/gm; // a highlight as it stands in the notes
 const CHARACTERS = 2000; // of a selection
@@ -169,7 +169,7 @@ class Reader {
     const inside = selection.rangeCount && this.scroll.contains(selection.getRangeAt(0).commonAncestorContainer);
     const words = inside ? selection.toString().replace(/-\n(?=\p{Ll})/gu, "").replace(/\s+/g, " ").trim() : "";
     this.part(".reader-selection").hidden = !words;
-    this.part('[data-act="insert"]').hidden = !document.querySelector("[contenteditable]"); // of a text being edited
+    this.part('[data-act="insert"]').hidden = !recall("citeloom-text"); // the text that was open last
     if (!words) return;
     const page = selection.getRangeAt(0).startContainer.parentElement.closest("[data-page-number]");
     this.selected = { words: words.slice(0, CHARACTERS), page: Number(page?.dataset.pageNumber) || null };
@@ -197,10 +197,17 @@ class Reader {
     await navigator.clipboard.writeText(citation).then(() => toast(`Copied ${citation}`), () => toast(citation));
   }
 
-  /** Put what is selected into the sentence that is being edited. */
+  /** Put what is selected into the text beside the reader, else into the one that was open last. */
   insert() {
     const { words, page } = this.selected;
-    const quoted = new CustomEvent("quoted", { detail: `“${words}” (${this.key}${page ? `, p. ${page}` : ""})` });
+    const text = `“${words}” (${this.key}${page ? `, p. ${page}` : ""})`;
+    if (!document.querySelector(".sentence")) {
+      const place = recall("citeloom-text");
+      keep("citeloom-quoted", { place, text });
+      location.assign(place);
+      return;
+    }
+    const quoted = new CustomEvent("quoted", { detail: text });
     const over = this.root.closest("dialog:modal"); // on a phone: nothing below it can be written to
     over?.addEventListener("close", () => document.dispatchEvent(quoted), { once: true });
     if (over) over.close();

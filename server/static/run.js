@@ -1,7 +1,7 @@
 // One run: follows it while it works, and resumes it; its text is edited in `document.js`.
 
 import { announce, part, problemCard, send, toast } from "./api.js";
-import { beginDocument, editDocument } from "./document.js";
+import { beginDocument, editDocument, tookBack } from "./document.js";
 import { readLimits } from "./limits.js";
 import { LiveRun } from "./live.js";
 import { arrangeQuestion } from "./question.js";
@@ -90,7 +90,7 @@ async function answer(form, type) {
 async function takeBack(form) {
   try {
     const { counts, warnings } = await send("POST", `${address()}/import`, new FormData(form));
-    await refresh();
+    await tookBack(run().dataset.id);
     const said = Object.entries(counts).map(([state, count]) => `${count} ${state}`);
     byId("import-result").replaceChildren(...[`Sentences: ${said.join(", ")}.`, ...warnings].map((line) => element("p", {}, line)));
   } catch (problem) {

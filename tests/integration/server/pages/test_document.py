@@ -113,6 +113,15 @@ def test_a_sentence_is_edited_where_it_stands_checked_undone_and_exported(page: 
             page.get_by_role("region", name="Files").get_by_role("link", name=name, exact=True).click()
         content = Path(download.value.path()).read_text(encoding="utf-8")
         assert MINE in content and "slept" not in content, name
+        if name == "md":
+            elsewhere = content.replace(MINE, "Wearers vary").encode()
+    page.get_by_label("Edited elsewhere?").set_input_files(
+        {"name": "a.md", "mimeType": "text/markdown", "buffer": elsewhere}
+    )
+    page.get_by_role("button", name="Load the edited file").click()
+    expect(text).to_contain_text("Wearers vary")
+    page.get_by_role("button", name="Undo").click()
+    expect(second).to_contain_text(MINE)
 
     page.keyboard.press("Control+z")
     expect(second).to_contain_text("7.77")
@@ -230,16 +239,25 @@ def test_what_is_selected_in_the_reader_goes_into_the_sentence(
 ) -> None:
     page = window(width).new_page()
     page.goto(run)
-    field = opened(page, 1)
+    field = page.get_by_role("textbox", name="Sentence 1")  # that of the citation
+    if width == 380:
+        field = opened(page, 1)
+        assert page.locator("#run .prose").bounding_box()["y"] < 600, "a phone shows the text first"  # type: ignore[index]
     page.locator("a.citation").first.click()
     panel = page.locator("#panel")
     panel.locator("a[data-panel]").filter(has_text="Read").first.click()
     words = panel.locator(".reader-scroll p").first
     key = str(panel.locator(".reader").get_attribute("data-key"))
     selected = words.evaluate("one => (getSelection().selectAllChildren(one), getSelection().toString())")
-    panel.get_by_role("button", name="Put into the sentence").click()
+    panel.get_by_role("button", name="Put into the section").click()
     expect(field).to_contain_text(f"“{' '.join(selected.split())}” ({key}")
     expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    page.goto(f"{run.partition('/runs')[0]}/library/{key}/read")  # away from the text that was open last
+    page.locator(".reader-scroll p").first.evaluate("one => getSelection().selectAllChildren(one)")
+    page.get_by_role("button", name="Put into the section").click()
+    expect(page.get_by_role("textbox", name="Sentence 3")).to_contain_text(f"({key}")
+    assert page.url == run
 
 
 @pytest.mark.long

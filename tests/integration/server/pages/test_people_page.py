@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import BrowserContext, expect
@@ -15,6 +16,16 @@ from tests.integration.server.pages.test_views import check_view
 from tests.support.people import PASSWORD, add_person, signed_in
 from tests.support.run_fixtures import ROOT
 from tests.support.served_process import ServedProcess
+
+PAPER = "obrien2019seeds"
+PAGES = (
+    *("/", "/library", f"/library/{PAPER}", f"/library/{PAPER}/read", "/write", "/check", "/tables", "/runs"),
+    *("/settings", "/settings/people"),
+)
+# What a reader sees that would send something that a reader may not.
+REFUSED = """() => [...document.querySelectorAll("form, [data-send], [contenteditable], input[type=file]")]
+  .filter((one) => one.checkVisibility() && !one.matches("[role=search], [method=get], [action^='/sign-out']"))
+  .filter((one) => !one.matches("[action^='/settings/people/']")).map((one) => one.outerHTML.slice(0, 200))"""
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +61,9 @@ def test_an_invited_person_sets_a_password_asks_and_signs_out(
     owner.get_by_role("form", name="Invite").get_by_label("Name").fill("Ada")
     owner.get_by_role("button", name="Invite", exact=True).click()
     link = owner.locator("#invitation").inner_text()
+    owner.reload()
+    expect(owner.locator("#invitation")).to_have_count(0)
+    expect(owner.get_by_role("form", name="ada")).to_have_count(1)
 
     guest.goto(link)
     expect(guest.get_by_role("heading")).to_have_text("Welcome, ada")
@@ -61,6 +75,17 @@ def test_an_invited_person_sets_a_password_asks_and_signs_out(
     asked = guest.url
     owner.goto(asked)
     expect(owner.locator("main")).to_contain_text("There is no conversation")
+
+    row = owner.goto(f"{group.url}/settings/people") and owner.get_by_role("form", name="ada")
+    row.get_by_label("Role").select_option("reader")
+    row.get_by_role("button", name="Save").click()
+    expect(row.get_by_label("Role")).to_have_value("reader")
+    for path in (urlsplit(asked).path, *PAGES):
+        guest.goto(f"{group.url}{path}")
+        expect(guest.locator("main")).to_be_visible()
+        assert guest.evaluate(REFUSED) == [], path
+    guest.goto(asked)
+    expect(guest.locator("#turn-1 a.citation").first).to_be_visible()
 
     guest.get_by_role("button", name="Sign out").first.click()
     expect(guest.get_by_label("Password")).to_be_visible()
