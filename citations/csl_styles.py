@@ -31,7 +31,6 @@ _MOST_PARTS: Final = 100_000
 _MOST_LEVELS: Final = 200
 _MOST_CHARACTERS: Final = 10_000
 _AHEAD_OF_PRINT = re.compile(r"<text\b[^<>]*\bterm=[\"']advance-online-publication[\"'][^<>]*/>")
-_SECONDS: Final = 60.0
 _MEGABYTES: Final = 500
 
 
@@ -66,7 +65,7 @@ def read_style(path: Path | None) -> str:
 
 @lru_cache(maxsize=1)
 def _default_style() -> str:
-    return pandoc(["--print-default-data-file=default.csl"], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8")
+    return pandoc(["--print-default-data-file=default.csl"], megabytes=_MEGABYTES).decode("utf-8")
 
 
 def _independent_style(path: Path) -> Path:

@@ -7,7 +7,6 @@ warning, so that a finished draft is never lost to a bad entry. This module bloc
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -37,7 +36,6 @@ _SPAN = re.compile(r"</?span\b[^<>]*>")
 _LABEL = re.compile(r"^\s*(?:\\?\[\d+\\?\]|\d+\\?\.|\(\d+\))\s+")
 _SECONDS: Final = 60.0
 _FEWEST_SECONDS: Final = 5.0
-_MEGABYTES: Final = 1500
 _MOST_CHARACTERS: Final = 200_000  # per entry; a long abstract has 5,000
 _SOURCE = '---\nnocite: "@*"\n---\n'
 
@@ -164,20 +162,16 @@ def _format_in_default_style(papers: tuple[Paper, ...], seconds: float) -> Mappi
 
 def _run_pandoc(papers: Sequence[Paper], csl: Path | None, seconds: float) -> dict[str, str]:
     """Run pandoc once; raises `PandocError` if it rejects an entry or the style."""
-    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        bibliography, source, style = (Path(folder) / name for name in ("cited.bib", "source.md", "style.csl"))
-        # Our own keys, which come back unchanged whatever the library's keys contain.
-        entries: list[str] = []
-        for number, paper in enumerate(papers):  # corrected for pandoc; the exported `.bib` keeps the user's own
-            entry = _HEX_ESCAPE.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), paper.bibtex)
-            entry = _SUFFIXED.sub(r"\g<before>\g<family>, \g<suffix>, \g<given>", entry)
-            entries.append(_ENTRY_KEY.sub(rf"\g<1>r{number}\g<3>", entry, count=1))
-        bibliography.write_text("\n\n".join(entries) + "\n", encoding="utf-8")
-        source.write_text(_SOURCE, encoding="utf-8")
-        options = ["--from", "markdown", "--to", "gfm", "--citeproc", "--wrap=none", f"--bibliography={bibliography}"]
-        style.write_text(read_style(csl), encoding="utf-8")  # the validated text, in case the file changes meanwhile
-        options.append(f"--csl={style}")
-        listed = pandoc([*options, "--", str(source)], seconds=seconds, megabytes=_MEGABYTES).decode("utf-8", "replace")
+    # Our own keys, which come back unchanged whatever the library's keys contain.
+    entries: list[str] = []
+    for number, paper in enumerate(papers):  # corrected for pandoc; the exported `.bib` keeps the user's own
+        entry = _HEX_ESCAPE.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), paper.bibtex)
+        entry = _SUFFIXED.sub(r"\g<before>\g<family>, \g<suffix>, \g<given>", entry)
+        entries.append(_ENTRY_KEY.sub(rf"\g<1>r{number}\g<3>", entry, count=1))
+    options = ["--from", "markdown", "--to", "gfm", "--citeproc", "--wrap=none", "--bibliography=cited.bib"]
+    # The validated text of the style, in case the file changes meanwhile.
+    files = {"cited.bib": "\n\n".join(entries) + "\n", "source.md": _SOURCE, "style.csl": read_style(csl)}
+    listed = pandoc([*options, "--csl=style.csl", "source.md"], files, seconds=seconds).decode("utf-8", "replace")
     texts: dict[str, str] = {}
     for number, body in _LISTED.findall(listed):
         text = _LABEL.sub("", one_line(unescape_html(_SPAN.sub("", _DIV.sub(" ", body)))))

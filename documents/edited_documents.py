@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -32,8 +31,6 @@ AUTHOR: Final = "Citeloom"  # of the comments that an export adds
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
 _MOST_TEXT: Final = 4_000_000
 _MOST_BYTES: Final = 50_000_000  # of an exported file
-_SECONDS: Final = 60.0
-_MEGABYTES: Final = 1500
 _TO: Final = (
     "markdown_strict-raw_html+citations+footnotes+pipe_tables+tex_math_dollars+all_symbols_escapable"
     "+backtick_code_blocks"
@@ -156,12 +153,9 @@ def read_latex(source: str) -> str:
 
 
 def _as_markdown(content: bytes, kind: str, reader: str, to: str = _TO) -> str:
-    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        source, template = Path(folder) / f"text{kind}", Path(folder) / "template.md"
-        source.write_bytes(content)
-        template.write_text(_TEMPLATE, "utf-8")
-        options = ["--from", reader, "--to", to, "--wrap=none", "--markdown-headings=atx", f"--template={template}"]
-        return pandoc([*options, "--", str(source)], seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8", "replace")
+    source, template = f"text{kind}", "template.md"
+    options = ["--from", reader, "--to", to, "--wrap=none", "--markdown-headings=atx", f"--template={template}"]
+    return pandoc([*options, source], {source: content, template: _TEMPLATE}).decode("utf-8", "replace")
 
 
 def with_notes(markdown: str) -> str:

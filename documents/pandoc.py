@@ -26,6 +26,7 @@ _PASSED_ON = re.compile(r"HOME|PATH|LANG|LC_\w+|TMPDIR|TEMP|TMP|XDG_\w+|PYPANDOC
 _NOBODY: Final = "http://127.0.0.1:9"
 _NO_NET: Final = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _NOBODY)
 _MESSAGE: Final = 200  # characters
+_SECONDS: Final = 120.0
 
 
 class PandocError(RuntimeError):
@@ -36,15 +37,28 @@ class PandocLimitError(PandocError):
     """The input needs more time or memory than allowed."""
 
 
-def pandoc(arguments: Sequence[str], *, seconds: float, megabytes: int) -> bytes:
-    """Run pandoc within limits and return its output; killed on cancellation. Raises `PandocError` and OSError."""
+def pandoc(
+    arguments: Sequence[str],
+    files: Mapping[str, str | bytes] = MappingProxyType({}),
+    *,
+    seconds: float = _SECONDS,
+    megabytes: int = 1500,
+) -> bytes:
+    """Run pandoc within limits and return its output; killed on cancellation. Raises `PandocError` and OSError.
+
+    `files` are contents by the names that the arguments have for them; other paths must be absolute.
+    """
     # Imported lazily: the import looks for the binary, which most commands do not need.
     import pypandoc
 
     command = [pypandoc.get_pandoc_path(), "+RTS", f"-M{megabytes}m", "--RTS", "--sandbox", *arguments]
     try:
         environment = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
-        ended = run(command, seconds=seconds, env=environment | _NO_NET)
+        with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
+            for name, content in files.items():
+                data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+                (Path(folder) / name).write_bytes(data)
+            ended = run(command, seconds=seconds, env=environment | _NO_NET, cwd=folder)
     except OutOfTimeError:
         raise PandocLimitError(f"was not converted within {seconds:g} seconds") from None
     if ended.code == 0:
@@ -82,7 +96,6 @@ _TABLE_LABEL: Final = re.compile(
     rb"(?P<begins>\s*+<caption\b[^<>]*+>\s*+<(?:title|p)\b[^<>]*+>)?"
 )
 _ARTICLE_FILTER: Final = Path(__file__).with_name("article.lua")
-_SECONDS = 120.0
 _MEGABYTES = 3000
 # pandoc needs up to a hundred times the size of a text in memory; most of an archive is images.
 _ARCHIVES: Final = frozenset({".docx", ".epub"})
@@ -110,7 +123,7 @@ def as_markdown(path: Path) -> str:
     with _readable_copy(path, data if kind == "jats" else b"") as readable:
         arguments = [*options, "--strip-comments", "--", str(readable.resolve())]
         try:
-            made = pandoc(arguments, seconds=_SECONDS, megabytes=_MEGABYTES)
+            made = pandoc(arguments, megabytes=_MEGABYTES)
         except PandocLimitError as error:
             raise FileRefusedError(str(error)) from None
         except PandocError as error:

@@ -117,8 +117,10 @@ def raise_if_stopped() -> None:
         raise StoppedError
 
 
-def run(command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None) -> Ended:
-    """Run a program without input, in the environment `env` or ours, and kill it after some seconds.
+def run(
+    command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None, cwd: str | None = None
+) -> Ended:
+    """Run a program without input, in the environment `env` or ours, in a folder, and kill it after some seconds.
 
     Raises `OutOfTimeError`, `StoppedError`, and OSError if no process can be created.
     """
@@ -130,7 +132,7 @@ def run(command: Sequence[str], *, seconds: float, env: Mapping[str, str] | None
         # In its own session, so that Ctrl-C on the terminal only reaches us. Its input is unbuffered, so that any
         # thread may close it, and more than once.
         process: subprocess.Popen[bytes]
-        streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": output, "stderr": errors}
+        streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": output, "stderr": errors, "cwd": cwd}
         with subprocess.Popen([*supervisor, *command], 0, env=env, start_new_session=True, **streams) as process:
             pipe = process.stdin
             assert pipe is not None

@@ -11,13 +11,11 @@ import base64
 import csv
 import io
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
-from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from ..citations.export.section_files import ExportError
@@ -31,8 +29,6 @@ TableFormat = Literal["md", "csv", "xlsx", "tex", "docx", "html", "svg"]
 TABLE_FORMATS: Final[tuple[TableFormat, ...]] = get_args(TableFormat)
 
 _ROOM: Final = "evidence_tables"
-_SECONDS: Final = 120.0
-_MEGABYTES: Final = 1500
 _FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with these
 
 
@@ -121,13 +117,10 @@ def _html(table: Mapping[str, Any], picture: str, *, styled: bool) -> str:
 def _by_pandoc(html: str, target: Literal["md", "tex", "docx"]) -> bytes:
     to = {"md": "gfm", "tex": "latex", "docx": "docx"}[target]
     options = ["--from", "html", "--to", to, "--wrap=none", *(["--standalone"] if target == "docx" else [])]
-    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        source = Path(folder) / "table.html"
-        source.write_text(html, encoding="utf-8", errors="replace")
-        try:
-            return pandoc([*options, "--output=-", "--", str(source)], seconds=_SECONDS, megabytes=_MEGABYTES)
-        except (PandocError, OSError) as error:
-            raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
+    try:
+        return pandoc([*options, "--output=-", "table.html"], {"table.html": html})
+    except (PandocError, OSError) as error:
+        raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
 
 
 def _plain_quote(quote: str) -> str:

@@ -37,8 +37,6 @@ _OWN: Final = {
     **{"√": r"\surd", "″": r"\prime\prime", "‴": r"\prime\prime\prime"},
     **{sign: sign for sign in "∙∛★"},  # shown as other characters, or missing
 }
-_SECONDS: Final = 30.0
-_MEGABYTES: Final = 500
 _FONTS: Final = ("DejaVu Sans", "FreeSerif", "Segoe UI Symbol", "Arial Unicode MS")
 _FONT_COMMAND: Final = r"\symbolfont"
 
@@ -68,11 +66,8 @@ def _commands(signs: frozenset[str]) -> dict[str, str]:
     if not signs:
         return {}
     ordered = sorted(signs)
-    with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
-        file.write("".join(f"<p><math><mi>{sign}</mi></math></p>" for sign in ordered))
-        file.flush()
-        options = ["--from", "html", "--to", "latex", "--wrap=none", "--", file.name]
-        written = pandoc(options, seconds=_SECONDS, megabytes=_MEGABYTES).decode("utf-8")
+    html = "".join(f"<p><math><mi>{sign}</mi></math></p>" for sign in ordered)
+    written = pandoc(["--from", "html", "--to", "latex", "--wrap=none", "signs.html"], {"signs.html": html}).decode()
     commands: dict[str, str] = {}
     for sign, formula in zip(ordered, _FORMULA.findall(written), strict=True):
         form, _, parts = unicodedata.decomposition(sign).partition(" ")

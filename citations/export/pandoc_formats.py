@@ -11,7 +11,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -33,8 +32,6 @@ PANDOC_FORMATS: Final[tuple[PandocFormat, ...]] = get_args(PandocFormat)
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 PLAIN_DOCUMENT: Final = DocumentOptions()
-_SECONDS: Final = 120.0
-_MEGABYTES: Final = 1500
 # The enabled extensions: no raw HTML or TeX, no attributes, no notes, no includes.
 _READER = (
     "markdown_strict+implicit_figures-raw_html-shortcut_reference_links-spaced_reference_links+citations+pipe_tables+tex_math_dollars"
@@ -127,56 +124,37 @@ def convert(
         options += [f"--metadata=title:{title}", f"--metadata=pagetitle:{title}"]
     elif target == "html":
         options.append("--metadata=pagetitle:Section")
-    with tempfile.TemporaryDirectory(prefix="citeloom-") as folder:
-        names = ("cited.bib", "section.md", "style.csl", "metadata.json")
-        cited, text, style, metadata = (Path(folder) / name for name in names)
-        cited.write_text(bibliography, encoding="utf-8")
-        text.write_text(mark_tables(source) if office else source, encoding="utf-8")
-        fields = {"nocite": ", ".join(map(pandoc_key, cited_too)), "abstract": abstract}
-        if any(fields.values()):
-            given = {name: value for name, value in fields.items() if value}
-            metadata.write_text(json.dumps(given), encoding="utf-8")
-            options.append(f"--metadata-file={metadata}")
-        if target != "tex" and (description := " ".join(_UNPRINTED.sub("", notice).split())):
-            options += [
-                f"--metadata=description:{description}",
-                f"--variable=description-meta:{html.escape(description)}",
-            ]
-        if target == "tex" and csl is None and not written_out:
-            style_name, how = ("unsrtnat", "numbers") if numbered else ("plainnat", "")
-            options += ["--natbib", f"--variable=bibliography:{bibliography_name}", f"--variable=natbiboptions:{how}"]
-            options.append(f"--variable=biblio-style:{style_name}")
-        else:
-            options += ["--citeproc", f"--bibliography={cited}"]
-            options += [] if with_fields else ["--metadata=link-citations:true"]
-            # The validated text, in case the file changes meanwhile.
-            style.write_text(read_style(csl), encoding="utf-8")
-            options += ["--metadata=reference-section-title:References", f"--csl={style}"]
-        try:
-            made = pandoc([*options, "--output=-", "--", str(text)], seconds=_SECONDS, megabytes=_MEGABYTES)
-            if office:
-                listed = pandoc(["--from=biblatex", "--to=csljson", str(cited)], seconds=_SECONDS, megabytes=_MEGABYTES)
-                items = {item.pop("id"): item for item in json.loads(listed)}
-                decorated = WordFields(
-                    target,
-                    items,
-                    bibliography,
-                    places,
-                    style.read_text("utf-8"),
-                    mark,
-                    with_fields,
-                    document.evidence_comments,
-                    cited_too,
-                )
-                text.write_text(json.dumps(decorated.added(json.loads(made))), encoding="utf-8")
-                command = ["--from=json", *writer, "--output=-", "--", str(text)]
-                made = pandoc(command, seconds=_SECONDS, megabytes=_MEGABYTES)
-            if target == "tex":
-                latex = made.replace(_WHOLE_PAGE, _ROOM_FOR_CAPTION, 1).decode("utf-8")
-                cited_in_tex = bibliography if csl is None and not written_out else ""
-                made = with_printable_characters(latex, cited_in_tex).encode()
-        except (PandocError, OSError) as error:
-            raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
+    files = {"cited.bib": bibliography, "section.md": mark_tables(source) if office else source}
+    fields = {"nocite": ", ".join(map(pandoc_key, cited_too)), "abstract": abstract}
+    if any(fields.values()):
+        files["metadata.json"] = json.dumps({name: value for name, value in fields.items() if value})
+        options.append("--metadata-file=metadata.json")
+    if target != "tex" and (description := " ".join(_UNPRINTED.sub("", notice).split())):
+        options += [f"--metadata=description:{description}", f"--variable=description-meta:{html.escape(description)}"]
+    if target == "tex" and csl is None and not written_out:
+        style_name, how = ("unsrtnat", "numbers") if numbered else ("plainnat", "")
+        options += ["--natbib", f"--variable=bibliography:{bibliography_name}", f"--variable=natbiboptions:{how}"]
+        options.append(f"--variable=biblio-style:{style_name}")
+    else:
+        files["style.csl"] = read_style(csl)  # the validated text, in case the file changes meanwhile
+        options += ["--citeproc", "--bibliography=cited.bib", "--csl=style.csl"]
+        options += [] if with_fields else ["--metadata=link-citations:true"]
+        options.append("--metadata=reference-section-title:References")
+    try:
+        made = pandoc([*options, "--output=-", "section.md"], files)
+        if office:
+            listed = json.loads(pandoc(["--from=biblatex", "--to=csljson", "cited.bib"], files))
+            items, remarks = {item.pop("id"): item for item in listed}, document.evidence_comments
+            style = files["style.csl"]
+            fields_of = WordFields(target, items, bibliography, places, style, mark, with_fields, remarks, cited_too)
+            files["section.json"] = json.dumps(fields_of.added(json.loads(made)))
+            made = pandoc(["--from=json", *writer, "--output=-", "section.json"], files)
+        if target == "tex":
+            latex = made.replace(_WHOLE_PAGE, _ROOM_FOR_CAPTION, 1).decode("utf-8")
+            cited_in_tex = bibliography if csl is None and not written_out else ""
+            made = with_printable_characters(latex, cited_in_tex).encode()
+    except (PandocError, OSError) as error:
+        raise ExportError(f"The {target} file could not be made ({' '.join(str(error).split())[:300]}).") from error
     said = [" ".join(_UNPRINTED.sub("", line).split()) for line in (f"{MARK}: {mark}" if mark else "", notice)]
     comments = "".join(f"% {line}\n" for line in said if line) if target == "tex" else ""
     return comments.encode() + made
