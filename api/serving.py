@@ -15,7 +15,6 @@ from ..stores.postgres.database import (
 )
 from ..stores.server_jobs import (
     ACTIVE as ACTIVE,
-    MAX_AGE as MAX_AGE,
     EventBatch as EventBatch,
     JobEntry as JobEntry,
     JobKind as JobKind,
@@ -24,7 +23,6 @@ from ..stores.server_jobs import (
     RecentEndings as RecentEndings,
     RequestKeys as RequestKeys,
     ServerJobs as ServerJobs,
-    SignInSessions as SignInSessions,
 )
 from ..stores.uploads import Uploads as Uploads
 

@@ -14,6 +14,7 @@ import sys
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -205,6 +206,7 @@ PICTURES: Final[dict[str, tuple[Path, Callable[[], str]]]] = {
 }
 
 
+@cache
 def picture(name: str) -> str:
     """A picture as a fenced Mermaid block, or pages as they are."""
     lines = PICTURES[name][1]().strip().splitlines()

@@ -49,6 +49,7 @@ _SIGN = re.compile(r"[=\u2236\u223c\u2264\u2265\u2208\u2211\u222b]")
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _FLAT_SHARE = 0.3  # share of numbers among the words of a row
 _FLAT_WORDS = 30
+_REGISTERED = re.compile(r":.*\d{5}")  # "Trial registration: NCT00624286" is no heading
 _CAPTION_WORDS = 4  # fewer words next to an image are its name
 _FORMULA_WORDS = 3
 _NESTED = 8  # maximum nesting of brackets around an image
@@ -148,7 +149,8 @@ def _kind(raw: str) -> PartKind:
         signed, words = _SIGN.search(raw) is not None, len(_LONG_WORD.findall(raw))
         if words < _FORMULA_WORDS and (signed or not words):
             return "equation" if signed and len(raw) > 12 else "left out"
-    return "title" if is_lone_heading(raw) and not LIST_ITEM.match(raw) and "$" not in raw else "prose"
+    heading = is_lone_heading(raw) and not (LIST_ITEM.match(raw) or "$" in raw or _REGISTERED.search(raw))
+    return "title" if heading else "prose"
 
 
 def _is_flat_row(line: str) -> bool:

@@ -44,6 +44,7 @@ _FIRST: Final = WindowLimits(tokens=5_000, window_tokens=700, paper_share=1.0)
 _AGAIN: Final = WindowLimits(tokens=2_500, window_tokens=500, paper_share=1.0)
 _NEAREST: Final = WindowLimits(tokens=1_500, window_tokens=1, hits=3, paper_share=1.0)
 _NEAR: Final = 0.7  # score above which a passage is taken to be near the question if no chat model decides
+_ABSTRACT_CHUNKS: Final = 3
 _AT_ONCE: Final = 16  # papers that are read concurrently
 _DIGITS: Final = re.compile(r"(?<!\w)\d")  # neither "one another" nor "Neo4j" is a number
 
@@ -186,8 +187,9 @@ class TableFiller:
     async def _read_row(
         self, cells: ChatCellReader, paper: Paper, columns: Sequence[TableColumn], studies: Sequence[str]
     ) -> tuple[Decision, dict[tuple[str, str], TableCell]]:
-        # The beginning of a paper tells best whether it belongs.
-        opening = self.library.chunks([chunk_id(paper.key, 0)])
+        # The abstract, else the beginning, tells best whether a paper belongs, and often its registration.
+        abstract = self.library.catalog.chunk_rows(keys=[paper.key], categories=[Category.ABSTRACT])[:_ABSTRACT_CHUNKS]
+        opening = self.library.chunks([row.id for row in abstract] or [chunk_id(paper.key, 0)])
         windows = await self._windows(paper, columns, _FIRST, opening)
         reading = await cells.read_row(self.question, columns, windows, [name for name in studies if name])
         if reading is None:  # its cells stay unread, and are read when the table is completed again
@@ -204,13 +206,17 @@ class TableFiller:
         of_refused = {chunk.id for cell in refused for chunk, _, _ in cell.spans}
         read |= {chunk.id for window in windows for chunk in window.chunks} - of_refused
         again = await self._windows(paper, lacking, _AGAIN, (), read) if lacking else []
-        if again:
-            second = await cells.read_row(self.question, lacking, again, [name for name in names if name])
-            if second is not None:
-                found = {**_accept(second, names, lacking), **found}
+        readings = [reading]
+        if again and (second := await cells.read_row(self.question, lacking, again, [name for name in names if name])):
+            readings.append(second)
+            found = {**_accept(second, names, lacking), **found}
+        given = {(study.study, cell.column) for part in readings for study in part.studies for cell in study.cells}
         for name in names:
             for column in lacking:
-                found.setdefault((name, column.name), TableCell(status="not_reported", searched=_need(column).queries))
+                # A value that its words do not bear out may be reported all the same.
+                stated = any(of == column.name and (study == name or len(names) == 1) for study, of in given)
+                cell = TableCell(status="unread" if stated else "not_reported", searched=_need(column).queries)
+                found.setdefault((name, column.name), cell)
         return Decision("included", reading.reason, names), found
 
     async def _windows(

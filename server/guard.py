@@ -81,7 +81,8 @@ class Guard:
             admitted = who is not None or by_token or alone or path in OPEN_PATHS or path.startswith("/static/")
             if not admitted and self._people is None and (session := session_cookie(cookies)):
                 state = get_state(Request(scope))  # raises while the register is closed
-                admitted = await asyncio.to_thread(state.sessions.is_active, session, state.tokens.fingerprint)
+                fingerprint = state.tokens.fingerprint
+                admitted = await asyncio.to_thread(state.accounts.is_valid, "session", session, fingerprint)
             if admitted:
                 await self._app(scope, self._limit_body(scope, headers, receive), answer)
             else:

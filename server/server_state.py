@@ -13,8 +13,8 @@ from fastapi import Depends, Request
 
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
-from ..api.people import acting
-from ..api.serving import JobOrder, ServerRegistry, Session, SignInSessions, join_servers, open_session
+from ..api.people import Accounts, accounts_of, acting
+from ..api.serving import JobOrder, ServerRegistry, Session, join_servers, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from .ingest_jobs import IngestJobs
@@ -59,7 +59,7 @@ class ServerState:
     runs: RunJobs
     streams: StreamCount
     tokens: Tokens
-    sessions: SignInSessions
+    accounts: Accounts
     ingests: IngestJobs
     member: ServerRegistry
     lost: asyncio.Event = field(default_factory=asyncio.Event)
@@ -96,12 +96,12 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         runs=RunJobs(session, jobs, orders),
         streams=StreamCount(options.max_streams),
         tokens=tokens,
-        sessions=member.sessions,
+        accounts=accounts_of(member.home),
         ingests=IngestJobs(session, jobs, member.uploads),
         member=member,
     )
     if tokens.needed:  # the sessions of an earlier one end
-        await asyncio.to_thread(lambda: state.sessions.end_all(tokens.fingerprint))
+        await asyncio.to_thread(lambda: state.accounts.end_sessions_but_of(tokens.fingerprint))
 
     async def resume(order: JobOrder) -> Job:
         person = acting.set(str(order.request.get("person", "")))

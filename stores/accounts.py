@@ -1,7 +1,7 @@
 """The people of a group's server: their roles, what proves who they are, and the log of what they did.
 
 Invitations, sessions and tokens are secrets that are shown once and kept as hashes, each with the person it stands for.
-A home without accounts is one person's.
+A home without accounts is one person's; sessions there are those of the server's token, by its fingerprint.
 """
 
 from __future__ import annotations
@@ -229,6 +229,15 @@ class Accounts(Register):
 
     def note_use(self, passkey: str, scopes: str) -> None:
         self._write("UPDATE secrets SET scopes = ? WHERE hash = ?", scopes, hash_name(passkey))
+
+    def is_valid(self, kind: SecretKind, secret: str, person: str) -> bool:
+        """Whether a secret was given to this person, or to those with a token of this fingerprint, and is valid."""
+        valid = "WHERE hash = ? AND kind = ? AND person = ? AND expires_at > ?"
+        return bool(self._select(Secret, SECRETS, valid, hash_name(secret), kind, person, time.time()))
+
+    def end_sessions_but_of(self, person: str) -> None:
+        if self._tables.exist():
+            self._write("DELETE FROM secrets WHERE kind = 'session' AND person <> ?", person)
 
     def secrets_of(self, person: str, kind: SecretKind = "token") -> list[Secret]:
         condition = "WHERE person = ? AND kind = ? ORDER BY expires_at DESC"

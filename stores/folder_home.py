@@ -54,7 +54,7 @@ class FolderHome(Home):
     runs_file = PathBelow("runs.sqlite")  # the registers of runs, conversations and written files
     memory = PathBelow("memory.sqlite")  # what the author wants of every text
     accounts_file = PathBelow("accounts.sqlite")  # the people of a group's server, and what they did
-    server = PathBelow("server.sqlite")  # the server's unfinished jobs, keys and sessions
+    server = PathBelow("server.sqlite")  # the server's unfinished jobs and keys
 
     @property
     def name(self) -> Path:
@@ -107,9 +107,9 @@ class FolderHome(Home):
         return run_tables(self.runs_file)
 
     def server_tables(self) -> FileTables:
-        from .server_jobs import SERVER_TABLES, SERVERS, SESSIONS_REMEDY
+        from .server_jobs import SERVER_REMEDY, SERVER_TABLES, SERVERS
 
-        return FileTables(self.server, (SERVERS, *SERVER_TABLES), SESSIONS_REMEDY)
+        return FileTables(self.server, (SERVERS, *SERVER_TABLES), SERVER_REMEDY)
 
     def account_tables(self) -> FileTables:
         from .accounts import ACCOUNT_TABLES, ACCOUNTS_REMEDY

@@ -269,12 +269,11 @@ class ServerRegistry(ABC):
         server: str,
         notify: Callable[[TableConnection, str], None] | None = None,
     ) -> None:
-        from .server_jobs import RecentEndings, RequestKeys, ServerJobs, SignInSessions
+        from .server_jobs import RecentEndings, RequestKeys, ServerJobs
 
         self.home = home
         self.jobs = ServerJobs(tables, server, notify)
         self.keys = RequestKeys(tables, server)
-        self.sessions = SignInSessions(tables)
         self.endings = RecentEndings(tables)
 
     @abstractmethod

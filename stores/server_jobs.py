@@ -1,4 +1,4 @@
-"""The jobs of a library's servers, their events, idempotency keys and the sessions of browsers.
+"""The jobs of a library's servers, their events and idempotency keys.
 
 A job belongs to the server named in its row, as long as that server has a row in `servers`. A folder has one server,
 which replaces that row when it starts; this orphans the jobs of its predecessor. Events are stored only if servers
@@ -328,45 +328,10 @@ class RequestKeys(Register):
         self._write("DELETE FROM request_keys WHERE key = ? AND server = ?", key, self._server)
 
 
-SESSIONS_REMEDY: Final = "Move it away: browsers sign in again, and unfinished jobs are resumed by asking again."
-SESSIONS: Final = TypedTable("sessions", ("id",), {"id": TEXT, "token": TEXT, "expires_at": MOMENT})
+SERVER_REMEDY: Final = "Move it away: unfinished jobs are resumed by asking again."
 ENDINGS: Final = TypedTable("endings", ("name",), {"name": TEXT, "connection": TEXT, "ended_at": MOMENT})
-SERVER_TABLES: Final = (JOBS, EVENTS, KEYS, SESSIONS, ENDINGS)
-MAX_AGE: Final = 30 * 86_400  # seconds
-_MAX_SESSIONS: Final = 1000
+SERVER_TABLES: Final = (JOBS, EVENTS, KEYS, ENDINGS)
 _RECENT: Final = 2.0  # seconds
-
-
-class SignInSessions(Register):
-    """Sessions of browsers, for a month, by the hash of their id: a copy of the home signs nobody in.
-
-    Each is valid only for the server's token that began it, of which `token` is a fingerprint.
-    """
-
-    def begin(self, session: str, token: str) -> None:
-        """Store a session; it replaces expired ones, and the oldest where there are too many."""
-        now = time.time()
-        with self._tables.transaction() as connection:
-            connection.execute(SESSIONS.insert(), (hash_name(session), token, now + MAX_AGE))
-            connection.execute("DELETE FROM sessions WHERE expires_at <= ?", (now,))
-            connection.execute(
-                "DELETE FROM sessions WHERE id NOT IN (SELECT id FROM sessions ORDER BY expires_at DESC LIMIT ?)",
-                (_MAX_SESSIONS,),
-            )
-
-    def is_active(self, session: str, token: str) -> bool:
-        """Whether a session was begun with this token and has neither ended nor expired."""
-        query = "SELECT * FROM sessions WHERE id = ? AND token = ? AND expires_at > ?"
-        return bool(self._read(SESSIONS, query, hash_name(session), token, time.time()))
-
-    def end(self, session: str) -> None:
-        """End a session; does nothing if there is none."""
-        self._write("DELETE FROM sessions WHERE id = ?", hash_name(session))
-
-    def end_all(self, but_of: str = "") -> None:
-        """End all sessions, except those of a token if one is given."""
-        if self._tables.exist():
-            self._write("DELETE FROM sessions WHERE token <> ?", but_of)
 
 
 class RecentEndings(Register):

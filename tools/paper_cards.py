@@ -117,11 +117,11 @@ def _telling_places(sentences: Sequence[str]) -> list[int]:
 
 
 def find_statement(library: Library, key: str, rule: str) -> tuple[Chunk, int, int] | None:
-    """The sentence of a paper's abstract, else of its methods, that states its `sample`, `design` or `result`; blocks.
+    """The sentence of a paper's abstract, else of its methods, that states its sample, design, aim or result; blocks.
 
     It is the last one for a result, else the first.
     """
-    patterns = {"sample": [_SAMPLE], "design": [_DESIGN, *_KINDS.values()], "result": [_OUTCOME]}[rule]
+    patterns = {"sample": [_SAMPLE], "design": [_DESIGN, *_KINDS.values()], "aim": [_AIM], "result": [_OUTCOME]}[rule]
     sections = (Category.ABSTRACT, Category.METHOD)
     rows = [
         row for one in sections for row in library.catalog.chunk_rows(keys=[key], categories=[one])[:_METHOD_CHUNKS]

@@ -24,6 +24,7 @@ from markupsafe import Markup
 
 from ...api import run_texts
 from ...api.messages import counted
+from ...documents.plain_text import plain_text
 from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
 
@@ -84,6 +85,15 @@ def markdown(text: str) -> Markup:
     return without_styles(run_texts.section_html(strip_controls(text), ()))
 
 
+def without_markup(words: str) -> str:
+    """Words of a paper or text without the markup of Markdown, line by line, and with the blanks at their ends."""
+
+    def plain(line: str) -> str:
+        return f"{' ' * line[:1].isspace()}{plain_text(line)}{' ' * (line.strip() != '' and line[-1:].isspace())}"
+
+    return "\n".join(map(plain, words.split("\n")))
+
+
 def without_styles(html: Markup) -> Markup:
     """HTML of markdown whose aligned columns have classes in place of styles, which the page's policy blocks."""
     return Markup(html.replace(' style="text-align:', ' class="align-'))
@@ -120,6 +130,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         markdown=markdown,
+        plain=without_markup,
         counted=counted,
         doi=run_texts.doi_html,
         reference=run_texts.reference_html,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api.serving import MAX_AGE
+from ...api.people import LIFETIMES
 from ..guard import SIGN_IN
 from ..server_options import COOKIE, session_cookie
 from ..server_state import StateOf
@@ -37,20 +36,20 @@ def sign_in(
         return page(request, "sign_in.html", {"next": own_path(next), "wrong": True}, 401)
     response = RedirectResponse(own_path(next), 303)
     secure = request.url.scheme == "https"
-    state.sessions.begin(session := secrets.token_urlsafe(32), state.tokens.fingerprint)
-    response.set_cookie(COOKIE, session, max_age=MAX_AGE, httponly=True, samesite="strict", secure=secure)
+    session, lasts = state.accounts.grant("session", state.tokens.fingerprint), LIFETIMES["session"]
+    response.set_cookie(COOKIE, session, max_age=lasts, httponly=True, samesite="strict", secure=secure)
     return response
 
 
 @router.post("/sign-out")
 def sign_out(request: Request, state: StateOf) -> Response:
-    state.sessions.end(session_cookie(request.headers.get("cookie")))
+    state.accounts.end(session_cookie(request.headers.get("cookie")))
     return signed_out()
 
 
 @router.post("/sign-out-everywhere")
 def sign_out_everywhere(state: StateOf) -> Response:
-    state.sessions.end_all()
+    state.accounts.revoke(state.tokens.fingerprint, kind="session")
     return signed_out()
 
 

@@ -126,6 +126,7 @@ async function showTools() {
     const content = await toolsOf(id, position);
     if (field?.tools === tools) field.now = content.querySelector("[data-text]").dataset.text;
     tools.replaceChildren(content);
+    tools.scrollIntoView({ block: "nearest" });
   } catch (problem) {
     tools.replaceChildren(problemCard(problem));
   }

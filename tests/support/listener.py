@@ -30,7 +30,7 @@ class Heard:
 
     async def next(self) -> None:
         """Wait for a piece."""
-        await asyncio.wait_for(self._more.wait(), 60)
+        await asyncio.wait_for(self._more.wait(), 300)
         self._more.clear()
 
 

@@ -16,7 +16,7 @@ from citeloom.documents.pandoc import PandocError, PandocLimitError, pandoc
 from citeloom.documents.sandbox import OutOfTimeError, in_thread, run
 from tests.support.late_timer import expire_after
 
-PATIENCE = 60.0  # seconds, before a test that would hang fails instead
+PATIENCE = 300.0  # seconds, before a test that would hang fails instead
 # A program that says on a socket that it is there, and stays until it is killed, deaf to all that can be ignored.
 PROGRAM = """\
 import signal, socket, sys

@@ -46,6 +46,7 @@ class Reader:
     outside: frozenset[str] = frozenset()
     value: str = ""
     asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    shown: str = ""
 
     async def propose_columns(self, question: str, names: Sequence[str], titles: Sequence[str]) -> Any:
         raise AssertionError("columns are given")
@@ -55,6 +56,7 @@ class Reader:
     ) -> RowReading | None:
         key = windows[0].paper.key
         self.asked.append((key, tuple(column.name for column in columns)))
+        self.shown += " ".join(chunk.text for window in windows for chunk in window.chunks)
         if key in self.outside:
             return RowReading(False, "it measures nothing")
         for sentence in (item for window in windows for item in window.sentences()):
@@ -122,10 +124,26 @@ async def test_not_reported_only_after_a_second_search_which_is_shown(
     assert missing["status"] == "not_reported" and missing["searched"]
 
 
-async def test_an_invented_value_is_not_taken(library: Library) -> None:
+async def test_an_invented_value_is_not_taken_and_not_called_unreported(library: Library) -> None:
     fill = filler(library, Reader(value="777"), Screener())
     await fill.fill(Scope())
-    assert {cell["status"] for cell in cells(fill).values()} == {"not_reported"}
+    assert {(cell["status"], cell["value"]) for cell in cells(fill).values()} == {("unread", "")}
+
+
+async def test_the_whole_abstract_is_shown(papers: Path, open_library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = WindowLimits(tokens=600, window_tokens=200, paper_share=1.0)
+    monkeypatch.setattr("citeloom.evidence_tables.extraction._FIRST", first)
+    abstract = " ".join(f"Sentence {place} says that weather moves radios in a way of its own." for place in range(60))
+    text = paper_text("Hopping radios", "radio").replace(
+        "## Introduction", f"## Abstract\n\n{abstract}\n\nTrial registration: NCT00909779.\n\n## Introduction", 1
+    )
+    assert "NCT00909779" in text
+    (papers / "hedy2022.md").write_text(text, encoding="utf-8")
+    library = open_library()
+    await ingest(library, [papers])
+    reader = Reader()
+    await filler(library, reader, Screener(frozenset({"ada2020", "grace2021"}))).fill(Scope())
+    assert "NCT00909779" in reader.shown
 
 
 async def test_again_nothing_is_asked_and_a_new_column_asks_for_its_cells_alone(library: Library) -> None:

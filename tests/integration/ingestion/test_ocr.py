@@ -28,7 +28,7 @@ from tests.support.scanned_pdfs import PAGE, hocr, printing, write_mixed, write_
 
 TEXT = ("A page with text", "Introduction", "Every word of this page was there before, and none of it was scanned.")
 SAID = "The program said that degree matters for every node."
-PATIENCE = 60.0  # seconds, before a test that would hang fails instead
+PATIENCE = 300.0  # seconds, before a test that would hang fails instead
 needs_tesseract = pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
 
 

@@ -161,3 +161,8 @@ def test_a_caption_of_marks_alone_is_read_as_nothing() -> None:
 def test_comments_are_not_shown_but_what_is_open_or_very_long_is_none() -> None:
     assert plain_text("Cells <!-- how - many? --> grew<!----> <!-- and died.") == "Cells grew <!-- and died."
     assert "many" in plain_text(f"Cells <!-- {'many ' * 500}--> grew.")
+
+
+def test_a_registration_is_read_though_it_looks_like_a_heading() -> None:
+    text = "It worked.\n\n**Trial registration:** NCT00624286\n\n**Discussion:** All"
+    assert [unit.text for unit in readable_units(text)] == ["It worked.", "Trial registration: NCT00624286"]

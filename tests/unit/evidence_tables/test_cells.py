@@ -75,6 +75,7 @@ def test_two_values_for_one_thing_are_both_kept() -> None:
         ("1.5", "hours", "minutes", "90"),
         ("12.5", "mg/dL", "g/L", "0.125"),
         ("98.6", "degF", "degC", "37"),
+        ("1", "year", "weeks", "52.1786"),
         ("1.5", "hours", "hours", ""),
         ("1.5", "hours", "kg", ""),
         ("1.5 to 3", "hours", "minutes", ""),
@@ -82,7 +83,7 @@ def test_two_values_for_one_thing_are_both_kept() -> None:
         ("1.5", "", "minutes", ""),
     ],
 )
-def test_units_are_converted_exactly_or_not_at_all(value: str, unit: str, wanted: str, converted: str) -> None:
+def test_units_are_converted_or_left_alone(value: str, unit: str, wanted: str, converted: str) -> None:
     assert convert_value(value, unit, wanted) == converted
 
 

@@ -103,7 +103,7 @@ def vectors(*rows: list[float]) -> dict[str, Any]:
 async def test_vectors_that_are_none(journal: Journal, clock: FakeClock, body: dict[str, Any], words: str) -> None:
     with FakeOpenAI(behaviour=lambda _: Raw(json.dumps(body))) as server:
         model = endpoint_embedding(settings(server), journal=journal, scope=RUN)
-        model._limiter = Limiter(max_concurrency=2, max_retries=3, timeout=10, clock=clock)
+        model._limiter = Limiter(max_concurrency=2, max_retries=3, timeout=60, clock=clock)
         with pytest.raises(EndpointRefusedError, match=words):
             await model.embed_documents(["a text", "another"])
     assert server.calls() == 3

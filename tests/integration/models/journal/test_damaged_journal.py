@@ -251,7 +251,7 @@ async def test_nobody_waits_for_ever_for_a_process_that_stands_still(
     ) as still:
         assert still.stdout is not None and still.stdout.readline() == "True\n"
         with Journal(path) as journal:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 assert (await once(journal, CallRecord("a", "chat", "e", "m"), RUN, _answer)).paid
         still.communicate("end\n")
 

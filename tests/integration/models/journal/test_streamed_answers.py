@@ -196,7 +196,7 @@ async def test_pieces_of_a_broken_stream_are_discarded(
     heard = Heard()
     with FakeOpenAI(failures=failures) as server:
         caller = patient(
-            caller_of(server, journal), clock, max_retries=5, timeout=3.0 if "silence" in failures else 10.0
+            caller_of(server, journal), clock, max_retries=5, timeout=3.0 if "silence" in failures else 60.0
         )
         answer = await caller.call(ASKED, listener=heard)
     assert heard.restarts == restarts

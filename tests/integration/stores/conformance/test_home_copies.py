@@ -240,7 +240,7 @@ def test_every_table_of_a_home_is_copied(home: Home) -> None:
 
     library = "facts revision papers sections figures images chunks passages postings word_totals schema_versions"
     checkpoints = "checkpoints checkpoint_blobs checkpoint_migrations"
-    servers = "servers server_jobs server_events request_keys uploads sessions endings"
+    servers = "servers server_jobs server_events request_keys uploads endings"
     milvus = "searched staged outdated word_sums word_counts"
     with psycopg.connect(home.url.secret) as connection:
         query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"

@@ -105,8 +105,6 @@ def test_keys_of_requests_and_files_of_uploads(backend: Home) -> None:
         use = server.keys.claim(ODD, ODD)
         assert use is not None and use.request == STORED
         assert use.order == JobOrder("job", "run", {"question": STORED})
-        server.sessions.begin(ODD, ODD)
-        assert server.sessions.is_active(ODD, ODD)
         server.endings.add(ODD, ODD)
         assert not server.endings.by_another(ODD, ODD) and server.endings.by_another(ODD, "other")
         folder = server.uploads.folder("ingest-000000000000")

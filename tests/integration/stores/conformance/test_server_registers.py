@@ -68,26 +68,18 @@ def test_an_unsettled_claim_of_a_server_that_is_gone_is_void(backend: Home) -> N
     second.leave()
 
 
-def test_sessions_are_known_to_every_server_and_bounded_in_number(
-    backend: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = backend.join_servers()
-    second = backend.join_servers() if first.jobs.shared else first
-    monkeypatch.setattr("citeloom.stores.server_jobs._MAX_SESSIONS", 3)
-    for number in range(5):
-        first.sessions.begin(f"session-{number}", "token")
-    assert [second.sessions.is_active(f"session-{number}", "token") for number in range(5)] == [False] * 2 + [True] * 3
-    assert not second.sessions.is_active("session-4", "another token") and not second.sessions.is_active("", "token")
-    second.sessions.end("session-4")
-    first.sessions.begin("of another token", "another token")
-    assert not first.sessions.is_active("session-4", "token") and first.sessions.is_active("session-3", "token")
-    first.sessions.end_all(but_of="another token")
-    assert not second.sessions.is_active("session-3", "token")
-    assert second.sessions.is_active("of another token", "another token")
-    second.sessions.end_all()
-    assert not first.sessions.is_active("of another token", "another token")
-    for server in {id(each): each for each in (first, second)}.values():
-        server.leave()
+def test_sessions_by_the_servers_token_end_with_it_alone_and_at_once(backend: Home) -> None:
+    first, second = backend.accounts(), backend.accounts()
+    one, two = (first.grant("session", "fingerprint") for _ in range(2))
+    other = first.grant("session", "another")
+    assert second.is_valid("session", one, "fingerprint") and not second.is_valid("session", one, "another")
+    assert not second.is_valid("token", one, "fingerprint") and not second.is_valid("session", "", "fingerprint")
+    second.end(one)
+    assert not first.is_valid("session", one, "fingerprint") and first.is_valid("session", two, "fingerprint")
+    first.end_sessions_but_of("another")
+    assert not second.is_valid("session", two, "fingerprint") and second.is_valid("session", other, "another")
+    second.revoke("another", kind="session")
+    assert not first.is_valid("session", other, "another") and second.people() == []
 
 
 def test_uploaded_files_are_read_and_removed(server: ServerRegistry, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ async def read_server(home: Home) -> None:
     try:
         joined.jobs.entries(), joined.jobs.entry(JOB.id), joined.jobs.events(JOB.id, "", 0)
         joined.keys.claim("key", "request")
-        joined.sessions.is_active("session", "token"), joined.endings.by_another("run", "other")
+        joined.endings.by_another("run", "other")
         for upload in joined.uploads.files():
             joined.uploads.fetch(upload)
         joined.uploads.idle(), joined.uploads.unfinished()
@@ -121,7 +121,6 @@ async def full(home: Home, papers: Path) -> Home:
     joined.keys.claim("key", "request")
     joined.jobs.begin(JOB, "epoch", "key")
     joined.jobs.append([EventBatch(JOB.id, "epoch", 0, [("began", "{}")])])
-    joined.sessions.begin("session", "token")
     joined.endings.add("run", "connection")
     leave_upload(joined)
     joined.leave()

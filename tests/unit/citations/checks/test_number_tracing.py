@@ -35,6 +35,11 @@ def test_a_number_raised_over_its_symbol_is_one_of_the_source() -> None:
     assert [str(number.value) for number in given_numbers(source)] == ["0.5", "7.47", "0.0001"]
 
 
+def test_a_dose_after_a_numbered_day_counts() -> None:
+    dosed = "Figures 1 and 10 show 15 mg/kg on day 1 and 10 mg/kg on day 2."
+    assert [str(number.value) for number in given_numbers(dosed)] == ["15", "10"]
+
+
 def origins(text: str) -> list[str]:
     traces = trace_numbers(text, SOURCES, EXPERIMENT)
     return [trace.origin.path or trace.origin.evidence_id if trace.origin else "?" for trace in traces]

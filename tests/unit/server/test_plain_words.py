@@ -1,0 +1,21 @@
+"""The words around a quote are shown without Markdown, and stay apart from the quote."""
+
+from __future__ import annotations
+
+import pytest
+
+from citeloom.server.pages.html import without_markup
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("## Results\nThe *spread* fell ", "Results\nThe spread fell "),
+        (" by **two** percent, see [the table](#t).", " by two percent, see the table."),
+        ("- one\n- `two`", "- one\n- two"),
+        ("", ""),
+        (" ", " "),
+    ],
+)
+def test_markup_goes_and_blanks_at_the_ends_stay(written: str, shown: str) -> None:
+    assert without_markup(written) == shown
