@@ -55,7 +55,7 @@ class TableCell:
 
     `value` is as printed, `converted` the same in the column's unit, empty if it could not be converted or needs no
     conversion. `alternatives` are further values that the paper states for the same thing; if two of all are for the
-    same condition, the status is "conflicting". `searched` are the searches made before a value was called not reported.
+    same condition, the status is "conflicting". `searched` are the searches before a value was called not reported.
     """
 
     value: str = ""
