@@ -18,7 +18,7 @@ _NEXT: Final = re.compile(r"\s*#\s*")
 _FIELD: Final = re.compile(r"\s*(?P<name>[A-Za-z][\w-]*)\s*=\s*")
 _FIELD_LINE: Final = re.compile(r"[ \t]*(?P<name>[A-Za-z][\w-]*)[ \t]*=")
 _HEAD: Final = re.compile(r"@\s*\w+\s*[{(]\s*(?P<key>[^\s,{}()=]*)\s*(?P<sign>[=\w]?)")
-_NO_EQUALS: Final = re.compile(r"(?m)(?:^|,)[ \t]*(?P<name>[A-Za-z][\w-]*)[ \t]*(?:[{\"]|\Z)")
+_LAST_NAME: Final = re.compile(r",\s*+(?P<name>[A-Za-z][\w-]*+)\s*+\}?\Z")
 _NO_AT: Final = re.compile(
     r"(?mi)^[ \t]*(?P<kind>article|book|booklet|collection|dataset|in(?:book|collection|proceedings)|manual|misc|online"
     r"|proceedings|report|software|techreport|(?:masters|phd)?thesis|unpublished)[ \t]*[{(][ \t]*"
@@ -72,8 +72,8 @@ def _end_of_value(raw: str, start: int) -> int:
         place = joined.end()
 
 
-def entry_fault(raw: str) -> str:
-    """What keeps an entry from being read, as what follows its name in a message; empty if nothing is found."""
+def entry_fault(raw: str, reason: str) -> str:
+    """What keeps an entry from being read, as what follows its name in a message; `reason` is the parser's."""
     head = _HEAD.match(raw.lstrip())
     if head and head["sign"] == "=":
         return f"has no key: write one and a comma before {head['key']}"
@@ -86,9 +86,12 @@ def entry_fault(raw: str) -> str:
             return f"lacks a closing brace }} in its field {last}: add it" if last else ""
         last = field["name"] if field else last
         depth += line.count("{") - line.count("}")
-    if field := _NO_EQUALS.search(raw.partition(",")[2]):
+    if "a `=`" in reason and (field := _LAST_NAME.search(raw)):
         return f"lacks the = behind the name of its field {field['name']}: add it"
-    return "lacks its closing brace }: add it" if depth > 0 else ""
+    if "found `,`" in reason:
+        return "has a comma too many: remove it"
+    open_ended = depth > 0 and "found `{`" not in reason
+    return "lacks its closing brace }: add it" if open_ended else "cannot be read as BibTeX"
 
 
 def comment_fault(text: str, *, behind_entry: bool) -> str:
