@@ -11,6 +11,8 @@ from typing import Final
 from markupsafe import Markup
 
 from ..citations.export.evidence_report import content_hash, packaged_template, report_template
+from ..citations.markers import SpanSet
+from ..citations.quotations import quoted_spans
 from ..plurals import counted
 from ..text.words import read_rules, shorten
 from .claim_records import (
@@ -35,9 +37,11 @@ _QUOTED: Final = 240  # characters
 
 
 def careful_words(text: str) -> list[tuple[int, int, str]]:
-    """The spans of words that a text could say more carefully, with what to say instead; no model is asked."""
-    found = [(*match.span(), match[0], _CAREFUL[match[0].lower()]) for match in _STRONG.finditer(text)]
-    return [(start, end, f"{new[0].upper()}{new[1:]}" if old[0].isupper() else new) for start, end, old, new in found]
+    """The spans of words that a text could say more carefully, with what to say instead, but for quotations."""
+    quoted = SpanSet(quoted_spans(text))
+    found = [(*one.span(), one[0], _CAREFUL[one[0].lower()]) for one in _STRONG.finditer(text)]
+    softer = ((start, end, new.capitalize() if old[0].isupper() else new) for start, end, old, new in found)
+    return [item for item in softer if not quoted.holds(item[0])]
 
 
 def problems(sentence: SentenceRecord) -> list[tuple[str, FaultSeverity, str]]:

@@ -331,7 +331,7 @@ def _entry(block: Block, lines: Mapping[str, int]) -> tuple[Entry | None, list[t
         entry = block.ignore_error_block
     elif isinstance(block, model.ParsingFailedBlock):
         named = _ENTRY_KEY.search(block.raw or "")
-        why = entry_fault(block.raw or "") or "cannot be read as BibTeX"
+        why = entry_fault(block.raw or "", getattr(block.error, "abort_reason", ""))
         raise _EntryRefusedError(f"entry {named[1] if named else 'without a key'} {why}")
     if not isinstance(entry, model.Entry):
         return None, []

@@ -9,16 +9,16 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from ..text.words import shorten
+
 if TYPE_CHECKING:
     from bibtexparser.model import Field
 
-_TOKEN: Final = re.compile(r"\\.|[{}\"]", re.DOTALL)
-_BARE: Final = re.compile(r"[^\s#{}\",=]*")
-_NEXT: Final = re.compile(r"\s*#\s*")
+_TOKEN: Final = re.compile(r"[{}\"#=,]|(?:[^\s{}\"#=,\\]|\\.)+", re.DOTALL)
 _FIELD: Final = re.compile(r"\s*(?P<name>[A-Za-z][\w-]*)\s*=\s*")
 _FIELD_LINE: Final = re.compile(r"[ \t]*(?P<name>[A-Za-z][\w-]*)[ \t]*=")
 _HEAD: Final = re.compile(r"@\s*\w+\s*[{(]\s*(?P<key>[^\s,{}()=]*)\s*(?P<sign>[=\w]?)")
-_NO_EQUALS: Final = re.compile(r"(?m)(?:^|,)[ \t]*(?P<name>[A-Za-z][\w-]*)[ \t]*(?:[{\"]|\Z)")
+_LAST_NAME: Final = re.compile(r",\s*+(?P<name>[A-Za-z][\w-]*+)\s*+\}?\Z")
 _NO_AT: Final = re.compile(
     r"(?mi)^[ \t]*(?P<kind>article|book|booklet|collection|dataset|in(?:book|collection|proceedings)|manual|misc|online"
     r"|proceedings|report|software|techreport|(?:masters|phd)?thesis|unpublished)[ \t]*[{(][ \t]*"
@@ -38,8 +38,8 @@ def split_fields(fields: Sequence[Field]) -> tuple[list[Field], list[tuple[int, 
             line += raw.count("\n", done, end)
             if not (following := _FIELD.match(raw, end)):
                 if rest := raw[end:].strip():
-                    said = f"{name}: {_cut(rest)} stands behind its value. Put all of the value in braces {{}}."
-                    faults.append((line, said))
+                    said = f"{shorten(rest, 40)!r} stands behind its value. Put all of the value in braces {{}}."
+                    faults.append((line, f"{name}: {said}"))
                 break
             read.append(model.Field(name, raw[done:end].strip(), item.start_line))
             faults.append(
@@ -53,27 +53,20 @@ def split_fields(fields: Sequence[Field]) -> tuple[list[Field], list[tuple[int, 
 
 def _end_of_value(raw: str, start: int) -> int:
     """The end of a value: braces, quotes, a word or a number, or several of them joined by #."""
-    place = start
-    while True:
-        depth, opening = 0, raw[place : place + 1]
-        if opening and opening in '{"':
-            for sign in _TOKEN.finditer(raw, place + (opening == '"')):
-                depth += {"{": 1, "}": -1}.get(sign[0], 0)
-                if depth == 0 and sign[0] == ("}" if opening == "{" else '"'):
-                    place = sign.end()
-                    break
-            else:
-                return len(raw)
-        else:
-            place = _BARE.match(raw, place).end()  # type: ignore[union-attr]  # it matches nothing, too
-        joined = _NEXT.match(raw, place)
-        if joined is None:
-            return place
-        place = joined.end()
+    depth, quoted, wanted, end = 0, False, True, start
+    for token in _TOKEN.finditer(raw, start):
+        if depth == 0 and not quoted:
+            if token[0] != "#" and not wanted:
+                return end
+            wanted = token[0] == "#"
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        quoted ^= token[0] == '"' and depth == 0
+        end = token.end()
+    return len(raw)
 
 
-def entry_fault(raw: str) -> str:
-    """What keeps an entry from being read, as what follows its name in a message; empty if nothing is found."""
+def entry_fault(raw: str, reason: str) -> str:
+    """What keeps an entry from being read, as what follows its name in a message; `reason` is the parser's."""
     head = _HEAD.match(raw.lstrip())
     if head and head["sign"] == "=":
         return f"has no key: write one and a comma before {head['key']}"
@@ -86,9 +79,12 @@ def entry_fault(raw: str) -> str:
             return f"lacks a closing brace }} in its field {last}: add it" if last else ""
         last = field["name"] if field else last
         depth += line.count("{") - line.count("}")
-    if field := _NO_EQUALS.search(raw.partition(",")[2]):
+    if "a `=`" in reason and (field := _LAST_NAME.search(raw)):
         return f"lacks the = behind the name of its field {field['name']}: add it"
-    return "lacks its closing brace }: add it" if depth > 0 else ""
+    if "found `,`" in reason:
+        return "has a comma too many: remove it"
+    open_ended = depth > 0 and "found `{`" not in reason
+    return "lacks its closing brace }: add it" if open_ended else "cannot be read as BibTeX"
 
 
 def comment_fault(text: str, *, behind_entry: bool) -> str:
@@ -97,11 +93,6 @@ def comment_fault(text: str, *, behind_entry: bool) -> str:
         return f"{found['key']}: the @ before {found['kind']} is missing, so it is not read. Add it."
     if behind_entry and text.lstrip().startswith((",", "}")):
         names = ", ".join(field["name"] for line in re.split(r"[\n,]", text) if (field := _FIELD_LINE.match(line)))
-        lost = f"{_cut(names)} of the entry before is not read" if names else "the entry before ends earlier"
+        lost = f"{shorten(names, 40)!r} of the entry before is not read" if names else "the entry before ends earlier"
         return f"{lost}: one closing brace }} too many, or an opening one too few, stands before. Mend it."
     return ""
-
-
-def _cut(text: str) -> str:
-    words = " ".join(text.split())
-    return repr(words if len(words) <= 40 else f"{words[:40]} …")

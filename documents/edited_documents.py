@@ -54,6 +54,7 @@ _WORDS: Final = re.compile(r"[^\W_]+(?:[.,'\u2019][^\W_]+)*")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _REFERENCES = re.compile(r"(?ms)^#{1,3} References\b[^\n]*\n.*?(?=^#|\Z)")
 _HEADING = re.compile(r"(?m)^#{1,6} .*$")
+_CAPTION_STYLE = re.compile(rb'(<w:name w:val=")(?:Table )?Caption(?=")', re.IGNORECASE)
 _IN_LINE = re.compile(r"(?m)^(?!\$\$[^$\n]+\$\$$)[^\n]*\$\$[^\n]*$")
 _BOLD_NUMBER = re.compile(r"(\*\*(?:Table|Figure)) ?\*\* ?(?:\*\*)?(\d{1,4})\*\*(?=[.:])")
 _NOTE = re.compile(r"(?m)^\[\^(?P<number>\d{1,6})\]:(?P<words>[^\n]*+(?:\n(?:[ ]{4}[^\n]*+|(?=\n)))*+)\n?")
@@ -201,6 +202,8 @@ def _simplified(name: str, kind: str, reject: bool) -> dict[str, Any]:
             else:
                 _simplify_writer(root, found, reject)
             parts[part] = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+        if styles := read_part(archive, "word/styles.xml"):  # pandoc would put the caption of a table behind it
+            parts["word/styles.xml"] = _CAPTION_STYLE.sub(rb"\1Own caption", styles)
         comments = read_part(archive, "word/comments.xml") if kind == ".docx" else b""
         for comment in _parsed(comments).iter(_W + "comment") if comments else ():
             said = " ".join("".join(one.text or "" for one in comment.iter(_W + "t")).split())
@@ -256,9 +259,6 @@ def _simplify_word(root: Element, found: EditedDocument, reject: bool) -> None:
                 style = following.find(_W + "pPr")
                 following[int(style is not None) : int(style is not None)] = [c for c in one if c.tag != _W + "pPr"]
                 parent.remove(one)
-    for style in root.iter(_W + "pStyle"):  # pandoc would put the caption of a table behind it
-        if style.get(_W + "val") in ("TableCaption", "Caption"):
-            style.set(_W + "val", "BodyText")
     opened: list[_OpenField] = []
     for run in [one for one in root.iter() if one.tag in (_W + "r", _W + "fldSimple")]:
         if run.tag == _W + "fldSimple":

@@ -407,24 +407,20 @@ def complete_citations(text: str, sources: Sequence[Source], experiment: Experim
     for place, sentence in enumerate(placed):
         # A study is often named in the sentence before the one that cites it.
         near = () if sentence.ids else [*placed[place + 1 : place + 2], *placed[max(0, place - 1) : place]]
-        beside = (name for other in near if _same_paragraph(text, sentence, other) for name in other.ids)
-        added.setdefault(sentence.start, []).extend(name for name in beside if known.get(name, "\n") in sentence.text)
+        near = [other for other in near if not BLANK_LINE.search(text, *sorted((sentence.start, other.start)))]
+        beside = [name for other in near for name in other.ids if name in known]
+        named = [name for name in beside if re.search(rf"(?<!\w){re.escape(known[name])}(?!\w)", sentence.text)]
         # Passages of its papers with a number that it takes from none of those that it cites.
         papers = {source.paper.key for source in sources if source.evidence.id in sentence.ids}
         same = [source for source in sources if source.paper.key in papers]
         of_numbers = [name for finding in number_findings(sentence.text, same, experiment) for name in finding.ids]
-        added[sentence.start] += of_numbers
+        added.setdefault(sentence.start, []).extend([*named, *of_numbers])
     for sentence in reversed(placed):
         if names := [name for name in dict.fromkeys(added[sentence.start]) if name in known]:
             place = sentence.start + len(sentence.text.rstrip(_AFTER_WORDS))
             blank = "" if text[place - 1] == "]" else " "
             text = f"{text[:place]}{blank}{''.join(f'[{name}]' for name in names)}{text[place:]}"
     return text
-
-
-def _same_paragraph(text: str, one: CitedSentence, other: CitedSentence) -> bool:
-    start, end = sorted((one.start, other.start))
-    return not BLANK_LINE.search(text, start, end)
 
 
 def _of_paragraphs(text: str) -> dict[int, list[str]]:

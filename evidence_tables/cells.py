@@ -40,7 +40,6 @@ _MOST_CHARACTERS: Final = 200  # of a formula
 _FACTORS: Final = frozenset(map(Decimal, (1, 2, 100)))  # numbers that a formula may use though no paper prints them
 _WRITTEN_AS: Final = str.maketrans("×−÷·", "*-/.")
 _LINE: Final = re.compile(r"[^\n]+")
-_SIX_DIGITS: Final = Context(prec=6)  # a year is 52.1786 weeks
 _OPERATORS: Final[dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -196,7 +195,7 @@ def _evaluate(node: ast.expr) -> Decimal:
 
 
 def convert_value(value: str, unit: str, wanted: str) -> str:
-    """The value in another unit, in at most six digits; empty if it needs or allows none, or has several numbers."""
+    """The value in another unit, rounded; empty if it needs or allows no conversion, or has several numbers."""
     numbers = outermost(given_numbers(value))
     if not wanted or not unit or unit.casefold() == wanted.casefold() or len(numbers) != 1:
         return ""
@@ -208,7 +207,8 @@ def convert_value(value: str, unit: str, wanted: str) -> str:
         quantity = _units().Quantity(amount, _units().parse_units(unit)).to(wanted)
     except (pint.PintError, ValueError, ArithmeticError, AttributeError, TypeError):
         return ""
-    return f"{quantity.magnitude.normalize(_SIX_DIGITS):f}"
+    digits = Context(prec=max(6, len(amount.as_tuple().digits)))  # a year is 52.1786 weeks
+    return f"{quantity.magnitude.normalize(digits):f}"
 
 
 @cache

@@ -141,8 +141,8 @@ class Session:
         return self.with_all_settings(self.settings.model_copy(update=changes))
 
     def with_all_settings(self, settings: Settings) -> Session:
-        same = all(settings.address_of(name) == self.settings.address_of(name) for name in ROLE_NAMES)
-        contexts = self._contexts if same else []
+        new, old = ((it.context_tokens, *map(it.address_of, ROLE_NAMES)) for it in (settings, self.settings))
+        contexts = self._contexts if new == old else []
         return replace(self, settings=settings, _budgets=WeakValueDictionary(), _roles={}, _contexts=contexts)
 
     async def with_memory(self) -> Session:

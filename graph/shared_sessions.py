@@ -101,7 +101,8 @@ def settings_of(context: object) -> Settings:
 _OF_STORES: Final = frozenset(
     {"embedding_model", "embedding_base_url", "prompts_dir", "request_timeout", "max_retries", "max_concurrency"}
 )
-_OWNERS: Final = ("home", "vectors", "prompts_dir")  # settings that people with accounts cannot choose
+# What people with accounts cannot choose: it is read from the server, or changes what others see.
+_OWNERS: Final = ("home", "vectors", "prompts_dir", "retraction_watch")
 _opening: Final = threading.Lock()
 _opened: Final[dict[str, Session]] = {}  # by the home and the settings that open its stores
 _sessions: Final[dict[str, Session]] = {}  # by the home and all settings

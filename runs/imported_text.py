@@ -89,9 +89,7 @@ def import_sections(text: EditableText, document: EditedDocument, file: Path) ->
     exact = file.suffix == ".md"  # its citations are as they were shown
     if len(titles) == 1:
         (only,) = titles.values()
-        body, before = (
-            re.sub(r"\A\s*# [^\n]*\n", "", part) for part in (words, before)
-        )  # the title, if it was changed
+        body, before = (re.sub(r"\A\s*# [^\n]*\n", "", part) for part in (words, before))  # without another title
         if headings and (headings[0]["level"] == "#" or not before.strip()):  # else it is within the section
             body = f"{before}\n\n{words[headings[0].end() :]}"
         return [_import_section(only, body, document.fields, exact=exact)], ""

@@ -24,6 +24,14 @@ async def test_what_a_session_keeps_does_not_grow_with_the_number_of_runs(home: 
         assert len(session.contexts._runs) <= LATEST_RUNS + 1
 
 
+def test_copies_share_what_is_known_of_contexts_unless_their_models_or_contexts_differ(home: Path) -> None:
+    with open_session(SETTINGS, FolderHome(home)) as session:
+        assert session.with_settings(context_tokens=4_096).contexts.settings.context_tokens == 4_096
+        assert session.contexts.settings.context_tokens == 8_000
+        assert session.with_settings(max_calls=1).contexts is session.contexts
+        assert session.with_settings(chat_model="other").contexts is not session.contexts
+
+
 async def test_a_run_in_progress_keeps_its_budget_and_stays_fresh(home: Path) -> None:
     with open_session(SETTINGS, FolderHome(home)) as session, session.run("slow", fresh=True):
         roles, budget = await session.roles_of("slow"), id(session.budget("slow"))

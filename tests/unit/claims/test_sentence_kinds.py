@@ -1,9 +1,10 @@
-"""What a sentence without a citation is: a statement of the field, the text's own, a view."""
+"""What a sentence without a citation is: a statement of the field, the text's own, a view; and its strong words."""
 
 from __future__ import annotations
 
 import pytest
 
+from citeloom.claims.check_report import careful_words
 from citeloom.claims.sentence_kinds import uncited_kind
 
 
@@ -12,3 +13,10 @@ def test_a_broken_citation_makes_no_question_of_a_statement(broken: str) -> None
     text = "Temperature scaling has been shown to lower the calibration error"
     assert uncited_kind(f"{text}.", "Introduction") == uncited_kind(f"{text} {broken}", "Introduction") == "needs"
     assert uncited_kind("Does temperature scaling lower the calibration error?", "Introduction") == "opinion"
+
+
+def test_strong_words_are_softened_but_not_in_a_quotation() -> None:
+    text = "It always proves that \u201cthis always works well for everyone\u201d. Will it?"
+    assert [(text[start:end], new) for start, end, new in careful_words(text)] == [
+        *(("always", "often"), ("proves", "suggests"), ("Will", "May"))
+    ]

@@ -48,6 +48,9 @@ def test_a_fault_that_loses_fields_is_named_and_what_can_be_read_is_read(
         ("@article{a,\n title={T {x},\n year=2019\n}\n", "entry a lacks a closing brace } in its field title"),
         ("@article{a, title={T}", "entry a lacks its closing brace }"),
         ("@article{a, title {T}}", "entry a lacks the = behind the name of its field title"),
+        ("@article{a, title={T}, year }", "entry a lacks the = behind the name of its field year"),
+        ("@article{a, title={A, {DNA} too},\n year=2019\n", "entry a lacks its closing brace }"),
+        ("@article{a, title={T},, year=2019}", "entry a has a comma too many"),
         ("@misc{b}\n@misc{b}", "line 2: duplicate key b (first on line 1)"),
     ],
 )

@@ -72,6 +72,7 @@ def test_a_number_of_another_passage_of_a_cited_paper_gets_its_marker(text: str,
         ("It helped 12.5% [E1]. {} wondered why.", "{} wondered why [E1]."),
         ("{} tried it.\n\nIt helped 12.5% [E1].", "{} tried it."),
         ("It was weak [E1]. {} tried it. It helped [E3].", "{} tried it [E1]."),
+        ("It helped [E3]. Lindens grow. It was weak [E3].", "Lindens grow. It"),
     ],
 )
 def test_a_sentence_that_names_a_study_gets_the_marker_of_the_next_one_on_it(

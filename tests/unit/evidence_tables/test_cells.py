@@ -86,6 +86,7 @@ def test_two_values_for_one_thing_are_both_kept() -> None:
         ("12.5", "mg/dL", "g/L", "0.125"),
         ("98.6", "degF", "degC", "37"),
         ("1", "year", "weeks", "52.1786"),
+        ("12,345,678", "g", "kg", "12345.678"),
         ("1.5", "hours", "hours", ""),
         ("1.5", "hours", "kg", ""),
         ("1.5 to 3", "hours", "minutes", ""),

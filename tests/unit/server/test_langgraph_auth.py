@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from langgraph_sdk import Auth
 
+from citeloom.graph.input_check import GraphInputError
+from citeloom.graph.shared_sessions import SectionContext, shared_session
 from citeloom.server.langgraph_app import authenticate, keep_apart
+from citeloom.stores.tables import acting
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "a-token-of-enough-characters"
@@ -96,3 +99,13 @@ def test_the_image_gets_what_the_server_needs_in_words_that_a_shell_leaves_alone
     names = [re.split(r"[^\w-]", item)[0] for item in project["server"]]
     assert local == "." and [re.split(r"[^\w-]", item)[0] for item in listed] == names
     assert not any(set(item) & set("<>;&|$ ") for item in listed)
+
+
+@pytest.mark.parametrize("name", ["home", "prompts_dir", "retraction_watch"])
+async def test_a_person_chooses_no_file_of_the_server(name: str, tmp_path: Path) -> None:
+    context, token = SectionContext.model_validate({name: str(tmp_path)}), acting.set("ada")
+    try:
+        with pytest.raises(GraphInputError, match=f"{name} is the server's owner's"):
+            await shared_session(SimpleNamespace(context=context))  # type: ignore[arg-type]
+    finally:
+        acting.reset(token)

@@ -208,6 +208,13 @@ def test_captions_of_tables_are_sequence_fields_and_mentions_refer_to_them(targe
     assert "\ue200" not in xml and "Table 1" in re.sub("<[^>]*>", "", xml)
     back = read_edited(file).text
     places = [back.index(words) for words in ("Table 1.**", "| a ", "Words between", "| c ", "Table 2: Snow.", "| e ")]
+    if target == "docx":  # as Word writes it in German
+        with zipfile.ZipFile(file) as archive:
+            parts = {name: archive.read(name).replace(b'"TableCaption"', b'"B"') for name in archive.namelist()}
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, part in parts.items():
+                archive.writestr(name, part)
+        assert read_edited(file).text == back
     assert places == sorted(places) and "$a^{2}$" in back and "`Table 1`" in back and "(table\u00a02)" in back
 
 
