@@ -98,8 +98,7 @@ async function edit(sentence, text, { clientX, clientY } = {}) {
   if (field?.sentence === sentence) return;
   if (field) {
     const [id, position] = [idOf(sentence), sentence.dataset.position];
-    if (!(await keepWords())) return;
-    sentence = place(id, position); // its text may have been shown again
+    sentence = (await keepWords()) && place(id, position); // its text was shown again
     if (!sentence) return;
     text = sentence.dataset.text;
   }
