@@ -352,7 +352,7 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
     return complete_record(result, values, session.library, before["title"], before["library_version"], **own)
 
 
-_OF_THE_RUN: Final = ("thread_id", "usage", "asked", "answered", "outcome")  # what no edit changes
+_OF_THE_RUN: Final = ("thread_id", "usage", "asked", "answered", "outcome", "steering")  # what no edit changes
 
 
 def _finish_section(section: EditableSection, text: EditableText, library: Library) -> FinishedText:

@@ -100,7 +100,7 @@ class Scope:
             papers = [paper.key for paper in known if has_labels(*entry_labels(paper.bibtex), labels)]
             if not papers:
                 said = ", ".join(f"{name} {value!r}" for name, value in labels.items() if value)
-                raise InputError(f"No such paper has {said}.", help="See '{citeloom} papers list --json' for them.")
+                raise InputError(f"None of the papers has {said}.", help="See '{citeloom} papers list --json'.")
         venues = {paper.venue for paper in library.papers() if paper.venue} if venue else set()
         if venue and not any(venue.casefold() in known.casefold() for known in venues):
             by_form = {known.casefold(): known for known in sorted(venues)}

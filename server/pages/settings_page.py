@@ -42,12 +42,11 @@ async def settings(request: Request, state: StateOf) -> Response:
 @router.get("/settings/memory")
 async def memory(request: Request, state: StateOf) -> Response:
     """The lines of the memory, and what edits suggest; changed through the API."""
-    session, who = state.session, caller.get()
+    session = state.session
     context = {
         "lines": await remembering.alist_memory(session.settings, session.home),
         "proposals": await remembering.apropose_memory(session.settings, session.home),
         "used": session.settings.use_memory,
-        "may_write": who is None or "write" in who.rights,
     }
     return page(request, "memory.html", context)
 

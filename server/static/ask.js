@@ -242,13 +242,16 @@ function chosen() {
 }
 
 /** The chosen kind, tag and collection. */
-const labels = () => Object.fromEntries([...byId("scope-labels").querySelectorAll("[name]")].map(({ name, value }) => [name, value.trim()]));
+const labels = () => Object.fromEntries(labelFields().map(({ name, value }) => [name, value.trim()]));
+const labelFields = () => [...byId("scope-labels").querySelectorAll("[name]")];
+/** A field's choice in words, in place of the … of its `data-said`; empty without a choice. */
+const inWords = ({ value, selectedOptions, dataset }) => value.trim() && (dataset.said ?? "…").replace("…", () => selectedOptions?.[0].text ?? `tag ${value.trim()}`);
 const year = (name) => Number(byId(`scope-${name}`).value.trim()) || null;
 
 function showScope() {
   const { from_year: from, to_year: to } = chosen();
-  const parts = [scope.only.size && `only ${counted(scope.only.size, "paper")}`, scope.without.size && `all but ${counted(scope.without.size, "paper")}`, (from || to) && `years ${from ?? "…"} to ${to ?? "…"}`, ...Object.values(labels())];
-  byId("scope-line").textContent = [parts.filter(Boolean).join(", ") || "all papers", ...selects.map(({ value }) => value)].join(" · ");
+  const parts = [scope.only.size && `only ${counted(scope.only.size, "paper")}`, scope.without.size && `all but ${counted(scope.without.size, "paper")}`, (from || to) && `years ${from ?? "…"} to ${to ?? "…"}`, ...labelFields().map(inWords)];
+  byId("scope-line").textContent = `Options: ${[parts.filter(Boolean).join(", ") || "all papers", ...selects.map(inWords)].join(", ")}`;
   const chips = ["only", "without"].flatMap((kind) =>
     [...scope[kind]].map((key) => {
       const button = element("button", { class: `chip ${kind === "only" ? "active" : "doubt"}`, type: "button", "aria-label": `Remove: ${kind} ${key}` }, `${kind} ${key} ×`);
@@ -276,7 +279,7 @@ byId("scope").addEventListener("toggle", offerModels, { once: true });
 
 async function offerModels() {
   const { models } = byId("models") ? await send("GET", "/api/v1/models").catch(() => ({ models: [] })) : { models: [] };
-  byId("models")?.append(...models.slice(1).map((name) => new Option(name === "extractive" ? "no model: passages only" : name, name)));
+  byId("models")?.append(...models.slice(1).map((name) => new Option(name === "extractive" ? "none, passages only" : name, name)));
 }
 
 byId("scope-paper").addEventListener("keydown", (event) => {

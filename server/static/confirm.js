@@ -18,7 +18,7 @@ document.addEventListener("submit", (event) => {
   const form = event.target.closest("form[data-send]");
   if (!form) return;
   event.preventDefault();
-  order(event.submitter, form.dataset.send, Object.fromEntries(new FormData(form, event.submitter)));
+  if (event.submitter) order(event.submitter, form.dataset.send, Object.fromEntries(new FormData(form, event.submitter)));
 });
 
 async function order(button, request, body, then) {

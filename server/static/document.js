@@ -96,7 +96,12 @@ const ACTS = {
 
 async function edit(sentence, text, { clientX, clientY } = {}) {
   if (field?.sentence === sentence) return;
-  if (field && !(await keepWords())) return;
+  if (field) {
+    const [id, position] = [idOf(sentence), sentence.dataset.position];
+    sentence = (await keepWords()) && place(id, position); // its text was shown again
+    if (!sentence) return;
+    text = sentence.dataset.text;
+  }
   for (const notes of document.querySelectorAll(".sentence-tools")) notes.remove();
   const tools = element("div", { class: "sentence-tools" });
   field = { id: idOf(sentence), sentence, tools, nodes: [...sentence.childNodes], before: sentence.dataset.text, position: Number(sentence.dataset.position) };

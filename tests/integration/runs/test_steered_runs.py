@@ -18,7 +18,9 @@ from citeloom.api.stored_runs import list_runs, run_details
 from citeloom.drafts.person_questions import AnswerError
 from citeloom.errors import PausedError
 from citeloom.graph.session import Session
+from citeloom.runs.edited_text import edited_record
 from citeloom.runs.execution import AnsweredError, run_state
+from citeloom.runs.sentence_check import load_editable
 from citeloom.stores.folder_home import FolderHome
 from tests.support.cli_process import CLI, ROOT, environment, run
 from tests.support.judging_model import DRAFT, FALSE, GOOD, REVERSED, JudgingModel
@@ -75,6 +77,8 @@ async def test_what_is_accepted_changes_no_word_and_costs_no_call(session: Opene
     said = [(item["ask"], item["changes"]) for item in record["steering"]]
     assert said == [(ask, []) for ask in ASKS]
     assert all(item["by"] and item["at"] for item in record["steering"])
+    edited = await edited_record(load_editable(opened.home, record["thread_id"]), opened)
+    assert edited["steering"] == record["steering"]
     again = await awrite_section(opened, "discussion", EXPERIMENT, interrupts=ASKS)
     assert again["thread_id"] == record["thread_id"], "it is finished, and asks no more"
     with pytest.raises(AnsweredError):

@@ -163,7 +163,9 @@ def test_a_conversation_is_named_found_put_away_and_an_answer_has_its_address(
     page.get_by_label("Model").locator("option", has_text="larger").wait_for(state="attached")
     page.get_by_label("Model").select_option("larger")
     page.get_by_label("Citations").select_option("key-page")
-    expect(page.locator("#scope-line")).to_have_text("all papers · standard · key-page · larger")
+    expect(page.locator("#scope-line")).to_have_text(
+        "Options: all papers, standard length, key-page citations, model larger"
+    )
     ask(page, "Is the width of linen measured twice?")
     answered(page)
     expect(page.locator("#turn-1 .prose")).to_contain_text(f"[{PAPER}, page 1]")
@@ -346,7 +348,7 @@ def test_a_citation_shows_a_card_and_its_question_is_asked_again_without_its_pap
     page.get_by_role("button", name="Ask again without it").first.click()
     expect(page.locator("#turn-2 .asked")).to_have_text(QUESTION, timeout=300_000)
     assert page.locator("#turn-2").get_by_text(PAPER).count() == 0
-    expect(page.locator("#scope-line")).to_have_text("all but 1 paper")
+    expect(page.locator("#scope-line")).to_contain_text("Options: all but 1 paper, standard length, numbered citations")
     page.locator("#scope summary").click()
     page.get_by_role("button", name=f"Remove: without {PAPER}").click()
-    expect(page.locator("#scope-line")).to_have_text("all papers")
+    expect(page.locator("#scope-line")).to_contain_text("Options: all papers, ")
