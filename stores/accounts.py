@@ -250,8 +250,8 @@ class Accounts(Register):
         if secret_id and not ended:
             raise AccountError(f"{person} has no {kind} {secret_id[:40]!r}.", help="")
 
-    def end(self, secret: str) -> None:
-        self._write("DELETE FROM secrets WHERE hash = ?", hash_name(secret))
+    def end(self, session: str) -> None:
+        self._write("DELETE FROM secrets WHERE hash = ? AND kind = 'session'", hash_name(session))
 
     def note(self, person: str, key: str) -> str | None:
         """A person's own note on a paper; None if there is none."""
