@@ -436,9 +436,7 @@ class ConversationRegister(Register):
         entries = self._select(ConversationEntry, CONVERSATIONS, "ORDER BY updated_at DESC")
         if not (wanted := words.casefold().split()):
             return entries
-        said = defaultdict(
-            str, {entry.thread_id: entry.title.casefold() for entry in entries}
-        )  # others begin meanwhile
+        said = defaultdict(str, {entry.thread_id: entry.title.casefold() for entry in entries})  # more begin meanwhile
         # Only turns that may hold a word are read: SQLite folds the case of ASCII letters only.
         plain = [f"%{word}%" for word in wanted] if all(word.isascii() and word.isalnum() for word in wanted) else []
         condition = "WHERE " * bool(plain) + " OR ".join(["lower(asked || question || record) LIKE ?"] * len(plain))
