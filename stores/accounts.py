@@ -124,7 +124,7 @@ class Accounts(Register):
         return self.grant("invitation", name)
 
     def accept(self, invitation: str, password: str | None, subject: str = "") -> Person:
-        """Use an invitation up, for a password or an identity at the group's own sign-in; earlier sessions end.
+        """Use an invitation up, for a password or an identity at the group's own sign-in; sessions and passkeys end.
 
         Raises `AccountError` if it was used or has expired, or the identity has an account.
         """
@@ -137,7 +137,7 @@ class Accounts(Register):
             connection.execute(joined, (password, name))
             if subject:
                 connection.execute(SECRETS.insert("update"), _identity(subject, name, _INVITED))
-            connection.execute("DELETE FROM secrets WHERE person = ? AND kind = 'session'", (name,))
+            connection.execute("DELETE FROM secrets WHERE person = ? AND kind IN ('session', 'passkey')", (name,))
         return self.get(name)
 
     def enter(self, subject: str, like: str, role: Role | None) -> Person:
@@ -250,8 +250,8 @@ class Accounts(Register):
         if secret_id and not ended:
             raise AccountError(f"{person} has no {kind} {secret_id[:40]!r}.", help="")
 
-    def end(self, secret: str) -> None:
-        self._write("DELETE FROM secrets WHERE hash = ?", hash_name(secret))
+    def end(self, session: str) -> None:
+        self._write("DELETE FROM secrets WHERE hash = ? AND kind = 'session'", hash_name(session))
 
     def note(self, person: str, key: str) -> str | None:
         """A person's own note on a paper; None if there is none."""

@@ -10,6 +10,7 @@ import hashlib
 import re
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -435,7 +436,7 @@ class ConversationRegister(Register):
         entries = self._select(ConversationEntry, CONVERSATIONS, "ORDER BY updated_at DESC")
         if not (wanted := words.casefold().split()):
             return entries
-        said = {entry.thread_id: entry.title.casefold() for entry in entries}
+        said = defaultdict(str, {entry.thread_id: entry.title.casefold() for entry in entries})  # more begin meanwhile
         # Only turns that may hold a word are read: SQLite folds the case of ASCII letters only.
         plain = [f"%{word}%" for word in wanted] if all(word.isascii() and word.isalnum() for word in wanted) else []
         condition = "WHERE " * bool(plain) + " OR ".join(["lower(asked || question || record) LIKE ?"] * len(plain))

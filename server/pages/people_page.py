@@ -69,7 +69,9 @@ def sign_in(request: Request, people: PeopleOf, name: Field = "", password: Fiel
 
 @router.get(SIGN_IN + "/group")
 def sign_in_at_provider(request: Request, provider: ProviderOf, invitation: Given = "", next: Given = "/") -> Response:
-    """Lead to the group's own sign-in."""
+    """Lead to the group's own sign-in; from elsewhere an invitation is shown first: it may be to another's account."""
+    if invitation and request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return RedirectResponse(f"/join?{urlencode({'invitation': invitation})}", 303)
     about = {"invitation": invitation, "next": own_path(next)}
     place, begun = provider.begin(own_address(request, _RETURN), about)
     return _with_cookies(request, place, {_BEGUN: (begun, SIGN_IN_LASTS)})

@@ -147,10 +147,18 @@ def test_who_was_removed_stays_out_and_who_was_invited_comes_with_the_account(
         accounts = served.app.state.people.accounts
         accounts.remove("ada-l")
         assert browser.get("/runs").status_code == 303, "the session ended"
+    provider.person = dict(OLGA)
+    with coming(served) as (browser, back):  # a cookie ends sessions alone, not an identity that it names
+        browser.cookies.set("citeloom_session", f"{provider.url} 1")
+        assert browser.get(back).status_code == 303
+    provider.person = dict(ADA)
     assert "was removed" in come(served).text
     provider.person = {"sub": "5"}
     link = invite(find_home(accounts_home(served)), "bo", "writer")
     assert "Use your group" in httpx.get(f"{served.url}/join?invitation={link}").text
+    elsewhere = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    shown = httpx.get(f"{served.url}/sign-in/group?invitation={link}", headers=elsewhere, follow_redirects=True)
+    assert "Welcome, bo" in shown.text, "a link of somebody else names the account first"
     assert come(served, f"/sign-in/group?invitation={link}").status_code == 200
     assert come(served).status_code == 200 and names(served) == {"olga": "owner", "bo": "writer"}
     another = invite(find_home(accounts_home(served)), "mallory", "writer")

@@ -71,7 +71,9 @@ def test_an_invitation_is_valid_once_and_for_a_week(group: Path, monkeypatch: py
         join(accounts, older, PASSWORD)
     with pytest.raises(InputError, match="12 characters"):
         join(accounts, newer, "short")
+    accounts.grant("passkey", "bo", secret="of a stolen laptop")
     assert join(accounts, newer, PASSWORD).name == "bo"
+    assert accounts.holder("passkey", "of a stolen laptop") is None
     with pytest.raises(InputError, match="used or has expired"):
         join(accounts, newer, PASSWORD)
     late, now = invite(home, "cy", "reader"), time.time()

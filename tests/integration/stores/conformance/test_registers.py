@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,25 @@ def test_a_conversation_keeps_its_turns(backend: Home) -> None:
     with pytest.raises(UnknownConversationError):
         register.get("chat-1")
     assert register.turns("chat-1") == []
+
+
+def test_a_conversation_that_is_answered_during_a_search_is_left_out(
+    backend: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register = backend.conversations()
+    register.begin("chat-1")
+    read = register._select
+
+    def select(*asked: Any) -> Any:
+        found = read(*asked)
+        register.begin("chat-2")
+        register.keep("chat-2", 1, "Why?", "Why?", finished_text())
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(register, "_select", select)
+        assert register.all("why") == []
+    assert [entry.thread_id for entry in register.all("why")] == ["chat-2"]
 
 
 def test_runs_and_answers_that_cite_a_paper_are_found(backend: Home) -> None:
