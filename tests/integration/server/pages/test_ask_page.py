@@ -346,7 +346,7 @@ def test_a_citation_shows_a_card_and_its_question_is_asked_again_without_its_pap
     page.get_by_role("button", name="Ask again without it").first.click()
     expect(page.locator("#turn-2 .asked")).to_have_text(QUESTION, timeout=300_000)
     assert page.locator("#turn-2").get_by_text(PAPER).count() == 0
-    expect(page.locator("#scope-line")).to_have_text("all but 1 paper")
+    expect(page.locator("#scope-line")).to_contain_text("all but 1 paper")
     page.locator("#scope summary").click()
     page.get_by_role("button", name=f"Remove: without {PAPER}").click()
-    expect(page.locator("#scope-line")).to_have_text("all papers")
+    expect(page.locator("#scope-line")).to_contain_text("all papers")
