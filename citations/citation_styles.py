@@ -183,7 +183,8 @@ def render(
     records: list[Citation] = []
     for sentence in sentences(text):
         first, last = _map_position(moves, sentence.start), _map_position(moves, sentence.end)
-        spans.append(RenderedSentence(first, last, sentence.ids, sentence.start in covered))
+        if first < last:  # a marker alone may be shown with the sentence before it
+            spans.append(RenderedSentence(first, last, sentence.ids, sentence.start in covered))
         for identifier in sentence.ids:
             if found := evidence.get(identifier):
                 verdict = (verdicts or {}).get((sentence.text, identifier), Verdict("unjudged"))

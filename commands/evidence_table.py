@@ -158,7 +158,7 @@ def show(record: dict[str, Any]) -> None:
     for file in record.get("files", {}).values():
         notice(f"Wrote {file}")
     if not record["rows"]:
-        notice("No paper was included. Ask in words of the papers, or name some with --papers KEY.")
+        notice("No paper was included. Ask in the words that papers use, or name papers with --papers KEY.")
     elif not record.get("files"):
         notice("The words behind the cells: the same command with --out FOLDER, and --format html for one page.")
 

@@ -90,7 +90,8 @@ class TableFiller:
             if key not in known or not self._holds(known[key].version, paper_version(paper))
         ]
         named = [key for key in papers if key not in undecided and known[key].decision["status"] == _NAMED]
-        candidates = [*named, *(await self._candidates(papers, undecided))]
+        chosen = self.cells is None and bool(scope.papers)  # then the rows are the papers that the user named
+        candidates = [*named, *(undecided if chosen else await self._candidates(papers, undecided))]
         if self.own is not None:
             own = papers[OWN_STUDY] = self.own.paper
             if OWN_STUDY not in known or not self._holds(known[OWN_STUDY].version, paper_version(own)):
@@ -160,7 +161,7 @@ class TableFiller:
             return
         async with limit:
             if self.cells is None:
-                decision = Decision("included", "a passage of it is near to the question", studies or ("",))
+                decision = Decision("included", "it was named, or a passage of it is near", studies or ("",))
                 nearest = {column.name: await self._nearest_cell(paper, column) for column in missing}
                 cells = {(study, name): cell for study in decision.studies for name, cell in nearest.items()}
             else:

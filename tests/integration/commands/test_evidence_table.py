@@ -202,3 +202,12 @@ def test_a_section_without_a_chat_model_rests_on_a_table_and_shows_it(
     cited = next(item for item in record["citations"] if item["sentence"] == row)
     assert cited["key"] in {item["key"] for item in made["rows"]} and cited["quote"]
     assert citeloom("methods", exp, "--table", question, "--home", home).code == 2
+
+
+def test_without_a_model_papers_that_are_named_are_rows_whatever_the_question(citeloom: Citeloom, home: Path) -> None:
+    asked = ("table", "studies of zebras in winter", "--columns", "n", "--json", "--home", home)
+    assert citeloom(*asked).json["included"] == 0
+    named = [part for key in ("varga2021calibration", "obrien2019seeds") for part in ("--papers", key)]
+    record = citeloom(*asked, *named).json
+    assert {row["key"] for row in record["rows"]} == {"varga2021calibration", "obrien2019seeds"}
+    assert {row["cells"]["n"]["status"] for row in record["rows"]} == {"not_judged"}
