@@ -22,6 +22,7 @@ from ..citations.checks.findings import Finding, FindingRecord, for_writer
 from ..citations.checks.number_tracing import number_findings
 from ..citations.markers import CitedSentence, line_start, marker_ids, normalise_markers, sentences
 from ..citations.marking import without_spans
+from ..documents.paper_names import in_text_name
 from ..experiment import Experiment
 from ..roles.protocols import FailingSentence, Source
 from ..text.wordings import telling_words
@@ -99,7 +100,8 @@ def failing_sentences(attempt: Attempt, sources: Sequence[Source], before: Attem
             continue
         lead = leads[place]
         near = lead.ids if lead else _cited_next_to(text, placed, place)
-        named = [identifier for item in reported for identifier in item["ids"]] if fails else []
+        problems = reported if fails else []
+        named = [name for item in problems for name in (*item["ids"], *marker_ids(item["message"]))]
         shown = FailingSentence(
             without_markers_of(sentence.text, idle),
             tuple(for_writer(item) for item in reported) if fails else (),
@@ -399,20 +401,30 @@ _AFTER_WORDS: Final = " \t\n.!?\u2026*_"
 
 def complete_citations(text: str, sources: Sequence[Source], experiment: Experiment, *, answer: bool) -> str:
     """A normalised text with the markers added; only an `answer` needs one in every sentence."""
-    known = {source.evidence.id for source in sources}
+    known = {source.evidence.id: in_text_name(source.paper) for source in sources}
     added = _of_paragraphs(text) if answer else {}
-    for sentence in sentences(text):
+    placed = sentences(text)
+    for place, sentence in enumerate(placed):
+        # A study is often named in the sentence before the one that cites it.
+        near = () if sentence.ids else [*placed[place + 1 : place + 2], *placed[max(0, place - 1) : place]]
+        beside = (name for other in near if _same_paragraph(text, sentence, other) for name in other.ids)
+        added.setdefault(sentence.start, []).extend(name for name in beside if known.get(name, "\n") in sentence.text)
         # Passages of its papers with a number that it takes from none of those that it cites.
         papers = {source.paper.key for source in sources if source.evidence.id in sentence.ids}
         same = [source for source in sources if source.paper.key in papers]
         of_numbers = [name for finding in number_findings(sentence.text, same, experiment) for name in finding.ids]
-        added.setdefault(sentence.start, []).extend(of_numbers)
-    for sentence in reversed(sentences(text)):
+        added[sentence.start] += of_numbers
+    for sentence in reversed(placed):
         if names := [name for name in dict.fromkeys(added[sentence.start]) if name in known]:
             place = sentence.start + len(sentence.text.rstrip(_AFTER_WORDS))
             blank = "" if text[place - 1] == "]" else " "
             text = f"{text[:place]}{blank}{''.join(f'[{name}]' for name in names)}{text[place:]}"
     return text
+
+
+def _same_paragraph(text: str, one: CitedSentence, other: CitedSentence) -> bool:
+    start, end = sorted((one.start, other.start))
+    return not BLANK_LINE.search(text, start, end)
 
 
 def _of_paragraphs(text: str) -> dict[int, list[str]]:

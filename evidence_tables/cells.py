@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
@@ -54,8 +54,8 @@ class TableCell:
     """A value with the words it rests on.
 
     `value` is as printed, `converted` the same in the column's unit, empty if it could not be converted or needs no
-    conversion. `alternatives` are further values that the paper states for the same thing; then the status is
-    "conflicting". `searched` are the searches made before a value was called not reported.
+    conversion. `alternatives` are further values that the paper states for the same thing; if two of all are for the
+    same condition, the status is "conflicting". `searched` are the searches before a value was called not reported.
     """
 
     value: str = ""
@@ -91,7 +91,7 @@ def cell_text(cell: Mapping[str, Any]) -> str:
     if cell["status"] in STATUS_LABELS and not cell["value"]:
         return STATUS_LABELS[cell["status"]]
     value = cell["converted"] or cell["value"]
-    printed = f"{cell['value']} {cell['unit']}".strip()
+    printed = cell["value"] if cell["value"].endswith(cell["unit"]) else f"{cell['value']} {cell['unit']}"
     parts = [f"{value} [{printed}]" if cell["converted"] else printed]
     parts += [f"({cell['condition']})"] * bool(cell["condition"])
     mark = f"[= {cell['formula']}]" if cell["status"] == "computed" else _MARKS.get(cell["status"])
@@ -111,7 +111,10 @@ def accept_cells(readings: Sequence[CellReading], column: TableColumn) -> TableC
     if not distinct:
         return None
     first, *others = distinct
-    return replace(first, status="conflicting", alternatives=tuple(others)) if others else first
+    conditions = Counter(cell.condition.casefold() for cell in distinct)
+    # What holds under another condition is no contradiction.
+    status = "conflicting" if conditions.total() > len(conditions) else first.status
+    return replace(first, status=status, alternatives=tuple(others))
 
 
 def _accept(reading: CellReading, column: TableColumn) -> TableCell | None:

@@ -47,7 +47,7 @@ Reason = Literal[
     "opposite evidence",
     "new papers",
 ]
-_HITS: Final = 4  # passages of new papers for each sentence
+_HITS: Final = 6  # passages of new papers for each sentence
 _SHOWN: Final = 2  # of them, to the judge
 _PASSAGE_TOKENS: Final = 420
 _NEARER: Final = 1.0  # log-odds of the cross-encoder by which a passage is clearly nearer than those that are cited

@@ -73,6 +73,11 @@ def test_front_matter_is_text_whatever_yaml_makes_of_it() -> None:
     assert (front.abstract, front.problem) == ("no", "")
 
 
+def test_a_note_on_correspondence_is_no_part_of_a_name() -> None:
+    given = "author:\n- Ada Lovelace\n- 'Charles BabbageCorresponding Author: Ada Lovelace <ada@example.org>'"
+    assert parse_markdown(f"---\n{given}\n---\n\nX.").front_matter.authors == ("Ada Lovelace", "Charles Babbage")
+
+
 def test_sections_and_front_matter() -> None:
     paper = parse_markdown(PAPER)
     assert paper.title == "Looms: a study"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from citeloom.documents.paper_names import in_text_name
 from citeloom.drafts.sentence_edits import complete_citations
 from citeloom.experiment import Experiment
 from citeloom.roles.protocols import Source
@@ -61,3 +62,23 @@ def test_the_first_sentence_of_a_paragraph_gets_what_the_others_cite(text: str, 
 )
 def test_a_number_of_another_passage_of_a_cited_paper_gets_its_marker(text: str, completed: str, answer: bool) -> None:
     assert complete_citations(text, SOURCES, NONE, answer=answer) == completed
+
+
+@pytest.mark.parametrize("answer", [True, False])
+@pytest.mark.parametrize(
+    ("text", "completed"),
+    [
+        ("It was weak [E3]. {} tried it on many. It helped 12.5% [E1].", "{} tried it on many [E1]."),
+        ("It helped 12.5% [E1]. {} wondered why.", "{} wondered why [E1]."),
+        ("{} tried it.\n\nIt helped 12.5% [E1].", "{} tried it."),
+        ("It was weak [E1]. {} tried it. It helped [E3].", "{} tried it [E1]."),
+    ],
+)
+def test_a_sentence_that_names_a_study_gets_the_marker_of_the_next_one_on_it(
+    text: str, completed: str, answer: bool
+) -> None:
+    name = in_text_name(SOURCES[0].paper)
+    named = [
+        replace(item, paper=replace(item.paper, authors=("Ada Lind",), family_names=("Lind",))) for item in SOURCES[2:]
+    ]
+    assert completed.format(name) in complete_citations(text.format(name), [*SOURCES[:2], *named], NONE, answer=answer)

@@ -62,6 +62,16 @@ def test_arithmetic_counts_only_on_printed_numbers_and_only_if_it_is_right(
     assert (cell.status if cell else None) == status
 
 
+def test_values_for_two_conditions_do_not_conflict() -> None:
+    cell = accepted(reading("12", condition="at 10 weeks"), reading("36", condition="at a year"))
+    assert cell is not None and cell.status == "reported"
+    assert cell_text(cell.as_dict()) == "12 (at 10 weeks) / 36 (at a year)"
+
+
+def test_a_unit_is_shown_once() -> None:
+    assert cell_text(TableCell("12%", "%", status="reported").as_dict()) == "12%"
+
+
 def test_two_values_for_one_thing_are_both_kept() -> None:
     cell = accepted(reading("12"), reading("36"), reading("12"))
     assert cell is not None and cell.status == "conflicting"
