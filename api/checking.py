@@ -232,7 +232,7 @@ async def asoften(
     run = own_id(f"soften-{hash_key([words])[:12]}")
     asked = session.with_settings(max_calls=max_calls)
     said = await soften_sentence(run, replace_spans(words, spans).strip(), passages, asked)
-    said = re.sub(r"\s*\[(E\d+)\]", lambda marker: written.pop(citation_of.get(marker[1], -1), ""), said)
+    said = re.sub(r"(?<!\s)\s*\[(E\d+)\]", lambda marker: written.pop(citation_of.get(marker[1], -1), ""), said)
     ended = len(said.rstrip(" .!?"))
     return f"{said[:ended]}{''.join(written.values())}{said[ended:]}"
 

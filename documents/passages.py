@@ -49,7 +49,7 @@ _SIGN = re.compile(r"[=\u2236\u223c\u2264\u2265\u2208\u2211\u222b]")
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _FLAT_SHARE = 0.3  # share of numbers among the words of a row
 _FLAT_WORDS = 30
-_REGISTERED = re.compile(r":.*\d{5}")  # "Trial registration: NCT00624286" is no heading
+_REGISTERED = re.compile(r":[^:\n]*\d{5}")  # "Trial registration: NCT00624286" is no heading
 _CAPTION_WORDS = 4  # fewer words next to an image are its name
 _FORMULA_WORDS = 3
 _NESTED = 8  # maximum nesting of brackets around an image

@@ -173,7 +173,7 @@ ROWS = [
         "an entry never closed",
         bib("@article{x, title = {Open\n", "x"),
         ("x",),
-        {"library.bib": "entry x cannot be read"},
+        {"library.bib": "entry x lacks its closing brace"},
     ),
     Row(
         "two entries of one key",

@@ -231,7 +231,7 @@ def test_metadata_given_to_a_paper_stays_when_its_file_is_ingested_again(served:
         ("Lovelace 1843", "holds no entry"),
         ("@article{a, title={A}}\n@article{b, title={B}}", "holds 2 entries"),
         ("@article{a, author={Ada}}", "has no title"),
-        ("@article{a, title={A", "cannot be read as BibTeX"),
+        ("@article{a, title={A", "entry a lacks its closing brace"),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_refused(served: Served, bibtex: str, wrong: str) -> None:
