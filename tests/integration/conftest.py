@@ -39,7 +39,7 @@ def _models_asked_and_packages_imported_once(tmp_path_factory: pytest.TempPathFa
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _short_waits() -> Iterator[None]:
     """Failed calls are repeated at once; tests with a clock of their own say how long they wait. Hashes are weak."""
     with pytest.MonkeyPatch.context() as patch:

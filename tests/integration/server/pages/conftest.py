@@ -32,7 +32,7 @@ from tests.support.served_process import ServedProcess
 
 __all__ = ["sample_home"]
 
-expect.set_options(timeout=300_000)  # a server that writes and judges, on a machine that many tests share
+expect.set_options(timeout=120_000)  # a server that writes and judges, on a machine that many tests share
 
 PAPER = "weaver2024tension"
 ILLUSTRATED = "obrien2019seeds"

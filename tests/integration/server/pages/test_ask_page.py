@@ -182,7 +182,8 @@ def test_a_conversation_is_named_found_put_away_and_an_answer_has_its_address(
     search.fill("nothing like this")
     expect(page.locator("#conversation-list")).to_have_text("None.")
     address = page.url
-    page.get_by_role("button", name="Archive").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Archive").click()
     expect(page.locator("#conversation-list")).not_to_contain_text("Looms")
     page.get_by_role("checkbox", name="Archived").check()
     expect(page.locator("#conversation-list")).to_contain_text("Looms")
