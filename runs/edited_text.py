@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from ..citations.checks.draft_checks import DraftKind, check_draft
+from ..citations.checks.findings import Finding
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
@@ -22,6 +23,7 @@ from ..citations.export.word_fields import DocumentOptions
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
 from ..citations.user_citations import CitableEvidence
+from ..claims.detail_checks import quote_faults, whole_source
 from ..documents import Evidence, Paper
 from ..documents.sandbox import in_thread
 from ..drafts.finished_text import FinishedText
@@ -385,10 +387,27 @@ def _finish_section(section: EditableSection, text: EditableText, library: Libra
         queries=[item for item in result["report"]["searches"] if item.get("section", section.kind) == section.kind],
         search=search,
     )
-    left = [item for item in (*found, *support_findings(draft.text, verdicts)) if item.rule not in settled]
+    found = (*found, *support_findings(draft.text, verdicts), *quote_findings(edited, sources, library))
+    left = [item for item in found if item.rule not in settled]
     unmarked = list(edited.spans.values())
     typed = edited.typed
     return FinishedText(written, edited.text, lost, left=left, unmarked=unmarked, typed=typed, tables=tables)
+
+
+def quote_findings(edited: EditedSection, sources: Sequence[Source], library: Library) -> list[Finding]:
+    """Quotations in edited sentences that none of the sentence's papers has word for word; blocks."""
+    found: list[Finding] = []
+    for item in sentences(edited.text):
+        if any(item.start < end and item.end > start for start, end in edited.spans.values()):
+            cited = [source for source in sources if source.evidence.id in item.ids]
+            papers = {source.paper.key: source.paper for source in cited}.values()
+            whole = [
+                whole_source(paper, "\n\n".join(chunk.text for chunk in library.paper_chunks(paper.key)), "")
+                for paper in papers
+            ]
+            faults = quote_faults(item.text, [*cited, *whole])
+            found += [Finding("quote-differs", fault["message"], (item.start, item.end)) for fault in faults]
+    return found
 
 
 def section_verdicts(section: EditableSection) -> dict[PairKey, Verdict]:

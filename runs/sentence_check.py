@@ -48,6 +48,7 @@ from .edited_text import (
     editable_text,
     edited_record,
     find_text,
+    quote_findings,
 )
 from .result_record import StoredRecord, stored
 
@@ -305,8 +306,8 @@ async def check_sentence(
 
     with session.run(run, fresh=text.run.fresh):
         verdicts = await fitted(session, run, judge)
-    keys = [paper.key for paper in await asyncio.to_thread(session.library.papers)]
-    record = await asyncio.to_thread(_checked, section, text.experiment, whole, position, sources, keys, verdicts)
+    library = session.library
+    record = await asyncio.to_thread(_checked, section, text.experiment, whole, position, sources, library, verdicts)
     usage = spent_since(spent, await session.usage(run))
     return SentenceCheck({**record, "warnings": lost, "usage": usage}, words, verdicts, marked, seen)
 
@@ -317,14 +318,15 @@ def _checked(
     whole: EditedSection,
     position: int,
     sources: Sequence[Source],
-    keys: Sequence[str],
+    library: Library,
     verdicts: list[VerdictRecord],
 ) -> CheckedSentence:
     text, (first, last), known = whole.text, whole.spans[position], verdicts_from(verdicts)
+    keys = [paper.key for paper in library.papers()]
     drafted = check_draft(Draft(text), sources, kind=section.kind, experiment=experiment, known_keys=keys)
     found = [
         item
-        for item in (*drafted, *support_findings(text, known))
+        for item in (*drafted, *support_findings(text, known), *quote_findings(whole, sources, library))
         if item.span is not None and item.span[0] < last and item.span[1] > first
     ]
     style, numbering = section.record["cite_style"], section.record["numbering"]

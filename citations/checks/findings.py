@@ -40,6 +40,7 @@ Rule = Literal[
     "repeated-sentence",
     "orders-in-source",
     "not-as-preferred",
+    "quote-differs",
 ]
 Severity = Literal["error", "warning", "note"]
 

@@ -354,3 +354,22 @@ def test_an_experiment_is_checked_before_anything_is_paid_for(served: Served, mo
     report = served.post("/experiments/check", {"experiment": {"summary": "Good."}}).json()
     assert report["ready"] == ["discussion"] and report["missing"]["methods"]
     assert model.calls() == 0
+
+
+def test_an_altered_quotation_is_found_at_once_and_stays_listed_without_a_chat_model(home: Path) -> None:
+    with served_app(home) as served:
+        answer = served.post("/research", {"question": "How were ensembles of seeds compared?"}).json()
+        run, said = answer["thread_id"], "is not in the cited paper word for word"
+        quoted = next(item for item in sentences(served, run) if "“" in item["text"] and item["keys"])
+        text, position = quoted["text"], quoted["position"]
+        for fair in (text, f"They say: {text}"):
+            assert said not in str(check(served, run, fair, position=position, before=text)["findings"])
+        opening, words = text.split("“", 1)
+        false = f"{opening}“{words.replace(' ', ' never ', 1)}"
+        wrong = check(served, run, false, position=position, before=text, keep=True)
+        assert not wrong["ok"] and said in str(wrong["findings"])
+        assert said in str(sentences(served, run)[position]["edited"])
+        for kind in ("json", "evidence.html"):
+            names = [item["name"] for item in served.api.get(f"/runs/{run}/files").json()["files"]]
+            (name,) = [name for name in names if name.endswith(f".edited.{kind}")]
+            assert said in served.api.get(f"/runs/{run}/files/{name}").text, kind
