@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ..documents import Paper
 from ..documents.front_matter import find_doi
@@ -29,6 +29,7 @@ _LONG_TITLE = 6  # minimum words of a title that is recognised without quotes or
 _NEAR = 0.88  # minimum share of equal characters for two titles to be the same except for a typo
 _CALLED_A_PAPER = frozenset("paper article study preprint review chapter book titled entitled called".split())
 _BEFORE_A_TITLE = 2  # words, such as "paper on"
+OtherUse = Callable[[str, str], bool]
 _SHARED = 0.6  # minimum share of a title's words in the question before it is compared
 
 
@@ -64,15 +65,21 @@ class _Title:
         return " ".join(self.words)
 
 
-def named_papers(question: str, papers: Sequence[Paper]) -> NamedPapers:
-    """The papers that a question names; an author and a year may name several."""
+def named_papers(
+    question: str, papers: Sequence[Paper], used_elsewhere: OtherUse = lambda name, key: False
+) -> NamedPapers:
+    """The papers that a question names; an author and a year may name several.
+
+    A name that is one word of a title counts only if no other paper uses it: `used_elsewhere(name, key)`.
+    """
     keys: set[str] = set()
     rest = question
     by_title = _QUOTED.search(question) is None
-    for find in (_by_doi, _by_key, _by_title):
+    title = partial(_by_title, used_elsewhere=used_elsewhere)
+    for find in (_by_doi, _by_key, title):
         found, rest = find(rest, papers)
         keys.update(found)
-        by_title = by_title and (find is _by_title or not found)
+        by_title = by_title and (find is title or not found)
     for group in papers_by_author(rest, papers):
         # "Crawford 2020 ("Incorporating ...")" names one paper, not all of that author and year.
         keys.update(group if not keys & group else set())
@@ -125,7 +132,7 @@ def _by_key(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
     return found, rest
 
 
-def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
+def _by_title(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse) -> tuple[set[str], str]:
     forms: dict[tuple[str, ...], list[_Title]] = {}
     for paper in papers:
         whole = _without_bracket(paper.title)
@@ -145,7 +152,7 @@ def _by_title(question: str, papers: Sequence[Paper]) -> tuple[set[str], str]:
             rest = _blank(rest, match.start(), match.end())
     for title in titles:
         span = _title_span(title, rest)
-        if span is not None:
+        if span is not None and not (len(title.words) == 1 and used_elsewhere(title.text, title.key)):
             found.add(title.key)
             rest = _blank(rest, *span)
     return found, rest

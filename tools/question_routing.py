@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from ..documents import Category, Paper, split_chunk_id
@@ -14,7 +14,7 @@ from ..roles.protocols import QuestionKind
 from ..stores.library import Library
 from ..stores.text_analysis import analyze
 from ..text.words import is_stop, one_of, read_rules, split_words, without_accents
-from .paper_mentions import named_papers, papers_led_by
+from .paper_mentions import OtherUse, named_papers, papers_led_by
 
 Track = Literal["one_paper", "survey"]
 
@@ -59,9 +59,9 @@ class Route:
                 return f"Only {named}{more} were searched, since the question names them."
 
 
-def route(question: str, papers: Sequence[Paper]) -> Route:
+def route(question: str, papers: Sequence[Paper], used_elsewhere: OtherUse = lambda name, key: False) -> Route:
     """The route of a question, by rules alone; any text has one."""
-    named = named_papers(question, papers)
+    named = named_papers(question, papers, used_elsewhere)
     asks_about_subject = all(word in _SUBJECT_WORDS for word in re.findall(r"\w+", named.rest.lower()))
     if not named.keys or (len(named.keys) == 1 and named.by_title and asks_about_subject):
         categories = requested_categories(question, about_a_paper=False, alone=False)
@@ -92,10 +92,10 @@ def _content_words(text: str) -> frozenset[str]:
 def route_in(question: str, library: Library) -> Route:
     """The route of a question in a library; blocks.
 
-    A question that names no paper, but something that only one paper covers at length, is about that paper.
+    A name means the paper that introduces it, but only if no other paper mentions it: a method such as LASSO is a
+    subject, on which several papers have something to say.
     """
-    papers = library.papers()
-    found = route(question, papers)
+    found = route(question, library.papers(), partial(_used_elsewhere, library))
     if found.papers or found.start:
         return found
     key = paper_of_coined_name(question, library)
@@ -121,7 +121,6 @@ def requested_categories(question: str, *, about_a_paper: bool, alone: bool) -> 
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _YEAR = re.compile(r"\b(?:1[5-9]|20|21)\d\d\b")
 _FEWEST_CHUNKS: Final = 3  # minimum chunks of a paper with a name that it coined
-_SHARE: Final = 2 / 3  # minimum share of that paper in all chunks that contain the name
 _MOST_CHUNKS: Final = 500
 
 
@@ -129,18 +128,27 @@ def paper_of_coined_name(question: str, library: Library) -> str | None:
     """The key of the one paper that all names in a question point to; None when there is none or several. Blocks."""
     meant: set[str] = set()
     for name in coined_names(question):
-        # A year next to an author was checked before, and no paper matches both.
-        led = set() if _YEAR.search(question) else papers_led_by(name, library.papers())
+        # A year next to an author was checked before, and no paper matches both. "The Wilcoxon test" is not its author.
+        unclear = _YEAR.search(question) or re.search(
+            rf"\b(?:the|an?)\s+{name}\b", without_accents(question.casefold())
+        )
+        led = set() if unclear else papers_led_by(name, library.papers())
         if len(led) == 1:
             meant |= led
-        if led or not (terms := analyze(name)):
-            continue
-        # The paper that has most of the chunks with the name.
-        chunks = Counter(split_chunk_id(identifier)[0] for identifier, _ in library.matching(terms, _MOST_CHUNKS))
-        for key, most in chunks.most_common(1):
-            if most >= _FEWEST_CHUNKS and most >= _SHARE * chunks.total():
-                meant.add(key)
+        found = [] if led else _papers_with(library, name)
+        if len(found) >= _FEWEST_CHUNKS and len(set(found)) == 1:
+            meant.add(found[0])
     return meant.pop() if len(meant) == 1 else None
+
+
+def _papers_with(library: Library, name: str) -> list[str]:
+    """The paper of each chunk with the name."""
+    terms = analyze(name)
+    return [split_chunk_id(found)[0] for found, _ in library.matching(terms, _MOST_CHUNKS)] if terms else []
+
+
+def _used_elsewhere(library: Library, name: str, key: str) -> bool:
+    return any(found != key for found in _papers_with(library, name))
 
 
 def coined_names(question: str) -> list[str]:

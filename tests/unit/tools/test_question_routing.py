@@ -7,16 +7,20 @@ Those whose note begins with "second:" were labelled after its first form and be
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar, cast
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from citeloom.documents import Category, Paper
 from citeloom.documents.bibliography import read_bibliography
-from citeloom.tools.question_routing import Route, route
+from citeloom.stores.library import Library
+from citeloom.stores.text_analysis import analyze
+from citeloom.tools.question_routing import Route, route, route_in
 
 
 def labelled() -> list[dict[str, str]]:
@@ -86,6 +90,49 @@ def test_a_few_words_of_a_title_name_the_paper_only_if_they_are_meant_as_a_title
 def test_two_papers_of_one_title_are_not_named_by_it() -> None:
     twins = [Paper("a", "On Looms and Engines"), Paper("b", "On looms and engines")]
     assert route('What is in "On Looms and Engines"?', twins) == Route("survey")
+
+
+class TextLibrary:
+    """Stands in for a library: papers and their chunks, found by word."""
+
+    TEXTS: ClassVar = {
+        Paper("rawi2015model", "Model Selection in Genetic Studies"): ("LASSO regressions",) * 9,
+        Paper("crawford2022widespread", "Widespread redundancy in -omics profiles"): ("a LASSO model",),
+        Paper("chen2016xgboost", "XGBoost: A Scalable Tree Boosting System"): ("XGBoost grows trees",) * 9,
+        Paper("le2020scaling", "Scaling automated machine learning"): ("XGBoost of Escherichia",),
+        Paper("le2020treeheatr", "treeheatr: an R package"): ("treeheatr draws trees",),
+        Paper("irber2022lightweight", "Lightweight analysis with FracMinHash"): ("FracMinHash of Escherichia",) * 3,
+        Paper("wilcoxon1945", "Individual Comparisons by Ranking", family_names=("Wilcoxon",)): ("Wilcoxon ranks",),
+        Paper("lauer2015effect", "Effect of Cluster Size", family_names=("Lauer",)): ("a Wilcoxon test",),
+        Paper("wolf2018scanpy", "Scanpy: large-scale gene expression"): ("Scanpy scales",) * 3,
+    }
+
+    def papers(self) -> list[Paper]:
+        return list(self.TEXTS)
+
+    def matching(self, terms: Sequence[str], k: int) -> list[tuple[str, float]]:
+        chunks = [(f"{paper.key}:{n}", text) for paper, texts in self.TEXTS.items() for n, text in enumerate(texts)]
+        return [(key, 1.0) for key, text in chunks if set(terms) & set(analyze(text))][:k]
+
+
+@pytest.mark.parametrize(
+    ("question", "papers"),
+    [
+        ("Does LASSO overfit?", ()),
+        ("Does the choice of optimizer change how well LASSO models predict mutation status?", ()),
+        ("Does XGBoost overfit?", ()),
+        ("Is the Wilcoxon test powerful?", ()),
+        ("Is the power in Lauer high?", ("lauer2015effect",)),
+        ("What did Wilcoxon show?", ("wilcoxon1945",)),
+        ("Is Escherichia found in metagenomes?", ()),
+        ('Does "XGBoost: A Scalable Tree Boosting System" say what overfits?', ("chen2016xgboost",)),
+        ("Does treeheatr show the samples?", ("le2020treeheatr",)),
+        ("Does FracMinHash need much memory?", ("irber2022lightweight",)),
+        ("Does Scanpy need much memory?", ("wolf2018scanpy",)),
+    ],
+)
+def test_a_name_means_a_paper_only_if_no_other_paper_mentions_it(question: str, papers: tuple[str, ...]) -> None:
+    assert route_in(question, cast(Library, TextLibrary())).papers == papers
 
 
 @settings(max_examples=200, deadline=None)
