@@ -28,6 +28,7 @@ from ...documents.plain_text import plain_text
 from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
 
+_STOPS: Final = re.compile(r"[,;:.)\]]{1,2}(?=\s|$)")  # of the sentence before the words
 # Characters that reorder the text after them, in some programs even outside their element.
 _TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "mjs": "text/javascript", "svg": "image/svg+xml"}
@@ -91,7 +92,9 @@ def without_markup(words: str) -> str:
     def plain(line: str) -> str:
         return f"{' ' * line[:1].isspace()}{plain_text(line)}{' ' * (line.strip() != '' and line[-1:].isspace())}"
 
-    return "\n".join(map(plain, words.split("\n")))
+    stops = _STOPS.match(words)
+    opening = stops[0] if stops else ""
+    return opening + "\n".join(map(plain, words[len(opening) :].split("\n")))
 
 
 def without_styles(html: Markup) -> Markup:

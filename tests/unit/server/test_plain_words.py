@@ -13,6 +13,8 @@ from citeloom.server.pages.html import without_markup
         ("## Results\nThe *spread* fell ", "Results\nThe spread fell "),
         (" by **two** percent, see [the table](#t).", " by two percent, see the table."),
         ("- one\n- `two`", "- one\n- two"),
+        (".\nFrom *it*", ".\nFrom it"),
+        (") rose, as [@x2020]", ") rose, as"),
         ("", ""),
         (" ", " "),
     ],
