@@ -306,16 +306,22 @@ _BESIDE: Final = 3  # characters
 
 
 def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
-    """Quotations of a cited sentence that none of its papers has word for word."""
+    """Quotations of a cited sentence that none of its papers has word for word.
+
+    Words after a quotation, its citation and "in" are the title of the section where it stands.
+    """
     plain = MARKER.sub("", marked)
     found: list[FaultRecord] = []
     for start, end in quoted_spans(plain):
         words = plain[start:end]
+        if _TITLED.search(plain, 0, start):
+            continue
         if is_quotation(words) and whole and not any(is_verbatim(words, source.text) for source in whole):
             found.append(fault("quote-differs", f"{shorten(words)} is not in the cited paper word for word."))
     return found
 
 
+_TITLED: Final = re.compile(r"[\"\u201d]\s?(?:\(\s?\))?,\sin\s$")
 _TOKEN: Final = re.compile(r"\d[\d.,]*\d|\d|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _COMPARED: Final = _RULES["compared"]
 _NEGATION, _UNSAID = (frozenset(_COMPARED[name].split()) for name in ("negation", "unsaid"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from citeloom import Settings, check_claims, check_text, open_library
+from citeloom import Settings, check_claims, check_text, open_library, write_section
 from citeloom.api.checking import needs_attention, summary_lines
 from citeloom.documents.passages import readable_units
 from citeloom.documents.plain_text import plain_text
@@ -21,7 +21,7 @@ from tests.support.checking_model import CheckingModel
 from tests.support.metadata_server import MetadataServer, ServedWork
 from tests.support.openai_server import FakeOpenAI
 from tests.support.protocol_answers import envelope
-from tests.support.sample_library import index_samples
+from tests.support.sample_library import EXPERIMENT, index_samples
 from tests.support.word_files import paragraph, run, write_word
 
 TEXT = """\
@@ -188,6 +188,18 @@ def test_the_bibliography_of_a_text_of_ours_is_not_taken_for_that_of_a_draft(hom
         left = check_text(library, written(tmp_path))
     assert any("discussion.bib" in line for line in taken["warnings"])
     assert not any("discussion.bib" in line for line in left["warnings"])
+
+
+@pytest.mark.parametrize("kind", ["docx", "md"])
+def test_a_text_that_was_written_without_a_model_and_left_as_it_is_has_no_fault(
+    kind: str, home: Path, tmp_path: Path
+) -> None:
+    with open_library(home) as library:
+        write_section(library, "discussion", EXPERIMENT, out=tmp_path, formats=["docx"])
+        record = check_text(library, tmp_path / f"discussion.{kind}", experiment=EXPERIMENT)
+    assert "cited" in {sentence["kind"] for sentence in record["sentences"]}
+    assert [sentence for sentence in record["sentences"] if sentence["faults"]] == []
+    assert [entry for entry in record["references"] if entry["faults"]] == []
 
 
 def faults_of(record: Any) -> list[list[str]]:
