@@ -16,6 +16,7 @@ from citeloom.api.checking import needs_attention, summary_lines
 from citeloom.documents.passages import readable_units
 from citeloom.documents.plain_text import plain_text
 from citeloom.errors import InputError
+from citeloom.experiment import Experiment
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.checking_model import CheckingModel
 from tests.support.metadata_server import MetadataServer, ServedWork
@@ -200,6 +201,16 @@ def test_a_text_that_was_written_without_a_model_and_left_as_it_is_has_no_fault(
     assert "cited" in {sentence["kind"] for sentence in record["sentences"]}
     assert [sentence for sentence in record["sentences"] if sentence["faults"]] == []
     assert [entry for entry in record["references"] if entry["faults"]] == []
+
+
+def test_a_number_that_is_not_that_of_the_experiments_own_sentence_is_named(home: Path, tmp_path: Path) -> None:
+    own = "The difference between the best models is near zero over the 84 genes, although SGD wins for 58 of them."
+    text = f"# Findings\n\n{own}\n\n{own.replace('58', '61')}"
+    experiment = Experiment(reasoning=f"{own} It holds in part.")
+    with open_library(home) as library:
+        record = check_text(library, written(tmp_path, text), experiment=experiment)
+    assert faults_of(record) == [[], ["number-differs"]]
+    assert "61: the experiment has 58" in record["sentences"][1]["faults"][0]["message"]
 
 
 def faults_of(record: Any) -> list[list[str]]:
