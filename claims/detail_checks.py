@@ -45,10 +45,14 @@ _SPACES: Final = re.compile(r"\s+")
 _LONGEST_SENTENCE: Final = 2_000  # characters in which names are looked for
 
 
+def whole_chunk(text: str, key: str = "") -> Chunk:
+    """A whole text as one passage."""
+    return Chunk(f"{key}:00000", key, 0, text, "", "", Category.OTHER, 1, None, 0, len(text), 0)
+
+
 def whole_source(paper: Paper, text: str, identifier: str) -> Source:
     """A whole paper as one source, to look for details in."""
-    chunk = Chunk(f"{paper.key}:00000", paper.key, 0, text, "", "", Category.OTHER, 1, None, 0, len(text), 0)
-    return ClaimPassage(chunk, paper, 0.0).source(identifier)
+    return ClaimPassage(whole_chunk(text, paper.key), paper, 0.0).source(identifier)
 
 
 def number_faults(
@@ -101,6 +105,15 @@ def number_faults(
             also = " nor in the experiment" if sources and experiment is not None else ""
             found.append(fault("number-not-found", f"{_with_unit(marked, number)} was not found {where}{also}."))
     return found
+
+
+def own_number_faults(text: str, said: NearSentence) -> Iterator[FaultRecord]:
+    """Numbers of a sentence that the experiment's own sentence (`said`), of nearly the same words, has otherwise."""
+    for number in claimed_numbers(text, small_counts=True) if said.is_copied else ():
+        if (other := _other_number(text, number, said)) is not None:
+            quoted = f'"{shorten(said.text, SHOWN_WORDS)}"'
+            has = f"the experiment has {other} ({quoted})" if other else f"the experiment says {quoted}"
+            yield fault("number-differs", f"{_with_unit(text, number)}: {has}.")
 
 
 def _other_bound(number: Number, sources: Sequence[str]) -> str:
@@ -306,16 +319,22 @@ _BESIDE: Final = 3  # characters
 
 
 def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
-    """Quotations of a cited sentence that none of its papers has word for word."""
+    """Quotations of a cited sentence that none of its papers has word for word.
+
+    Words after a quotation, its citation and "in" are the title of the section where it stands.
+    """
     plain = MARKER.sub("", marked)
     found: list[FaultRecord] = []
     for start, end in quoted_spans(plain):
         words = plain[start:end]
+        if _TITLED.search(plain, 0, start):
+            continue
         if is_quotation(words) and whole and not any(is_verbatim(words, source.text) for source in whole):
             found.append(fault("quote-differs", f"{shorten(words)} is not in the cited paper word for word."))
     return found
 
 
+_TITLED: Final = re.compile(r"[\"\u201d]\s?(?:\(\s?\))?,\sin\s$")
 _TOKEN: Final = re.compile(r"\d[\d.,]*\d|\d|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _COMPARED: Final = _RULES["compared"]
 _NEGATION, _UNSAID = (frozenset(_COMPARED[name].split()) for name in ("negation", "unsaid"))

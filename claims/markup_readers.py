@@ -29,7 +29,9 @@ _MOST_BYTES: Final = 4_000_000
 _SMALL: Final = 100_000  # bytes; a larger file, and every archive, is read in a separate process
 _LIMITS: Final = CallLimits(seconds=60.0, memory=4 << 30)
 
-_ITEM: Final = re.compile(r"(?m)^[ \t]*(?:[-*+][ \t]+)?(?:\\?\[(\d{1,3})\\?\]|(\d{1,3})[.)])[ \t]+")
+_ITEM: Final = re.compile(
+    r"(?m)^[ \t]*(?:[-*+][ \t]+)?(?:\\?\[(\d{1,3})\\?\]|(\d{1,3})[.)]|\*\*([^\s*]{1,80})\*\*:)[ \t]+"
+)
 _BULLET: Final = re.compile(r"(?m)^[ \t]*[-*+][ \t]+")
 _BIBLIOGRAPHY: Final = re.compile(r"(?m)^bibliography:[ \t]*(?P<one>\S[^\n]*)?(?P<many>(?:\n[ \t]*-[^\n]*)*)")
 _LABELLED: Final = re.compile(r"\{#([\w:.-]{1,80})[^{}\n]{0,80}\}")

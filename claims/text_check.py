@@ -41,7 +41,16 @@ from .claim_passages import (
 )
 from .claim_records import ClaimLabel, FaultRecord, PassageRecord, ReferenceCheck, SentenceRecord, SourceRecord, fault
 from .claim_verdicts import JudgedClaim, Progress, VerdictMemory, classify_sentences, judge_claims
-from .detail_checks import FIRST_PERSON, name_faults, number_faults, quote_faults, whole_source, wording_faults
+from .detail_checks import (
+    FIRST_PERSON,
+    name_faults,
+    number_faults,
+    own_number_faults,
+    quote_faults,
+    whole_chunk,
+    whole_source,
+    wording_faults,
+)
 from .manuscript import Manuscript, ManuscriptSentence, written_citation
 from .reference_entries import ReferenceList, citation_faults, entry_faults, pointer_faults, unknown_entries
 from .sentence_kinds import is_plainly_own, uncited_kind
@@ -336,6 +345,8 @@ class ManuscriptCheck:
         self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, SentenceIndex]
     ) -> None:
         known = tuple(self.references.entries.values())
+        words = self.experiment.words if self.experiment is not None else ""
+        own = SentenceIndex([whole_chunk(words)])
         for check in checks:
             entries = self.references.entries
             cited = [entries[work.entry] for work in check.works if work.entry in entries]
@@ -343,6 +354,10 @@ class ManuscriptCheck:
             if check.missing:
                 continue  # its numbers may be those of a paper that is not here
             shown, section, said = check.sentence.shown, check.sentence.section, check.said
+            near_own = None if check.works else own.nearest(check.text)
+            if near_own and (differing := list(own_number_faults(check.text, near_own))):
+                check.faults += differing
+                continue
             if not check.works and (self.experiment is None or uncited_kind(shown, section) != "own"):
                 continue
             same = said is not None and said.share >= SAME_WORDS

@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from citeloom import Settings, check_claims, check_text, open_library
+from citeloom import Settings, check_claims, check_text, open_library, write_section
 from citeloom.api.checking import needs_attention, summary_lines
 from citeloom.documents.passages import readable_units
 from citeloom.documents.plain_text import plain_text
 from citeloom.errors import InputError
+from citeloom.experiment import Experiment
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from tests.support.checking_model import CheckingModel
 from tests.support.metadata_server import MetadataServer, ServedWork
 from tests.support.openai_server import FakeOpenAI
 from tests.support.protocol_answers import envelope
-from tests.support.sample_library import index_samples
+from tests.support.sample_library import EXPERIMENT, index_samples
 from tests.support.word_files import paragraph, run, write_word
 
 TEXT = """\
@@ -188,6 +189,28 @@ def test_the_bibliography_of_a_text_of_ours_is_not_taken_for_that_of_a_draft(hom
         left = check_text(library, written(tmp_path))
     assert any("discussion.bib" in line for line in taken["warnings"])
     assert not any("discussion.bib" in line for line in left["warnings"])
+
+
+@pytest.mark.parametrize("kind", ["docx", "md"])
+def test_a_text_that_was_written_without_a_model_and_left_as_it_is_has_no_fault(
+    kind: str, home: Path, tmp_path: Path
+) -> None:
+    with open_library(home) as library:
+        write_section(library, "discussion", EXPERIMENT, out=tmp_path, formats=["docx"])
+        record = check_text(library, tmp_path / f"discussion.{kind}", experiment=EXPERIMENT)
+    assert "cited" in {sentence["kind"] for sentence in record["sentences"]}
+    assert [sentence for sentence in record["sentences"] if sentence["faults"]] == []
+    assert [entry for entry in record["references"] if entry["faults"]] == []
+
+
+def test_a_number_that_is_not_that_of_the_experiments_own_sentence_is_named(home: Path, tmp_path: Path) -> None:
+    own = "The difference between the best models is near zero over the 84 genes, although SGD wins for 58 of them."
+    text = f"# Findings\n\n{own}\n\n{own.replace('58', '61')}"
+    experiment = Experiment(reasoning=f"{own} It holds in part.")
+    with open_library(home) as library:
+        record = check_text(library, written(tmp_path, text), experiment=experiment)
+    assert faults_of(record) == [[], ["number-differs"]]
+    assert "61: the experiment has 58" in record["sentences"][1]["faults"][0]["message"]
 
 
 def faults_of(record: Any) -> list[list[str]]:

@@ -174,6 +174,14 @@ def test_an_entry_differs_where_a_reader_would_say_so(case: dict[str, Any]) -> N
             ("Smith", "Lee", "others"),
             2020,
         ),
+        (
+            "Le, Trang T., Weixuan Fu, and Jason H. Moore. 2020. \u201cScaling looms.\u201d Looms.",
+            ("Le", "Weixuan Fu", "Jason Moore"),
+            2020,
+        ),
+        ("Venkatesh Prasad, Deepa, and Ann Lee. 2020. \u201cA loom.\u201d", ("Venkatesh Prasad", "Ann Lee"), 2020),
+        ("Hastie, Trevor. 2020. \u201cA loom.\u201d", ("Hastie",), 2020),
+        ("Hastie and Friedman. 2020. \u201cA loom.\u201d", ("Hastie", "Friedman"), 2020),
     ],
 )
 def test_written_entries_give_authors_and_year(text: str, families: tuple[str, ...], year: int) -> None:
@@ -187,3 +195,6 @@ def test_a_quotation_has_to_stand_in_the_paper() -> None:
     assert quote_faults('They say that "the looms of the north never rest" [E1].', [source]) == []
     (fault,) = quote_faults('They say that "the looms of the south always rest" [E1].', [source])
     assert fault["rule"] == "quote-differs"
+    place = ", in \u201cOn the looms of all the north\u201d; near to sentence 1"
+    assert quote_faults(f"\u201cthe looms of the north never rest\u201d [E1]{place}", [source]) == []
+    assert quote_faults(f"\u201cthe looms of the north never rest\u201d ([E1]){place}", [source]) == []
