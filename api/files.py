@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any, Unpack
 
@@ -23,6 +24,7 @@ from ..errors import InputError
 from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..plurals import counted
+from ..program import command
 from ..runs.edited_text import (
     editable_text,
     edited_record,
@@ -278,9 +280,17 @@ def _find_record(file: Path) -> Path:
     if not record.is_file() and Path(file.stem).suffix[1:].isdigit():
         record = file.with_name(f"{Path(file.stem).stem}.json")
     if not record.is_file():
+        help, run = "Give a file of a section, paper or answer, and keep its .json beside it.", ""
+        with suppress(InputError):  # it may be a file of a run that a person renamed
+            run = read_document(file, file).mark.partition(" ")[0]
+        if run:
+            taken, written = (
+                f"{command('import')} {quote(str(file))}",
+                f"{command('export')} {quote(run)} --format docx",
+            )
+            help = f"It is of run {run}. Take it back: {taken} Then write text and record, and verify these: {written}"
         raise InputError(
-            f"{file}: is not a result of Citeloom: its record, {file.stem}.json, is not in the same folder.",
-            help="Give a file of a section, paper or answer, and keep its .json beside it.",
+            f"{file}: is not a result of Citeloom: its record, {file.stem}.json, is not in the same folder.", help=help
         )
     return record
 

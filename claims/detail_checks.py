@@ -109,7 +109,7 @@ def number_faults(
 
 def own_number_faults(text: str, said: NearSentence) -> Iterator[FaultRecord]:
     """Numbers of a sentence that the experiment's own sentence (`said`), of nearly the same words, has otherwise."""
-    for number in claimed_numbers(text, small_counts=True) if said.is_copied else ():
+    for number in claimed_numbers(text, small_counts=True) if min(said.share, said.back) >= SAME_WORDS else ():
         if (other := _other_number(text, number, said)) is not None:
             quoted = f'"{shorten(said.text, SHOWN_WORDS)}"'
             has = f"the experiment has {other} ({quoted})" if other else f"the experiment says {quoted}"

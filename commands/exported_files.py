@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, Tracked, WordOptions, option
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import complete_runs, home_session, takes_options
+from .options import command_on_home, complete_runs, home_session, takes_options
 from .output import Printed, notice, one_line
 from .sections import OverwriteOption
 
@@ -87,7 +88,7 @@ def import_document(
         notice(one_line(f"Comment of {comment['author']}: {comment['text']}"))
     counts = ", ".join(f"{count} {state}" for state, count in imported["counts"].items())
     notice(f"{counted(sum(imported['counts'].values()), 'sentence')}: {counts}. Run {imported['run']} has your text.")
-    notice(f"Check what it cites: citeloom check {file}")
+    notice(f"Check what it cites: {command_on_home('check')} {shlex.quote(str(file))}")
     return Printed(
         imported,
         lambda record: [f"{one['state']:>7}  {one_line(one['text'] or one['was'])}" for one in record["sentences"]],

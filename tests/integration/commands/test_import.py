@@ -147,6 +147,15 @@ def test_what_was_changed_is_named_and_the_next_export_and_paper_have_it(
     assert not any("Tracked words" in item["text"] for item in rejected.json["sentences"])
 
 
+def test_a_command_that_is_suggested_can_be_typed_whatever_the_file_is_called(
+    paper: tuple[Path, str], citeloom: Citeloom, tmp_path: Path
+) -> None:
+    file = Path(shutil.copy(tmp_path / "out" / "paper.md", tmp_path / "paper edited.md"))
+    assert f" '{file}'" in citeloom("import", file, "--home", paper[0]).err
+    done = citeloom("verify", file, "--home", paper[0])
+    assert done.code == 2 and paper[1] in done.err and f"import '{file}'" in done.err
+
+
 def test_a_file_that_cannot_be_taken_back_is_refused_in_a_line(paper: tuple[Path, str], tmp_path: Path) -> None:
     home, run = paper
     good = tmp_path / "out" / "paper.docx"
