@@ -30,7 +30,6 @@ from ..problems import MEDIA_TYPE, ServerError
 
 _STOPS: Final = re.compile(r"[,;:.)\]]{1,2}(?=\s|$)")  # of the sentence before the words
 # Characters that reorder the text after them, in some programs even outside their element.
-_STOPS: Final = re.compile(r"[,;:.)\]]{1,2}(?=\s|$)")  # of the sentence before the words
 _TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "mjs": "text/javascript", "svg": "image/svg+xml"}
 _PDFJS: Final = Path(__file__).parents[1] / "static" / "pdfjs"
