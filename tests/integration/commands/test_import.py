@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import zipfile
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +20,36 @@ from citeloom.api.run_texts import keep_edit, load_editable
 from citeloom.citations.markers import marker_ids
 from citeloom.errors import InputError
 from tests.integration.commands.conftest import Citeloom
-from tests.support.cli_process import ROOT
+from tests.support.cli_process import ROOT, Finished, run as run_alone
 from tests.support.document_edits import EditedFile
+from tests.support.sample_library import EXPERIMENT
 
 _LONG = int(os.environ.get("CITELOOM_RANDOM_EDITS", "0"))  # 200 in the long test
 
 
-@pytest.fixture
-def paper(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> tuple[Path, str]:
-    """A home with a paper with figures, written to files for Zotero in `out`; and the id of its run."""
+def _write_paper(give: Callable[..., Finished], home: Path, exp: Path, out: Path) -> str:
+    """Write a paper with figures, as files for Zotero; returns the id of its run."""
     for image in (ROOT / "examples").glob("*.png"):
         shutil.copy(image, exp.parent)
-    done = citeloom("paper", exp, "--home", home, "--out", tmp_path / "out", "--json")
-    run = str(done.json["thread_id"])
-    live = ("--citations", "zotero", "--evidence-comments", "--out", tmp_path / "out")
-    assert citeloom("export", run, "--format", "docx,odt,tex", "--home", home, *live).code == 0
-    return home, run
+    run = str(give("paper", exp, "--home", home, "--out", out, "--json").json["thread_id"])
+    live = ("--citations", "zotero", "--evidence-comments", "--out", out)
+    assert give("export", run, "--format", "docx,odt,tex", "--home", home, *live).code == 0
+    return run
+
+
+@pytest.fixture
+def paper(citeloom: Citeloom, home: Path, exp: Path, tmp_path: Path) -> tuple[Path, str]:
+    """A home with a paper, its files in `out`; and the id of its run."""
+    return home, _write_paper(citeloom, home, exp, tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def unedited(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The same in one folder for all tests that edit nothing."""
+    folder = tmp_path_factory.mktemp("unedited")
+    home = Path(shutil.copytree(sample_home, folder / "home"))
+    exp = Path(shutil.copy(EXPERIMENT, folder / "exp.json"))
+    return home, _write_paper(partial(run_alone, cwd=folder), home, exp, folder / "out")
 
 
 def _texts(home: Path, run: str) -> tuple[str, set[str]]:
@@ -51,17 +67,19 @@ _NOTES = "chicago-notes-bibliography"
     "kind", ["docx", "odt", "md", "tex", "docx as text", "odt in ieee", f"docx in {_NOTES}", f"tex in apa {_NOTES}"]
 )
 def test_an_unchanged_file_is_recognised_sentence_by_sentence(
-    paper: tuple[Path, str], citeloom: Citeloom, tmp_path: Path, kind: str
+    unedited: tuple[Path, str], citeloom: Citeloom, tmp_path: Path, kind: str
 ) -> None:
-    home, run = paper
+    home, run = unedited
+    out = home.parent / "out"
     before = _texts(home, run)[1]
     kind, how, *styles = kind.split() if " " in kind else (kind, "", "")
     for style in styles:
         if how:  # citations are written out, with links to the list of references
+            out = tmp_path / "out"
             chosen = ("--csl", style) if how == "in" else ()
-            written = ("--format", kind, "--citations", "text", *chosen, "--force", "--out", tmp_path / "out")
+            written = ("--format", kind, "--citations", "text", *chosen, "--force", "--out", out)
             assert citeloom("export", run, "--home", home, *written).code == 0
-        done = citeloom("import", tmp_path / "out" / f"paper.{kind}", "--home", home, "--json")
+        done = citeloom("import", out / f"paper.{kind}", "--home", home, "--json")
         assert done.code == 0, done.err
         counts, total = done.json["counts"], len(done.json["sentences"])
         assert done.json["run"] == run and counts["kept"] >= (0.95 if kind in ("md", "tex") else 0.99) * total, counts
@@ -156,9 +174,9 @@ def test_a_command_that_is_suggested_can_be_typed_whatever_the_file_is_called(
     assert done.code == 2 and paper[1] in done.err and f"import '{file}'" in done.err
 
 
-def test_a_file_that_cannot_be_taken_back_is_refused_in_a_line(paper: tuple[Path, str], tmp_path: Path) -> None:
-    home, run = paper
-    good = tmp_path / "out" / "paper.docx"
+def test_a_file_that_cannot_be_taken_back_is_refused_in_a_line(unedited: tuple[Path, str], tmp_path: Path) -> None:
+    home, run = unedited
+    good = home.parent / "out" / "paper.docx"
     bad = {
         name: tmp_path / name
         for name in ("broken.docx", "locked.docx", "macro.docx", "none.docx", "x.pdf", "strange.md")
@@ -174,11 +192,12 @@ def test_a_file_that_cannot_be_taken_back_is_refused_in_a_line(paper: tuple[Path
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", b" " * 61_000_000)
     with open_library(home) as library:
+        before = load_editable(library.home, run).edits
         for path in (*bad.values(), bomb):
             with pytest.raises(InputError) as refused:
                 import_text(library, path)
             assert path.name in refused.value.message and "\n" not in refused.value.message and refused.value.help
-        assert not load_editable(library.home, run).edits
+        assert load_editable(library.home, run).edits == before
 
 
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="needs LibreOffice")
