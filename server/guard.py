@@ -103,10 +103,10 @@ class Guard:
         acting.set(name)
 
         async def log(status: int) -> None:
-            if status != 429:  # refused at once: strangers could fill the log
+            if status != 429:  # refused at once: strangers could fill the log; other attempts of theirs are few
                 await asyncio.to_thread(accounts.log, name, f"{scope['method']} {scope['path']}", str(status))
 
-        if scope["method"] not in _SAFE and (who is not None or scope["path"] in OPEN_PATHS):
+        if scope["method"] not in _SAFE and (who is not None or scope["path"] == SIGN_IN):
             answer.on_status = log
         return who
 
