@@ -94,7 +94,7 @@ class IdentityProvider:
         """Whose access token this is, and its scopes; empty unless the provider issued it for this resource."""
         try:
             claims = self._verified(token, resource)
-        except ServerError:
+        except ServerError:  # also of a provider that is gone: the guard asks for a token, as for any other
             return "", ""
         return f"{self.issuer} {claims['sub']}", f"read {claims.get('scope', '')}"
 
@@ -118,7 +118,7 @@ class IdentityProvider:
             claims = jwt.decode(token, key, _ALGORITHMS, needed, audience=audience, issuer=self.issuer, leeway=60)
             if nonce and (claims.get("nonce") != nonce or claims.get("azp", audience) != audience):
                 raise jwt.InvalidTokenError("it belongs to another sign-in")
-        except jwt.PyJWTError as error:
+        except (jwt.PyJWTError, ValueError) as error:  # the second if its keys are no JSON
             message = f"The answer of the group's sign-in is not valid: {str(error)[:200]}."
             help = f"Sign in again; else check {_CLIENT} and the clock of this server."
             raise ServerError(403, message, help=help) from error
@@ -134,6 +134,9 @@ class IdentityProvider:
         found = self._ask(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
         if (name := str(found.get("issuer"))) != self.issuer:
             raise ServerError(502, f"The group's provider calls itself {name[:200]}.", help=f"Set {ISSUER} to this.")
+        if missing := {"authorization_endpoint", "token_endpoint", "jwks_uri"} - found.keys():
+            message = f"{ISSUER}: the group's provider names no {min(missing)}."
+            raise ServerError(502, message, help="It needs OpenID Connect with authorization codes.")
         return found
 
     def _ask(self, address: str, **sent: Any) -> dict[str, Any]:

@@ -158,6 +158,7 @@ class Accounts(Register):
             return person
         with suppress(AccountError):  # the only owner stays one
             self._set_role(person.name, role)
+            self.log(person.name, f"was given the role {role} by the group's sign-in")
         return self.get(person.name)
 
     def _create(self, subject: str, like: str, role: Role | None) -> Person:
