@@ -81,8 +81,7 @@ class Guard:
             admitted = who is not None or by_token or alone or path in OPEN_PATHS or path.startswith("/static/")
             if not admitted and self._people is None and (session := session_cookie(cookies)):
                 state = get_state(Request(scope))  # raises while the register is closed
-                fingerprint = state.tokens.fingerprint
-                admitted = await asyncio.to_thread(state.accounts.is_valid, "session", session, fingerprint)
+                admitted = await asyncio.to_thread(state.accounts.is_session, session, state.tokens.fingerprint)
             if admitted:
                 await self._app(scope, self._limit_body(scope, headers, receive), answer)
             else:
