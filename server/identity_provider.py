@@ -135,8 +135,8 @@ class IdentityProvider:
         if (name := str(found.get("issuer"))) != self.issuer:
             raise ServerError(502, f"The group's provider calls itself {name[:200]}.", help=f"Set {ISSUER} to this.")
         if missing := {"authorization_endpoint", "token_endpoint", "jwks_uri"} - found.keys():
-            message = f"{ISSUER}: the group's provider names no {min(missing)}."
-            raise ServerError(502, message, help="It needs OpenID Connect with authorization codes.")
+            named = f"The group's provider names no {min(missing)}."
+            raise ServerError(502, named, help=f"{ISSUER} needs one with OpenID Connect and authorization codes.")
         return found
 
     def _ask(self, address: str, **sent: Any) -> dict[str, Any]:
