@@ -70,18 +70,17 @@ class IdentityProvider:
         try:
             begun = jwt.decode(cookie, self._signing, ["HS256"], options={"require": ["exp"]})
         except jwt.InvalidTokenError:
-            begun = {"state": None}
-        if begun["state"] != answer.get("state", "") or answer.get("iss", self.issuer) != self.issuer:
+            begun = {}  # refused next
+        if begun.get("state") != answer.get("state", "") or answer.get("iss", self.issuer) != self.issuer:
             message = f"This sign-in was not begun in this browser, or lasted more than {SIGN_IN_LASTS // 60} minutes."
             raise ServerError(403, message, help="Sign in again.")
         if "code" not in answer:
             message = f"The group's sign-in refused: {answer.get('error', 'it does not say why')[:80]}."
             raise ServerError(403, message, help="Ask who runs it.")
         given = {"code": answer["code"], "code_verifier": begun["verifier"], "redirect_uri": callback}
+        given["grant_type"] = "authorization_code"
         client = (quote_plus(self._client), quote_plus(self._secret))
-        tokens = self._ask(
-            self._metadata["token_endpoint"], data={"grant_type": "authorization_code", **given}, auth=client
-        )
+        tokens = self._ask(self._metadata["token_endpoint"], data=given, auth=client)
         claims = self._verified(str(tokens.get("id_token")), self._client, begun["nonce"])
         if "email" not in claims and (place := self._metadata.get("userinfo_endpoint")):
             found = self._ask(place, headers={"Authorization": f"Bearer {tokens.get('access_token')}"})
@@ -143,7 +142,7 @@ class IdentityProvider:
         try:
             answer = httpx.request("POST" if "data" in sent else "GET", address, timeout=_TIMEOUT, **sent)
             found = answer.json()
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             message = f"{address}: the group's sign-in cannot be reached."
             raise ServerError(502, message, help="Try again later.") from error
         if answer.is_error or not isinstance(found, dict):
