@@ -81,8 +81,7 @@ class Guard:
             admitted = who is not None or by_token or alone or path in OPEN_PATHS or path.startswith("/static/")
             if not admitted and self._people is None and (session := session_cookie(cookies)):
                 state = get_state(Request(scope))  # raises while the register is closed
-                fingerprint = state.tokens.fingerprint
-                admitted = await asyncio.to_thread(state.accounts.is_valid, "session", session, fingerprint)
+                admitted = await asyncio.to_thread(state.accounts.is_session, session, state.tokens.fingerprint)
             if admitted:
                 await self._app(scope, self._limit_body(scope, headers, receive), answer)
             else:
@@ -103,10 +102,10 @@ class Guard:
         acting.set(name)
 
         async def log(status: int) -> None:
-            if status != 429:  # refused at once: strangers could fill the log
+            if status != 429:  # refused at once: strangers could fill the log; other attempts of theirs are few
                 await asyncio.to_thread(accounts.log, name, f"{scope['method']} {scope['path']}", str(status))
 
-        if scope["method"] not in _SAFE and (who is not None or scope["path"] in OPEN_PATHS):
+        if scope["method"] not in _SAFE and (who is not None or scope["path"] == SIGN_IN):
             answer.on_status = log
         return who
 

@@ -70,18 +70,17 @@ class IdentityProvider:
         try:
             begun = jwt.decode(cookie, self._signing, ["HS256"], options={"require": ["exp"]})
         except jwt.InvalidTokenError:
-            begun = {"state": None}
-        if begun["state"] != answer.get("state", "") or answer.get("iss", self.issuer) != self.issuer:
+            begun = {}  # refused next
+        if begun.get("state") != answer.get("state", "") or answer.get("iss", self.issuer) != self.issuer:
             message = f"This sign-in was not begun in this browser, or lasted more than {SIGN_IN_LASTS // 60} minutes."
             raise ServerError(403, message, help="Sign in again.")
         if "code" not in answer:
             message = f"The group's sign-in refused: {answer.get('error', 'it does not say why')[:80]}."
             raise ServerError(403, message, help="Ask who runs it.")
         given = {"code": answer["code"], "code_verifier": begun["verifier"], "redirect_uri": callback}
+        given["grant_type"] = "authorization_code"
         client = (quote_plus(self._client), quote_plus(self._secret))
-        tokens = self._ask(
-            self._metadata["token_endpoint"], data={"grant_type": "authorization_code", **given}, auth=client
-        )
+        tokens = self._ask(self._metadata["token_endpoint"], data=given, auth=client)
         claims = self._verified(str(tokens.get("id_token")), self._client, begun["nonce"])
         if "email" not in claims and (place := self._metadata.get("userinfo_endpoint")):
             found = self._ask(place, headers={"Authorization": f"Bearer {tokens.get('access_token')}"})
@@ -94,7 +93,7 @@ class IdentityProvider:
         """Whose access token this is, and its scopes; empty unless the provider issued it for this resource."""
         try:
             claims = self._verified(token, resource)
-        except ServerError:
+        except ServerError:  # also of a provider that is gone: the guard asks for a token, as for any other
             return "", ""
         return f"{self.issuer} {claims['sub']}", f"read {claims.get('scope', '')}"
 
@@ -118,7 +117,7 @@ class IdentityProvider:
             claims = jwt.decode(token, key, _ALGORITHMS, needed, audience=audience, issuer=self.issuer, leeway=60)
             if nonce and (claims.get("nonce") != nonce or claims.get("azp", audience) != audience):
                 raise jwt.InvalidTokenError("it belongs to another sign-in")
-        except jwt.PyJWTError as error:
+        except (jwt.PyJWTError, ValueError) as error:  # the second if its keys are no JSON
             message = f"The answer of the group's sign-in is not valid: {str(error)[:200]}."
             help = f"Sign in again; else check {_CLIENT} and the clock of this server."
             raise ServerError(403, message, help=help) from error
@@ -134,13 +133,16 @@ class IdentityProvider:
         found = self._ask(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
         if (name := str(found.get("issuer"))) != self.issuer:
             raise ServerError(502, f"The group's provider calls itself {name[:200]}.", help=f"Set {ISSUER} to this.")
+        if missing := {"authorization_endpoint", "token_endpoint", "jwks_uri"} - found.keys():
+            named = f"The group's provider names no {min(missing)}."
+            raise ServerError(502, named, help=f"{ISSUER} needs one with OpenID Connect and authorization codes.")
         return found
 
     def _ask(self, address: str, **sent: Any) -> dict[str, Any]:
         try:
             answer = httpx.request("POST" if "data" in sent else "GET", address, timeout=_TIMEOUT, **sent)
             found = answer.json()
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             message = f"{address}: the group's sign-in cannot be reached."
             raise ServerError(502, message, help="Try again later.") from error
         if answer.is_error or not isinstance(found, dict):

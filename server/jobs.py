@@ -359,7 +359,7 @@ class JobRecovery:
             await self._resume_order(order)
         except Exception as error:  # noqa: BLE001 - one that cannot be resumed must not keep the server from starting
             if lost_lease(error):
-                return
+                return  # another server continues
             _log.warning("%s is not resumed: %s", order.id, error, exc_info=not isinstance(error, CiteloomError))
             if isinstance(error, PausedError) or http_status(error) in (429, 503):
                 await asyncio.to_thread(self._register.release, order.id)

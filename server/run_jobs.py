@@ -373,9 +373,8 @@ def conflicts(ending: str) -> Iterator[None]:
 
 def run_deleted(run_id: str) -> str:
     conversation, _, number = run_id.rpartition(".")
-    return (
-        conversation_deleted(conversation) if number.isdecimal() and conversation else f"Run {run_id:.200} was deleted"
-    )
+    is_answer = conversation and number.isdecimal()
+    return conversation_deleted(conversation) if is_answer else f"Run {run_id:.200} was deleted"
 
 
 def conversation_deleted(thread_id: str) -> str:

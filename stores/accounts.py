@@ -158,6 +158,7 @@ class Accounts(Register):
             return person
         with suppress(AccountError):  # the only owner stays one
             self._set_role(person.name, role)
+            self.log(person.name, f"was given the role {role} by the group's sign-in")
         return self.get(person.name)
 
     def _create(self, subject: str, like: str, role: Role | None) -> Person:
@@ -230,10 +231,10 @@ class Accounts(Register):
     def note_use(self, passkey: str, scopes: str) -> None:
         self._write("UPDATE secrets SET scopes = ? WHERE hash = ?", scopes, hash_name(passkey))
 
-    def is_valid(self, kind: SecretKind, secret: str, person: str) -> bool:
-        """Whether a secret was given to this person, or to those with a token of this fingerprint, and is valid."""
-        valid = "WHERE hash = ? AND kind = ? AND person = ? AND expires_at > ?"
-        return bool(self._select(Secret, SECRETS, valid, hash_name(secret), kind, person, time.time()))
+    def is_session(self, session: str, person: str) -> bool:
+        """Whether this is a valid session of this person, or of those with a token of this fingerprint."""
+        valid = "WHERE hash = ? AND kind = 'session' AND person = ? AND expires_at > ?"
+        return bool(self._select(Secret, SECRETS, valid, hash_name(session), person, time.time()))
 
     def end_sessions_but_of(self, person: str) -> None:
         if self._tables.exist():

@@ -90,7 +90,7 @@ async def turn_detail(
 ) -> Response:
     """What an answer's link opens: a passage with its page, a finding, or a number's source."""
     thread_id, kept = await state.runs.find_turn(thread_id, number)
-    return await detail_page(request, state, (await _turn_view(state, kept, thread_id))["answer"], kinds, which)
+    return await detail_page(request, state, await _show_answer(state, kept, thread_id), kinds, which)
 
 
 async def detail_page(request: Request, state: ServerState, view: AnswerView, kinds: str, which: str) -> Response:
@@ -127,7 +127,7 @@ async def _conversation_page(
     question: str = "",
     chosen: Sequence[str] = (),
 ) -> Response:
-    papers, settings = await alist_papers(state.session), state.session.settings
+    papers = await alist_papers(state.session)
     thread_id = entry.thread_id if entry else ""
     context = {
         "entry": entry,
@@ -144,7 +144,7 @@ async def _conversation_page(
         "turns": [await _turn_view(state, turn, thread_id) for turn in turns],
         "open": current,
         "papers": len(papers),
-        "settings": settings,
+        "settings": state.session.settings,
         "judged": not state.session.extractive,
     }
     return page(request, "ask.html", context)
@@ -166,15 +166,17 @@ def next_questions(view: AnswerView) -> list[str]:
 
 
 async def _turn_view(state: ServerState, kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
-    run, base = run_texts.answer_as_run(thread_id, kept), f"/conversations/{thread_id}/turns/{kept.number}"
-    view = await show_text(run, state.session, base, f"answer-{kept.number}-")
-    files = run_texts.ResultFiles.of(run_texts.stored(view.record), state.session.home, "answer")
-    return {
-        "turn": kept,
-        "answer": view,
-        "next": next_questions(view),
-        "files": file_records([files], f"/api/v1{base}/files"),
-    }
+    view = await _show_answer(state, kept, thread_id)
+    record, home = run_texts.stored(view.record), state.session.home
+    files = await asyncio.to_thread(run_texts.ResultFiles.of, record, home, "answer")
+    records = file_records([files], f"/api/v1{view.base}/files")
+    return {"turn": kept, "answer": view, "next": next_questions(view), "files": records}
+
+
+async def _show_answer(state: ServerState, kept: stored_conversations.KeptTurn, thread_id: str) -> AnswerView:
+    base = f"/conversations/{thread_id}/turns/{kept.number}"
+    run = run_texts.answer_as_run(thread_id, kept)
+    return await show_text(run, state.session, base, f"answer-{kept.number}-")
 
 
 async def _open_turn(state: ServerState, thread_id: str) -> dict[str, Any] | None:

@@ -75,10 +75,7 @@ def sign_in_by_passkey(request: Request, people: PeopleOf, credential: Credentia
             credential_current_sign_count=int(count),
         )
     people.accounts.note_use(credential["id"], f"{key} {used.new_sign_count}")
-    begun = begin_session(request, people, found[0], own_path(next))
-    response = JSONResponse({"next": begun.headers["location"]})
-    response.raw_headers += [pair for pair in begun.raw_headers if pair[0] == b"set-cookie"]
-    return response
+    return begin_session(request, people, found[0], JSONResponse({"next": own_path(next)}))
 
 
 def _expected(request: Request, people: People, credential: dict[str, Any], name: str) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def sign_in(request: Request, people: PeopleOf, name: Field = "", password: Fiel
             person = with_password(people.accounts, name, password)
     except WrongPasswordError:
         return page(request, "people_sign_in.html", {"next": own_path(next), "wrong": True}, 401)
-    return begin_session(request, people, person, own_path(next))
+    return begin_session(request, people, person, RedirectResponse(own_path(next), 303))
 
 
 @router.get(SIGN_IN + "/group")
@@ -74,7 +74,7 @@ def sign_in_at_provider(request: Request, provider: ProviderOf, invitation: Give
         return RedirectResponse(f"/join?{urlencode({'invitation': invitation})}", 303)
     about = {"invitation": invitation, "next": own_path(next)}
     place, begun = provider.begin(own_address(request, _RETURN), about)
-    return _with_cookies(request, place, {_BEGUN: (begun, SIGN_IN_LASTS)})
+    return _with_cookies(request, RedirectResponse(place, 303), {_BEGUN: (begun, SIGN_IN_LASTS)})
 
 
 @router.get(_RETURN)
@@ -86,9 +86,9 @@ def return_from_provider(request: Request, state: StateOf, people: PeopleOf, pro
         person = people.accounts.accept(about["invitation"], None, subject)
     else:
         person = enter(state.session.home, subject, name, role)
-    response = begin_session(request, people, person, about["next"], lasts=86_400)
+    response = RedirectResponse(about["next"], 303)
     response.delete_cookie(_BEGUN)
-    return response
+    return begin_session(request, people, person, response, lasts=86_400)
 
 
 @router.get(METADATA)
@@ -111,7 +111,7 @@ def join_form(request: Request, people: PeopleOf, invitation: Given = "") -> Res
 def accept_invitation(request: Request, people: PeopleOf, invitation: Field = "", password: Field = "") -> Response:
     """Use an invitation up: set the password, and sign in."""
     person = join(people.accounts, invitation, password)
-    return begin_session(request, people, person, "/")
+    return begin_session(request, people, person, RedirectResponse("/", 303))
 
 
 @router.post("/sign-out")
@@ -186,13 +186,13 @@ def revoke_token(
 
 def _shown_once(request: Request, **secrets: str) -> Response:
     """Lead to the page, which shows the secrets this once: loading it again neither shows nor makes any."""
-    return _with_cookies(request, PAGE, {_ONCE: (urlencode(secrets), 60)})
+    return _with_cookies(request, RedirectResponse(PAGE, 303), {_ONCE: (urlencode(secrets), 60)})
 
 
 def begin_session(
-    request: Request, people: People, person: Person, place: str, lasts: int = LIFETIMES["session"]
+    request: Request, people: People, person: Person, response: Response, lasts: int = LIFETIMES["session"]
 ) -> Response:
-    """Sign in with a new session; the one that the browser had ends. Blocks."""
+    """Sign in with a new session, whose cookie the response brings; the one that the browser had ends. Blocks."""
     people.accounts.end(session_cookie(request.headers.get("cookie")))
     session = people.accounts.grant("session", person.name, lasts=lasts)
     people.accounts.log(person.name, "signed in")
@@ -200,12 +200,12 @@ def begin_session(
     known = people.accounts.holder("browser", request.cookies.get(BROWSER, ""))
     if known is None or known[0].name != person.name:
         cookies[BROWSER] = people.accounts.grant("browser", person.name), LIFETIMES["browser"]
-    return _with_cookies(request, place, cookies)
+    return _with_cookies(request, response, cookies)
 
 
-def _with_cookies(request: Request, place: str, cookies: Mapping[str, tuple[str, int]]) -> Response:
-    """Lead to `place`, with cookies of these values and ages."""
-    response, secure = RedirectResponse(place, 303), own_address(request, "/").startswith("https:")
+def _with_cookies(request: Request, response: Response, cookies: Mapping[str, tuple[str, int]]) -> Response:
+    """The response with cookies of these values and ages."""
+    secure = own_address(request, "/").startswith("https:")
     for name, (value, lasts) in cookies.items():
         # Lax, since an identity provider or a mail may lead here; the guard refuses what other sites send.
         response.set_cookie(name, value, lasts, httponly=True, samesite="lax", secure=secure)

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
+from pydantic import BaseModel, Field
 
 from ...api import run_texts
 from ...api.files import aimport_text
@@ -27,16 +28,24 @@ from ..server_state import ServerState, StateOf
 from ..uploaded_files import safe_name
 
 router = APIRouter()
-PageImages = Annotated[bool, Query(description="Put images of the cited PDF pages into the evidence report.")]
-Citations = Annotated[CitationFields | None, Query(description="How docx and odt cite: Zotero's fields, or text.")]
-EvidenceComments = Annotated[
-    bool, Query(description="Put the words behind each citation into docx and odt as comments.")
-]
-Inline = Annotated[bool, Query(description="Show the evidence report in the browser.")]
 # A report opened in the browser runs and loads nothing; its own policy allows only its own style sheet.
 _REPORT_POLICY: Final = (
     "sandbox allow-popups; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 )
+
+
+class FileOptions(BaseModel):
+    """How a file is made and sent."""
+
+    page_images: bool = Field(False, description="Put images of the cited PDF pages into the evidence report.")
+    inline: bool = Field(False, description="Show the evidence report in the browser.")
+    citations: CitationFields | None = Field(None, description="How docx and odt cite: Zotero's fields, or text.")
+    evidence_comments: bool = Field(
+        False, description="Put the words behind each citation into docx and odt as comments."
+    )
+
+
+AskedFile = Annotated[FileOptions, Query()]
 
 
 @router.get("/runs", tags=["runs"], responses=problems())
@@ -100,17 +109,8 @@ async def list_files(run_id: str, state: StateOf) -> response_models.FileList:
 @router.get(
     "/runs/{run_id}/files/{name}", tags=["files"], responses=file_answers(404, 409, 502), response_class=Response
 )
-async def get_file(
-    run_id: str,
-    name: str,
-    state: StateOf,
-    page_images: PageImages = False,
-    inline: Inline = False,
-    citations: Citations = None,
-    evidence_comments: EvidenceComments = False,
-) -> Response:
+async def get_file(run_id: str, name: str, state: StateOf, asked: AskedFile) -> Response:
     """One file as an attachment."""
-    word = WordOptions(citations=citations, evidence_comments=evidence_comments)
     run = await state.runs.find_run(run_id)
     record = _finished(run)
     stem = run_texts.stem_of(record)
@@ -126,7 +126,7 @@ async def get_file(
             for ending in (edit_withdrawn(run.thread_id), run_deleted(run.thread_id)):
                 if await state.orders.ended_by_another(ending):
                     raise ServerError(409, f"{ending} by another request.")
-    return await _file(record, stem, name, state, page_images, inline, word)
+    return await _file(record, stem, name, state, asked)
 
 
 @router.get(
@@ -135,42 +135,28 @@ async def get_file(
     responses=file_answers(404, 502),
     response_class=Response,
 )
-async def get_answer_file(
-    thread_id: str,
-    number: int,
-    name: str,
-    state: StateOf,
-    page_images: PageImages = False,
-    inline: Inline = False,
-    citations: Citations = None,
-    evidence_comments: EvidenceComments = False,
-) -> Response:
+async def get_answer_file(thread_id: str, number: int, name: str, state: StateOf, asked: AskedFile) -> Response:
     """Download an answer of a conversation, as edited, as a file named after its format: `answer.docx`."""
-    word = WordOptions(citations=citations, evidence_comments=evidence_comments)
     thread_id, turn = await state.runs.find_turn(thread_id, number)
     record = await asyncio.to_thread(run_texts.answer_as_shown, thread_id, turn, state.session)
-    return await _file(record, "answer", name, state, page_images, inline, word)
+    return await _file(record, "answer", name, state, asked)
 
 
 async def _file(
-    record: run_texts.StoredRecord,
-    stem: str,
-    name: str,
-    state: ServerState,
-    with_pages: bool,
-    inline: bool,
-    word: WordOptions | None = None,
+    record: run_texts.StoredRecord, stem: str, name: str, state: ServerState, asked: FileOptions
 ) -> Response:
+    word = WordOptions(citations=asked.citations, evidence_comments=asked.evidence_comments)
+    uploads = state.member.uploads
     async with state.renderers:  # pandoc and PDF pages need a process each
         try:
             content = await run_texts.render_file(
-                record, stem, name, state.session, page_images=with_pages, word=word, file_of=state.member.uploads.file
+                record, stem, name, state.session, page_images=asked.page_images, word=word, file_of=uploads.file
             )
         except run_texts.UnknownFileError as error:
             raise ServerError(404, error.message, help=error.help) from error
     suffix = name.removeprefix(f"{stem}.")
     headers = response_models.attached(name)
-    if inline and suffix == "evidence.html":
+    if asked.inline and suffix == "evidence.html":
         headers = {"Content-Disposition": "inline", "Content-Security-Policy": _REPORT_POLICY}
     return Response(content, media_type=_media_type(suffix), headers=headers)
 

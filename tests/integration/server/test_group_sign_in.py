@@ -82,6 +82,8 @@ def test_the_first_is_an_owner_and_rules_give_each_their_role(served: Served, pr
     provider.person |= {"preferred_username": "another", "groups": ["students"], "email": "ada@elsewhere.org"}
     come(served)
     assert names(served)["ada-l-2"] == "reader", "the account goes with who it is, the role with the rules"
+    deeds = served.app.state.people.accounts.deeds("ada-l-2")
+    assert any("the role reader" in deed["action"] for deed in deeds), deeds
     provider.person = {**OLGA, "email": "olga@elsewhere.org", "groups": ["students"]}
     come(served)
     assert names(served)["olga"] == "owner", "the only one stays"
@@ -233,3 +235,25 @@ def test_a_provider_that_is_gone_or_has_another_name_is_named(served: Served, pr
     assert httpx.get(f"{served.url}/sign-in/group").status_code == 502
     known.issuer = "http://127.0.0.1:9"
     assert "cannot be reached" in httpx.get(f"{served.url}/sign-in/group").text
+
+
+def test_a_provider_without_an_endpoint_or_keys_is_named(
+    served: Served, provider: OidcServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = provider.answer
+
+    def without(name: str) -> None:
+        def incomplete(*given: Any) -> tuple[int, dict[str, Any]]:
+            status, record = answer(*given)
+            return status, {key: value for key, value in record.items() if key != name}
+
+        monkeypatch.setattr(provider, "answer", incomplete)
+
+    without("token_endpoint")
+    refused = httpx.get(f"{served.url}/sign-in/group")
+    assert refused.status_code == 502 and "token_endpoint" in refused.text
+    without("")
+    provider.person = dict(OLGA)
+    with coming(served) as (browser, back):
+        served.app.state.people.provider._keys.uri = f"{served.url}/sign-in"  # a page, no JSON
+        assert browser.get(back).status_code == 403

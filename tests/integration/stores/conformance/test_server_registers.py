@@ -72,14 +72,14 @@ def test_sessions_by_the_servers_token_end_with_it_alone_and_at_once(backend: Ho
     first, second = backend.accounts(), backend.accounts()
     one, two = (first.grant("session", "fingerprint") for _ in range(2))
     other = first.grant("session", "another")
-    assert second.is_valid("session", one, "fingerprint") and not second.is_valid("session", one, "another")
-    assert not second.is_valid("token", one, "fingerprint") and not second.is_valid("session", "", "fingerprint")
+    assert second.is_session(one, "fingerprint") and not second.is_session(one, "another")
+    assert not second.is_session("", "fingerprint")
     second.end(one)
-    assert not first.is_valid("session", one, "fingerprint") and first.is_valid("session", two, "fingerprint")
+    assert not first.is_session(one, "fingerprint") and first.is_session(two, "fingerprint")
     first.end_sessions_but_of("another")
-    assert not second.is_valid("session", two, "fingerprint") and second.is_valid("session", other, "another")
+    assert not second.is_session(two, "fingerprint") and second.is_session(other, "another")
     second.revoke("another", kind="session")
-    assert not first.is_valid("session", other, "another") and second.people() == []
+    assert not first.is_session(other, "another") and second.people() == []
 
 
 def test_uploaded_files_are_read_and_removed(server: ServerRegistry, tmp_path: Path) -> None:
