@@ -39,9 +39,12 @@ _QUOTED: Final = 240  # characters
 def careful_words(text: str) -> list[tuple[int, int, str]]:
     """The spans of words that a text could say more carefully, with what to say instead, but for quotations."""
     quoted = SpanSet(quoted_spans(text))
-    found = [(*one.span(), one[0], _CAREFUL[one[0].lower()]) for one in _STRONG.finditer(text)]
-    softer = ((start, end, new.capitalize() if old[0].isupper() else new) for start, end, old, new in found)
-    return [item for item in softer if not quoted.holds(item[0])]
+    found: list[tuple[int, int, str]] = []
+    for strong in _STRONG.finditer(text):
+        softer = _CAREFUL.get(strong[0].lower())  # none for "w\u0131ll", which the pattern takes for "will"
+        if softer and not quoted.holds(strong.start()):
+            found.append((*strong.span(), softer.capitalize() if strong[0][0].isupper() else softer))
+    return found
 
 
 def problems(sentence: SentenceRecord) -> list[tuple[str, FaultSeverity, str]]:

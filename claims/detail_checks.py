@@ -92,9 +92,7 @@ def number_faults(
         elif bound or same_things:
             found.append(fault("number-differs", f"{words}: the source has {bound or same_things}."))
         elif said and other is not None and not _stands_alike(marked, number, texts):
-            quoted = f'"{shorten(said.text, SHOWN_WORDS)}"'
-            has = f"the source has {other} ({quoted})" if other else f"the source says {quoted}"
-            found.append(fault("number-differs", f"{_with_unit(marked, number)}: {has}."))
+            found.append(_other_said(marked, number, said, other, "source"))
         elif (
             trace.origin is None and not _stands_with_noun(marked, number, texts)
             if trace is not None
@@ -111,9 +109,13 @@ def own_number_faults(text: str, said: NearSentence) -> Iterator[FaultRecord]:
     """Numbers of a sentence that the experiment's own sentence (`said`), of nearly the same words, has otherwise."""
     for number in claimed_numbers(text, small_counts=True) if min(said.share, said.back) >= SAME_WORDS else ():
         if (other := _other_number(text, number, said)) is not None:
-            quoted = f'"{shorten(said.text, SHOWN_WORDS)}"'
-            has = f"the experiment has {other} ({quoted})" if other else f"the experiment says {quoted}"
-            yield fault("number-differs", f"{_with_unit(text, number)}: {has}.")
+            yield _other_said(text, number, said, other, "experiment")
+
+
+def _other_said(text: str, number: Number, said: NearSentence, other: str, whose: str) -> FaultRecord:
+    quoted = f'"{shorten(said.text, SHOWN_WORDS)}"'
+    has = f"has {other} ({quoted})" if other else f"says {quoted}"
+    return fault("number-differs", f"{_with_unit(text, number)}: the {whose} {has}.")
 
 
 def _other_bound(number: Number, sources: Sequence[str]) -> str:
@@ -327,9 +329,9 @@ def quote_faults(marked: str, whole: Sequence[Source]) -> list[FaultRecord]:
     found: list[FaultRecord] = []
     for start, end in quoted_spans(plain):
         words = plain[start:end]
-        if _TITLED.search(plain, 0, start):
+        if not is_quotation(words) or _TITLED.search(plain, 0, start):
             continue
-        if is_quotation(words) and whole and not any(is_verbatim(words, source.text) for source in whole):
+        if whole and not any(is_verbatim(words, source.text) for source in whole):
             found.append(fault("quote-differs", f"{shorten(words)} is not in the cited paper word for word."))
     return found
 

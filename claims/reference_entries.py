@@ -152,16 +152,16 @@ def _listed_authors(text: str) -> list[str]:
 def _without_given(names: list[str], text: str) -> list[str]:
     """The authors of an entry without the given name of the first, where only that one's family name stands first.
 
-    "Le, Trang T., Weixuan Fu, and Jason H. Moore" has three authors, "Hastie, Trevor" one.
+    "Le, Trang T., Weixuan Fu, and Jason H. Moore" has three authors. "Hastie, Trevor" may be one or two: others may be
+    more, but need not.
     """
-    first, *others = (part.split() for part in re.split(r",|\band\b|&|;", text))
-    if len(names) < 2 or not others or " ".join(first) != names[0] or not " ".join(others[0]).startswith(names[1]):
+    inverted = len(names) > 1 and text.startswith(f"{names[0]}, {names[1]}") and names[1][0].isupper()
+    if not inverted or (" " in names[0] and " " in names[1]):
         return names
-    lone = len(first) == 1 or len(names[1].split()) == 1
-    rest = [part for part in others[1:] if part][: len(names) - 2]
-    alone = len(names) == 2 and re.search(r"\band\b|&|;", text) is None
-    full = len(names) > 2 and all(len(part) > 1 for part in rest)
-    return [names[0], *names[2:]] if lone and (alone or full) else names
+    if len(names) == 2:
+        return [*names, "others"]
+    parts = [part for part in map(_WORDS.findall, re.split(r",|\band\b|&|;", text)) if part]
+    return [names[0], *names[2:]] if all(len(part) > 1 for part in parts[2 : len(names)]) else names
 
 
 class LibraryMatcher:

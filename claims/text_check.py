@@ -345,8 +345,7 @@ class ManuscriptCheck:
         self, checks: Iterable[_SentenceCheck], papers: Mapping[str, Paper], texts: Mapping[str, SentenceIndex]
     ) -> None:
         known = tuple(self.references.entries.values())
-        words = self.experiment.words if self.experiment is not None else ""
-        own = SentenceIndex([whole_chunk(words)])
+        own = SentenceIndex([] if self.experiment is None else [whole_chunk(self.experiment.words)])
         for check in checks:
             entries = self.references.entries
             cited = [entries[work.entry] for work in check.works if work.entry in entries]

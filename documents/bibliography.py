@@ -269,7 +269,6 @@ def read_bibliography(path: Path) -> Bibliography:
 
 def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> Bibliography:
     """Parse a BibTeX text; `source` names it in refusals. Raises `InputError` if its macros expand too far."""
-    from bibtexparser import model
     from bibtexparser.entrypoint import parse_string
 
     # The parser's log only repeats the refusals.
@@ -288,13 +287,9 @@ def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> 
     for last, block in zip([None, *library.blocks], library.blocks, strict=False):
         line = (block.start_line or 0) + 1
         try:
-            entry, faults = _entry(block, lines)
+            entry, faults = _entry(block, last, lines)
+            notes += [f"{source}: line {number}: {fault}" for number, fault in faults]
             if entry is None:
-                behind = isinstance(last, model.Entry)
-                if isinstance(block, model.ImplicitComment) and (
-                    fault := comment_fault(block.raw or "", behind_entry=behind)
-                ):
-                    notes.append(f"{source}: line {line}: {fault}")
                 continue
             whole = _inherit(entry, parents, macros)
             paper = _read_paper(whole, macros, as_written=whole is block)
@@ -303,7 +298,6 @@ def parse_bibliography(text: str, source: str, warnings: Sequence[str] = ()) -> 
             unreadable.append((block.raw or "")[:_MOST_CHARACTERS])
             continue
         lines[entry.key] = line
-        notes += [f"{source}: line {number}: {entry.key}: {fault}" for number, fault in faults]
         papers[entry.key] = paper
         in_all += len(paper.bibtex)
         if in_all > _MOST_IN_ALL:
@@ -322,8 +316,11 @@ class _EntryRefusedError(Exception):
     """A refused entry; the message is the reason."""
 
 
-def _entry(block: Block, lines: Mapping[str, int]) -> tuple[Entry | None, list[tuple[int, str]]]:
-    """The entry in a block, None for comments and macros; and its faults by line. Raises `_EntryRefusedError`."""
+def _entry(block: Block, last: Block | None, lines: Mapping[str, int]) -> tuple[Entry | None, list[tuple[int, str]]]:
+    """The entry in a block, None for comments and macros; and the faults there with their lines.
+
+    `last` is the block before. Raises `_EntryRefusedError`.
+    """
     from bibtexparser import model
 
     entry: object = block
@@ -333,6 +330,9 @@ def _entry(block: Block, lines: Mapping[str, int]) -> tuple[Entry | None, list[t
         named = _ENTRY_KEY.search(block.raw or "")
         why = entry_fault(block.raw or "", getattr(block.error, "abort_reason", ""))
         raise _EntryRefusedError(f"entry {named[1] if named else 'without a key'} {why}")
+    elif isinstance(block, model.ImplicitComment):
+        fault = comment_fault(block.raw or "", behind_entry=isinstance(last, model.Entry))
+        return None, [((block.start_line or 0) + 1, fault)] if fault else []
     if not isinstance(entry, model.Entry):
         return None, []
     key = entry.key
@@ -347,7 +347,7 @@ def _entry(block: Block, lines: Mapping[str, int]) -> tuple[Entry | None, list[t
             faults.append(((item.start_line or 0) + 1, f"{item.key}: is given twice; the first counts. Remove one."))
     if faults:
         entry = model.Entry(entry.entry_type, key, [*first.values()], entry.start_line, entry.raw)
-    return entry, faults
+    return entry, [(number, f"{key}: {fault}") for number, fault in faults]
 
 
 def _inherit(entry: Entry, parents: Mapping[str, Entry], macros: Mapping[str, str]) -> Entry:

@@ -33,18 +33,17 @@ def split_fields(fields: Sequence[Field]) -> tuple[list[Field], list[tuple[int, 
     read: list[model.Field] = []
     faults: list[tuple[int, str]] = []
     for item in fields:
-        name, raw, done, line = item.key, str(item.value), 0, (item.start_line or 0) + 1
+        name, raw, done, line = item.key, str(item.value).rstrip(), 0, (item.start_line or 0) + 1
         while (end := _end_of_value(raw, done)) < len(raw):
             line += raw.count("\n", done, end)
-            if not (following := _FIELD.match(raw, end)):
-                if rest := raw[end:].strip():
-                    said = f"{shorten(rest, 40)!r} stands behind its value. Put all of the value in braces {{}}."
-                    faults.append((line, f"{name}: {said}"))
+            following = _FIELD.match(raw, end)
+            if following is None:
+                said = f"{shorten(raw[end:].strip(), 40)!r} stands behind its value"
+                faults.append((line, f"{name}: {said}. Put all of the value in braces {{}}."))
                 break
             read.append(model.Field(name, raw[done:end].strip(), item.start_line))
-            faults.append(
-                (line, f"{name}: the comma behind it is missing; {following['name']} was read. Add the comma.")
-            )
+            said = f"the comma behind it is missing; {following['name']} was read"
+            faults.append((line, f"{name}: {said}. Add the comma."))
             line += raw.count("\n", end, following.end())
             name, done = following["name"], following.end()
         read.append(model.Field(name, raw[done:].strip(), item.start_line) if done else item)

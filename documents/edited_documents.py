@@ -131,7 +131,7 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
             return EditedDocument(text, found[-1] if found else "")
         read = sandboxed(_simplified, _LIMITS, str(path), kind, reject)
         listed = bool(read.pop("listed"))
-        text = _BOLD_NUMBER.sub(r"\1 \2", _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind, kind[1:])))
+        text = _BOLD_NUMBER.sub(r"\1 \2", _RAISED.sub(r"\1", _as_markdown(read.pop("content"), kind[1:])))
         if kind == ".odt":  # pandoc takes every formula for a displayed one
             text = _IN_LINE.sub(lambda line: line[0].replace("$$", "$"), text)
         document = EditedDocument(with_notes(linked_keys(without_images(text))), **read)
@@ -149,14 +149,13 @@ def read_edited(path: Path, *, reject: bool = False) -> EditedDocument:
 
 def read_latex(source: str) -> str:
     """The text of LaTeX as markdown, without figures and references; blocks. Raises `PandocError`."""
-    markdown = linked_keys(_as_markdown(latex_without_figures(source).encode(), ".tex", "latex"))
+    markdown = linked_keys(_as_markdown(latex_without_figures(source).encode(), "latex"))
     return _ESCAPED.sub(r"\1", without_comments_and_references(with_notes(markdown)))
 
 
-def _as_markdown(content: bytes, kind: str, reader: str, to: str = _TO) -> str:
-    source, template = f"text{kind}", "template.md"
-    options = ["--from", reader, "--to", to, "--wrap=none", "--markdown-headings=atx", f"--template={template}"]
-    return pandoc([*options, source], {source: content, template: _TEMPLATE}).decode("utf-8", "replace")
+def _as_markdown(content: bytes, reader: str, to: str = _TO) -> str:
+    options = ["--from", reader, "--to", to, "--wrap=none", "--markdown-headings=atx", "--template=template.md"]
+    return pandoc([*options, "text"], {"text": content, "template.md": _TEMPLATE}).decode("utf-8", "replace")
 
 
 def with_notes(markdown: str) -> str:
@@ -413,7 +412,7 @@ def read_exported(file: Path) -> ExportedText:
             return ExportedText(without_frame(data.decode("utf-8")))
         if file.suffix == ".tex":
             data = latex_without_figures(data.decode("utf-8")).encode()
-        return restore_keys(_as_markdown(data, file.suffix, _EXPORTED[file.suffix], "markdown-smart"))
+        return restore_keys(_as_markdown(data, _EXPORTED[file.suffix], "markdown-smart"))
     except (OSError, UnicodeDecodeError, FileRefusedError, PandocError) as error:
         raise InputError(f"{file}: cannot be read ({' '.join(str(error).split())[:160]}).") from error
 

@@ -243,11 +243,11 @@ class CitationServer(LanguageServer):
             return
         work = softer(session, document, checked, str(claim), self._max_calls)
         edit = await self._in_progress("Citeloom asks the model", work)
-        if edit is not None and document.version == checked.version:
+        if document.version != checked.version:
+            self._say("the text was changed meanwhile; nothing was changed in it.")
+        elif edit is not None:
             changes = lsp.WorkspaceEdit({document.uri: [edit]})
             await self.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(changes, "Soften"))
-        elif edit is not None:
-            self._say("the text was changed meanwhile; nothing was changed in it.")
 
     async def _in_progress(self, title: str, work: Coroutine[Any, Any, Any]) -> Any:
         """Do work that the user sees and can cancel; None if it was cancelled."""

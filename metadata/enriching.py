@@ -183,7 +183,12 @@ def _differ(name: str, own: Any, said: Any, paper: Paper) -> bool:
         families = [fold_name(family) for family in paper.family_names or paper.authors]
         names = [fold_name(str(item)) for item in said] if isinstance(said, list) else []
         listed = [family for family in families if family and family != "others"]
-        return len(names) != len(listed) or any(family not in name for family, name in zip(listed, names, strict=True))
+        missing = len(names) - len(listed)
+        return (
+            missing < 0
+            or (missing > 0 and "others" not in families)
+            or any(family not in name for family, name in zip(listed, names, strict=False))
+        )
     return str(own).casefold() != str(said).casefold()
 
 

@@ -23,6 +23,7 @@ from ..citations.export.word_fields import DocumentOptions
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
 from ..citations.user_citations import CitableEvidence
+from ..claims.claim_passages import paper_sentences
 from ..claims.detail_checks import quote_faults, whole_source
 from ..documents import Evidence, Paper
 from ..documents.sandbox import in_thread
@@ -400,13 +401,11 @@ def quote_findings(edited: EditedSection, sources: Sequence[Source], library: Li
     for item in sentences(edited.text):
         if any(item.start < end and item.end > start for start, end in edited.spans.values()):
             cited = [source for source in sources if source.evidence.id in item.ids]
-            papers = {source.paper.key: source.paper for source in cited}.values()
-            whole = [
-                whole_source(paper, "\n\n".join(chunk.text for chunk in library.paper_chunks(paper.key)), "")
-                for paper in papers
-            ]
-            faults = quote_faults(item.text, [*cited, *whole])
-            found += [Finding("quote-differs", fault["message"], (item.start, item.end)) for fault in faults]
+            if quote_faults(item.text, cited):  # only then are the whole papers read
+                papers = {source.paper.key: source.paper for source in cited}
+                cited += [whole_source(papers[key], paper_sentences(library, key).text, "") for key in papers]
+                faults = quote_faults(item.text, cited)
+                found += [Finding("quote-differs", fault["message"], (item.start, item.end)) for fault in faults]
     return found
 
 

@@ -11,7 +11,7 @@ import json
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,7 +83,7 @@ def import_sections(text: EditableText, document: EditedDocument, file: Path) ->
         for section in text.sections
     }
     words = _without_figures(document.text, text.run.result or {})
-    headings = _headings(words, [*titles])
+    headings = _headings(words, titles)
     ends = [*(heading.start() for heading in headings[1:]), len(words)]
     before = words[: headings[0].start() if headings else len(words)]
     exact = file.suffix == ".md"  # its citations are as they were shown
@@ -100,7 +100,7 @@ def import_sections(text: EditableText, document: EditedDocument, file: Path) ->
     return made, before.strip()
 
 
-def _headings(words: str, titles: Sequence[str]) -> list[re.Match[str]]:
+def _headings(words: str, titles: Iterable[str]) -> list[re.Match[str]]:
     """The lines with the titles of the sections; of several with the same the highest heading, first before others.
 
     The others are sub-headings of a person's, and part of the text.

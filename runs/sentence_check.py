@@ -421,11 +421,16 @@ async def _rewrite(run: str, brief: Brief, failing: FailingSentence, session: Se
 
 
 def passage_evidence(library: Library, passage: PassageRecord, name: str) -> Evidence:
-    """A passage that a check or an update found, as evidence with the id `name`; blocks."""
+    """A passage that a check or an update found, as evidence with the id `name`; blocks.
+
+    Raises `NotEditableError` if the library no longer has it.
+    """
+    if not (chunks := library.chunks([passage["chunk_id"]])):
+        message = f"The passage of {passage['key']} that was found is no longer in the library."
+        raise NotEditableError(message, help="Check or update the text again.")
     near: dict[str, Any] = dict.fromkeys(("vector_score", "llm_score", "combined_score"), passage["similarity"])
-    chunk = library.chunks([passage["chunk_id"]])[0]
     near |= {"id": name, "summary": "", "source_query": ""}
-    return Evidence.of(chunk, start=passage["start"], end=passage["end"], **near)
+    return Evidence.of(chunks[0], start=passage["start"], end=passage["end"], **near)
 
 
 def keep_edit(home: Home, run_id: str, position: int, words: str, check: SentenceCheck | None = None) -> None:

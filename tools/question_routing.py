@@ -36,13 +36,15 @@ class Route:
     """The track of a question, the papers it names (one on "one_paper") and the kinds of section it asks for.
 
     A survey that names papers covers those; one that names none covers the whole library. A survey whose question has
-    the words of a title, but asks about its subject, starts with that paper.
+    the words of a title, but asks about its subject, starts with that paper. With `only_mention` the question
+    does not name the paper, but a thing that no other paper mentions.
     """
 
     track: Track
     papers: tuple[str, ...] = ()
     categories: tuple[Category, ...] = ()
     start: tuple[str, ...] = ()
+    only_mention: bool = False
 
     def notice(self) -> str:
         """Tells the reader of an answer that the question limited the search to papers; empty if it did not."""
@@ -51,9 +53,11 @@ class Route:
             case 0:
                 return ""
             case 1:
-                return (
-                    f"Only {named} was searched, since the question names it; leave its name out to search all papers."
-                )
+                if self.only_mention:
+                    said = "no other paper mentions what the question names; leave that name out"
+                else:
+                    said = "the question names it; leave its name out"
+                return f"Only {named} was searched, since {said} to search all papers."
             case count:
                 more = f" and {count - _NAMED_IN_NOTICE} more" if count > _NAMED_IN_NOTICE else ""
                 return f"Only {named}{more} were searched, since the question names them."
@@ -98,10 +102,12 @@ def route_in(question: str, library: Library) -> Route:
     found = route(question, library.papers(), partial(_used_elsewhere, library))
     if found.papers or found.start:
         return found
-    key = paper_of_coined_name(question, library)
-    if key is None:
+    meant = papers_of_coined_names(question, library)
+    if len(meant) != 1:
         return found
-    return Route("one_paper", (key,), requested_categories(question, about_a_paper=True, alone=True))
+    ((key, only_mention),) = meant.items()
+    categories = requested_categories(question, about_a_paper=True, alone=True)
+    return Route("one_paper", (key,), categories, only_mention=only_mention)
 
 
 def requested_categories(question: str, *, about_a_paper: bool, alone: bool) -> tuple[Category, ...]:
@@ -124,21 +130,20 @@ _FEWEST_CHUNKS: Final = 3  # minimum chunks of a paper with a name that it coine
 _MOST_CHUNKS: Final = 500
 
 
-def paper_of_coined_name(question: str, library: Library) -> str | None:
-    """The key of the one paper that all names in a question point to; None when there is none or several. Blocks."""
-    meant: set[str] = set()
+def papers_of_coined_names(question: str, library: Library) -> dict[str, bool]:
+    """The papers that the names in a question point to, each with whether it is only by a mention; blocks."""
+    meant: dict[str, bool] = {}
+    plain = without_accents(question.casefold())
     for name in coined_names(question):
         # A year next to an author was checked before, and no paper matches both. "The Wilcoxon test" is not its author.
-        unclear = _YEAR.search(question) or re.search(
-            rf"\b(?:the|an?)\s+{name}\b", without_accents(question.casefold())
-        )
+        unclear = _YEAR.search(question) or re.search(rf"\b(?:the|an?)\s+{name}\b", plain)
         led = set() if unclear else papers_led_by(name, library.papers())
-        if len(led) == 1:
-            meant |= led
         found = [] if led else _papers_with(library, name)
-        if len(found) >= _FEWEST_CHUNKS and len(set(found)) == 1:
-            meant.add(found[0])
-    return meant.pop() if len(meant) == 1 else None
+        if len(led) == 1:
+            meant[led.pop()] = False
+        elif len(found) >= _FEWEST_CHUNKS and len(set(found)) == 1:
+            meant.setdefault(found[0], True)
+    return meant
 
 
 def _papers_with(library: Library, name: str) -> list[str]:

@@ -62,7 +62,7 @@ class Labels(TypedDict, total=False):
 
 def has_labels(kind: str, tags: Sequence[str], collections: Sequence[str], wanted: Labels) -> bool:
     """Whether a paper with such an `entry_labels` is wanted, in any case of letters."""
-    of_kind, tag, within = (wanted.get(name, "").strip().casefold() for name in ("kind", "tag", "collection"))  # type: ignore[attr-defined]
+    of_kind, tag, within = (str(wanted.get(name, "")).strip().casefold() for name in ("kind", "tag", "collection"))
     return (
         of_kind in ("", kind)
         and (not tag or tag in map(str.casefold, tags))

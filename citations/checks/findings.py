@@ -107,8 +107,14 @@ def for_writer(finding: FindingRecord) -> str:
     return f"{finding['message']} {RULES[finding['rule']].remedy}".rstrip()
 
 
+_REPEATED: Final = re.compile(r"(\([^()\s]+\))(?: ?\1)+")
+
+
 def for_reader(message: str, evidence: Mapping[str, Evidence]) -> str:
-    """A text for readers, its markers replaced: by `(key)` within quoted words, elsewhere by `key, page 4`."""
+    """A text for readers, its markers replaced: by `(key)` within quoted words, elsewhere by `key, page 4`.
+
+    Several passages of one paper behind quoted words are one `(key)`.
+    """
     quoted, mark, said = message.rpartition('" ')
 
     def cited(match: re.Match[str]) -> str:
@@ -119,7 +125,7 @@ def for_reader(message: str, evidence: Mapping[str, Evidence]) -> str:
         found = evidence.get(match[1])
         return match[0] if found is None else found.key if found.page is None else f"{found.key}, page {found.page}"
 
-    return MARKER.sub(cited, quoted) + mark + MARKER.sub(named, said)
+    return _REPEATED.sub(r"\1", MARKER.sub(cited, quoted)) + mark + MARKER.sub(named, said)
 
 
 def shown(words: str) -> str:

@@ -91,14 +91,13 @@ def figures_in(text: str, experiment: Experiment, stem: str, *, every: bool = Fa
     return figures
 
 
-def find_mentions(number: int | str, text: str, short: str = "fig", rest: str = "ure") -> list[re.Match[str]]:
-    """Where a text mentions a figure, or a table, outside quotations, which refer to another paper's.
+def find_mentions(number: int | str, text: str, name: str = r"[Ff]ig(?:ure|\.)?") -> list[re.Match[str]]:
+    """Where a text mentions a figure, or what else the pattern `name` calls, outside quotations of another paper.
 
     `number` is that number, or a pattern of numbers.
     """
     quoted = SpanSet(quoted_spans(text))
-    name = f"[{short[0].upper()}{short[0]}]{short[1:]}"
-    found = re.finditer(rf"\b{name}(?:{rest}|\.)?\s*(?P<number>{number})\b", text)
+    found = re.finditer(rf"\b{name}\s*(?P<number>{number})\b", text)
     return [match for match in found if not quoted.holds(match.start())]
 
 

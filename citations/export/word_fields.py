@@ -299,7 +299,7 @@ def mark_tables(source: str) -> str:
         cited = SpanSet([group.span() for group in _GROUP.finditer(words) if "@" in group[0]])
         spans = [
             (at - 1, end, f"\ue200t{words[at:end]}{'/' * (own.get(place) == (at, end))}\ue201")
-            for at, end in (match.span("number") for match in find_mentions(r"\d{1,4}", words, "tab", "le"))
+            for at, end in (match.span("number") for match in find_mentions(r"\d{1,4}", words, r"[Tt]ab(?:le|\.)?"))
             if words[at:end] in captions and words[at - 1].isspace() and not cited.holds(at)
         ]
         return replace_spans(words, spans)

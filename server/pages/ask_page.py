@@ -50,7 +50,7 @@ async def new_conversation(
 async def conversation_list(
     request: Request, state: StateOf, current: str = "", q: Words = "", archived: bool = False
 ) -> Response:
-    """The conversations with these words, or those put away, as the list beside the page."""
+    """The conversations with these words, or those archived, as the list beside the page."""
     context = {"conversations": await _entries(state, q, archived=archived), "thread_id": current}
     return part(request, "conversation_list.html", context)
 

@@ -180,7 +180,9 @@ def test_an_entry_differs_where_a_reader_would_say_so(case: dict[str, Any]) -> N
             2020,
         ),
         ("Venkatesh Prasad, Deepa, and Ann Lee. 2020. \u201cA loom.\u201d", ("Venkatesh Prasad", "Ann Lee"), 2020),
-        ("Hastie, Trevor. 2020. \u201cA loom.\u201d", ("Hastie",), 2020),
+        ("Hastie, Trevor. 2020. \u201cA loom.\u201d", ("Hastie", "Trevor", "others"), 2020),
+        ("Smith, Jones, Brown (2020). A loom.", ("Smith", "Jones", "Brown"), 2020),
+        ("Smith, van Dam, de Vries, and Le Roy. 2020. A loom.", ("Smith", "van Dam", "de Vries", "Le Roy"), 2020),
         ("Hastie and Friedman. 2020. \u201cA loom.\u201d", ("Hastie", "Friedman"), 2020),
     ],
 )

@@ -20,3 +20,4 @@ def test_strong_words_are_softened_but_not_in_a_quotation() -> None:
     assert [(text[start:end], new) for start, end, new in careful_words(text)] == [
         *(("always", "often"), ("proves", "suggests"), ("Will", "May"))
     ]
+    assert careful_words("It w\u0131ll \u017fhow nothing.") == []

@@ -6,7 +6,7 @@ import pytest
 
 from citeloom.documents.bibliography import parse_bibliography
 from citeloom.metadata.bib_entry import complete_paper
-from citeloom.metadata.enriching import StoredMetadata, missing_fields
+from citeloom.metadata.enriching import StoredMetadata, differing_fields, missing_fields
 from citeloom.stores.metadata_store import ServiceStatement
 
 KNOWN = StoredMetadata(
@@ -59,3 +59,19 @@ def test_the_article_does_not_describe_its_preprint() -> None:
     ]
     filled = {item.field: (item.value, item.service) for item in missing_fields(paper.papers["ada2020"], statements)}
     assert filled == {"year": (2020, "DataCite"), "citations": (4, "Semantic Scholar")}
+
+
+@pytest.mark.parametrize(
+    ("authors", "differs"),
+    [
+        ("Lovelace, Ada and others", False),
+        ("Lovelace, Ada and Hopper, Grace and Noether, Emmy", False),
+        ("Lovelace, Ada and Hopper, Grace", True),
+        ("Hopper, Grace and others", True),
+        ("A and B and C and D and others", True),
+    ],
+)
+def test_a_list_of_authors_that_was_cut_does_not_differ(authors: str, differs: bool) -> None:
+    paper = parse_bibliography(f"@article{{ada2020, author = {{{authors}}}}}", source="m").papers["ada2020"]
+    said = ServiceStatement("authors", "Crossref", ["Ada Lovelace", "Grace Hopper", "Emmy Noether"], 0.0)
+    assert bool(differing_fields(paper, [said])) == differs

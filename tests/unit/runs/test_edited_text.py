@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from citeloom.citations.citation_styles import render
+from citeloom.claims.claim_records import PassageRecord
 from citeloom.documents.edited_documents import EditedDocument
-from citeloom.runs.edited_text import EditableText, editable_text
+from citeloom.runs.edited_text import EditableText, NotEditableError, editable_text
 from citeloom.runs.imported_text import import_sections
+from citeloom.runs.sentence_check import passage_evidence
+from citeloom.stores.library import Library
 from citeloom.stores.run_register import EditedSentence, RunRecord
 from tests.support.citation_samples import make_source
 
@@ -83,3 +87,10 @@ def test_a_persons_sub_heading_that_equals_a_title_is_kept(written: str, expecte
         (alone,), _ = import_sections(editable_text(run, []), EditedDocument(words), Path("discussion.tex"))
         assert alone.section.imported is not None
         assert ("## Discussion" in alone.section.imported.text) == kept and "C." in alone.section.imported.text
+
+
+def test_a_passage_that_is_gone_is_named() -> None:
+    library = cast(Library, SimpleNamespace(chunks=lambda ids: []))
+    passage = cast(PassageRecord, {"key": "ada2017degree", "chunk_id": "ada2017degree:00001"})
+    with pytest.raises(NotEditableError, match="ada2017degree"):
+        passage_evidence(library, passage, "E1")

@@ -135,6 +135,18 @@ def test_a_name_means_a_paper_only_if_no_other_paper_mentions_it(question: str, 
     assert route_in(question, cast(Library, TextLibrary())).papers == papers
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Does FracMinHash need much memory?", "irber2022lightweight was searched, since no other paper mentions"),
+        ("Does treeheatr show the samples?", "le2020treeheatr was searched, since the question names it"),
+        ("What did Wilcoxon show?", "wilcoxon1945 was searched, since the question names it"),
+    ],
+)
+def test_an_answer_says_whether_the_question_or_a_mention_chose_its_paper(question: str, said: str) -> None:
+    assert said in route_in(question, cast(Library, TextLibrary())).notice()
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(

@@ -36,7 +36,8 @@ def test_users_read_no_hint_for_the_model_who_still_gets_it(text: str) -> None:
 def test_a_reader_reads_keys_and_pages_instead_of_markers() -> None:
     known = {"E1": replace(make_source("E1").evidence, page=4)}
     key = known["E1"].key
-    message = for_reader('"Seeds matter [E1]." is not supported by [E1]: too few runs', known)
+    known["E2"] = replace(known["E1"], id="E2", page=9)
+    message = for_reader('"Seeds matter [E1][E2]." is not supported by [E1]: too few runs', known)
     assert message == f'"Seeds matter ({key})." is not supported by {key}, page 4: too few runs'
     assert for_reader('"Seeds matter [E99]." cites [E99], which is no evidence', known).count("[E99]") == 2
     assert for_reader("No quotes, and [E1]", known) == f"No quotes, and {key}, page 4"
