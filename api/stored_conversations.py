@@ -34,7 +34,7 @@ def list_conversations(home: Home, words: str = "", *, archived: bool = False) -
 def label_conversation(
     home: Home, thread_id: str, *, name: str | None = None, archived: bool | None = None
 ) -> ConversationEntry:
-    """Name a conversation ("" for its first question again), or archive it; None leaves name or place as it is. Blocks."""
+    """Name a conversation ("" for its first question again), or archive it; None changes nothing. Blocks."""
     register = home.conversations()
     entry = register.get(thread_id)
     register.label(entry.thread_id, name=None if name is None else " ".join(name.split()), archived=archived)

@@ -180,7 +180,7 @@ def export_conversation(
 def label_conversation(
     thread_id: IdArgument,
     name: Annotated[str | None, typer.Option(help="Its name; '' for its first question again.")] = None,
-    archive: Annotated[bool | None, typer.Option("--archive/--no-archive", help="Archive it, or bring it back.")] = None,
+    archive: Annotated[bool | None, typer.Option("--archive/--no-archive", help="Archive it, or not any more.")] = None,
 ) -> None:
     """Name a conversation, or archive it; the next question brings it back."""
     from ..api.homes import require_writable_home
