@@ -280,15 +280,12 @@ def _find_record(file: Path) -> Path:
     if not record.is_file() and Path(file.stem).suffix[1:].isdigit():
         record = file.with_name(f"{Path(file.stem).stem}.json")
     if not record.is_file():
-        help, run = "Give a file of a section, paper or answer, and keep its .json beside it.", ""
+        help = "Give a file of a section, paper or answer, and keep its .json beside it."
         with suppress(InputError):  # it may be a file of a run that a person renamed
-            run = read_document(file, file).mark.partition(" ")[0]
-        if run:
-            taken, written = (
-                f"{command('import')} {quote(str(file))}",
-                f"{command('export')} {quote(run)} --format docx",
-            )
-            help = f"It is of run {run}. Take it back: {taken} Then write text and record, and verify these: {written}"
+            if run := read_document(file, file).mark.partition(" ")[0]:
+                taken = f"{command('import')} {quote(str(file))}"
+                help = f"It is of run {run}. Take it back: {taken} Then write text and record, and verify these: "
+                help += f"{command('export')} {quote(run)} --format docx"
         raise InputError(
             f"{file}: is not a result of Citeloom: its record, {file.stem}.json, is not in the same folder.", help=help
         )

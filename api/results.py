@@ -417,7 +417,7 @@ class ConversationSummary(TypedDict):
 
     thread_id: str
     title: Annotated[str, Meaning("Its name, or its first question.")]
-    archived: Annotated[bool, Meaning("Whether it was put away; the next question brings it back.")]
+    archived: Annotated[bool, Meaning("Whether it is archived; the next question brings it back.")]
     turns: int
     begun_at: float
     updated_at: float

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 def list_conversations(home: Home, words: str = "", *, archived: bool = False) -> list[ConversationEntry]:
-    """The conversations, or those put away, the latest first: all, or those with these words; blocks."""
+    """The conversations, or the archived ones, the latest first: all, or those with these words; blocks."""
     return [entry for entry in home.conversations().all(words) if entry.archived == archived]
 
 
 def label_conversation(
     home: Home, thread_id: str, *, name: str | None = None, archived: bool | None = None
 ) -> ConversationEntry:
-    """Name a conversation, "" for its first question again, or put it away or back; None leaves it as it is. Blocks."""
+    """Name a conversation ("" for its first question again), or archive it; None changes nothing. Blocks."""
     register = home.conversations()
     entry = register.get(thread_id)
     register.label(entry.thread_id, name=None if name is None else " ".join(name.split()), archived=archived)

@@ -176,7 +176,7 @@ def _measure(name: str, data: Path, most: int, half: str, seed: int) -> None:
     for part, some in halves.items() if half == "all" else [(half, halves[half])]:
         low, high = _interval(some, kind.score, seed)
         right = mean(gold == label for gold, label in some)
-        print(f"| {part} | {len(some)} | {_score(some, kind.score):.3f} | {low:.3f} to {high:.3f} | {right:.3f} |")
+        print(f"| {part} | {len(some)} | {mean_score(some, kind.score):.3f} | {low:.3f} to {high:.3f} | {right:.3f} |")
     ours = list(dict.fromkeys(record["label"] for record in found["claims"]))
     counted = Counter((claim.gold, record["label"]) for claim, record in zip(drawn, found["claims"], strict=True))
     print(f"\n| people say | {' | '.join(ours)} |\n|---{'|---' * len(ours)}|")
@@ -185,7 +185,7 @@ def _measure(name: str, data: Path, most: int, half: str, seed: int) -> None:
     print()
 
 
-def _score(pairs: Sequence[tuple[str, str]], measure: str) -> float:
+def mean_score(pairs: Sequence[tuple[str, str]], measure: str) -> float:
     """The mean over people's labels of F1, or of recall, which is the balanced accuracy."""
     scores = []
     for label in sorted({gold for gold, _ in pairs}):
@@ -198,7 +198,7 @@ def _score(pairs: Sequence[tuple[str, str]], measure: str) -> float:
 
 def _interval(pairs: Sequence[tuple[str, str]], measure: str, seed: int) -> tuple[float, float]:
     dice = random.Random(seed)
-    scores = sorted(_score(dice.choices(pairs, k=len(pairs)), measure) for _ in range(_RESAMPLED))
+    scores = sorted(mean_score(dice.choices(pairs, k=len(pairs)), measure) for _ in range(_RESAMPLED))
     return scores[_RESAMPLED // 40], scores[-_RESAMPLED // 40]
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.citation_integrity import git_text
+from bench.claim_labels import mean_score
 from bench.evidence_inference import overlaps
 from citeloom import Settings, aopen_library, ingest, open_library
 from citeloom.api.evidence_tables import complete_table
@@ -146,17 +147,12 @@ def _healthver(repository: Path, home: Path, chance: random.Random, drawn: int, 
     for pair in pairs:
         cell = rows[pair["id"]].get("stance")
         confused[pair["label"], stance_of(cell) if cell else ""] += 1
-    labels = ("Supports", "Refutes", "Neutral")
-    totals: Counter[tuple[str, str]] = Counter()
-    for (label, stance), number in confused.items():
-        totals[label, _LABEL_OF.get(stance, "Neutral")] += number
-    scores = []
-    for label in labels:
-        right = totals[label, label]
-        said, true = (sum(totals[pair] for pair in totals if pair[place] == label) for place in (1, 0))
-        scores.append(2 * right / max(1, said + true))
-        yield f"{label}: precision {right} of {said}, recall {right} of {true}"
-    yield f"accuracy {sum(totals[label, label] for label in labels) / drawn:.3f}, macro-F1 {sum(scores) / 3:.3f}"
+    judged = [(label, _LABEL_OF.get(stance, "Neutral")) for label, stance in confused.elements()]
+    true, said = Counter(label for label, _ in judged), Counter(given for _, given in judged)
+    right = Counter(label for label, given in judged if label == given)
+    for label in ("Supports", "Refutes", "Neutral"):
+        yield f"{label}: precision {right[label]} of {said[label]}, recall {right[label]} of {true[label]}"
+    yield f"accuracy {right.total() / drawn:.3f}, macro-F1 {mean_score(judged, 'macro-F1'):.3f}"
     yield from (f"  {label} -> {stance or 'silent'}: {number}" for (label, stance), number in sorted(confused.items()))
     yield f"{calls} requests"
 

@@ -132,7 +132,7 @@ async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
 @takes_options()
 def list_conversations(
     search: Annotated[str, "Only those that have all of these words."] = "",
-    archived: Annotated[bool, "Those that were put away."] = False,
+    archived: Annotated[bool, "Those that are archived."] = False,
 ) -> Printed:
     """List the conversations, the latest first."""
     from ..api import stored_conversations as stored
@@ -180,9 +180,9 @@ def export_conversation(
 def label_conversation(
     thread_id: IdArgument,
     name: Annotated[str | None, typer.Option(help="Its name; '' for its first question again.")] = None,
-    archive: Annotated[bool | None, typer.Option("--archive/--no-archive", help="Put it away, or back.")] = None,
+    archive: Annotated[bool | None, typer.Option("--archive/--no-archive", help="Archive it, or not any more.")] = None,
 ) -> None:
-    """Name a conversation, or put it away; the next question brings it back."""
+    """Name a conversation, or archive it; the next question brings it back."""
     from ..api.homes import require_writable_home
     from ..api.stored_conversations import label_conversation
 

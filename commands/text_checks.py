@@ -168,17 +168,14 @@ def update(
         if not as_json:
             _show_updates(record)
         asks = sys.stdin.isatty() and sys.stdout.isatty() and not (watch or as_json or wanted)
-        while asks and record["items"]:
-            given = typer.prompt("Accept which (ids, all, or Enter for none)", default="", show_default=False).strip()
-            if not given:
-                break
+        which = "Accept which (ids, all, or Enter for none)"
+        while asks and record["items"] and (given := typer.prompt(which, default="", show_default=False).strip()):
             chosen = () if given == "all" else _ids(given)
             try:
                 record = update_texts(session, runs or (), accept=chosen, accept_all=given == "all", on_notice=notice)
+                _show_accepted(record)
             except InputError as error:
                 notice(str(error))
-                continue
-            _show_accepted(record)
         with suppress(KeyboardInterrupt):
             while watch:
                 notice("Watching the library; Ctrl-C ends.")

@@ -275,11 +275,11 @@ byId("scope").addEventListener("input", ({ target }) => {
     target.value = "";
   } else showScope();
 });
-byId("scope").addEventListener("toggle", offerModels, { once: true });
+if (byId("models")) byId("scope").addEventListener("toggle", offerModels, { once: true });
 
 async function offerModels() {
-  const { models } = byId("models") ? await send("GET", "/api/v1/models").catch(() => ({ models: [] })) : { models: [] };
-  byId("models")?.append(...models.slice(1).map((name) => new Option(name === "extractive" ? "none, passages only" : name, name)));
+  const { models } = await send("GET", "/api/v1/models").catch(() => ({ models: [] })); // the settings' model is there
+  byId("models").append(...models.slice(1).map((name) => new Option(name === "extractive" ? "none, passages only" : name, name)));
 }
 
 byId("scope-paper").addEventListener("keydown", (event) => {
@@ -293,8 +293,8 @@ showScope();
 byId("panel").addEventListener("click", ({ target }) => {
   const button = target.closest("[data-scope]");
   if (!button) return;
-  const act = button.dataset.scope;
-  choose(act === "only" ? "only" : "without", button.dataset.key);
+  const { scope: act, key } = button.dataset;
+  choose(act === "only" ? "only" : "without", key);
   closePanel();
   if (act === "again" && !stream) ask(button.dataset.question, "question");
   else {

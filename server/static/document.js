@@ -18,7 +18,7 @@ let stepped = Promise.resolve();
 let latest = ""; // the id of the text that was changed last
 let field = null; // the sentence that is edited: its text's id, its element, nodes and tools, and the words it had
 const words = () => field.sentence.textContent.replace(/\s+/g, " ").trim();
-const result = () => field.tools.querySelector(".check-result") ?? field.tools;
+const result = (tools) => tools.querySelector(".check-result") ?? tools;
 
 /** Make the sentences below `body` editable; `shown(id)` shows a text again. */
 export function editDocument(body, shown) {
@@ -141,10 +141,14 @@ function remember() {
   keep(draftName(field.id), { position: field.position, text: words(), before: field.before }, here);
 }
 
-function close() {
-  const { id, sentence, nodes, tools } = field;
+function forget(id) {
   field = null;
   keep(draftName(id), null, here);
+}
+
+function close() {
+  const { id, sentence, nodes, tools } = field;
+  forget(id);
   tools.remove();
   for (const name of ["contenteditable", "role", "aria-label"]) sentence.removeAttribute(name);
   sentence.replaceChildren(...nodes);
@@ -162,8 +166,7 @@ async function keepWords(more = {}) {
   working("Checking and keeping …");
   try {
     const checked = await send("POST", address(id), { position, text, before, keep: true, ...more });
-    field = null;
-    keep(draftName(id), null, here);
+    forget(id);
     await kept(id, { position, before: more.before ?? before });
     if (checked.ok || checked.verdict === null) toast(checked.ok ? "Kept. No problem was found." : "Kept, not checked.");
     else await showNotes(id, position);
@@ -171,11 +174,14 @@ async function keepWords(more = {}) {
   } catch (problem) {
     const button = (act, said) => element("button", { class: "button small", type: "button", "data-act": act }, said);
     const further = { 409: [["mine", "Keep mine all the same"]], 422: [] }[problem.status] ?? [["unchecked", "Keep it unchecked"]];
-    if (problem.status === 409) await showTools();
-    (tools.querySelector(".check-result") ?? tools).replaceChildren(problemCard(problem), ...further.map((one) => button(...one)));
+    if (problem.status === 409 && field) await showTools();
+    result(tools).replaceChildren(problemCard(problem), ...further.map((one) => button(...one)));
     return false;
   }
 }
+
+/** Undo the last change of a text, or redo the one that was undone last, when earlier steps are done. */
+const step = (id, from) => (stepped = stepped.then(() => takeStep(id, from)));
 
 /** After a file was taken back: show it, and that it can be undone, before anything else is. */
 export const tookBack = (id) => (stepped = stepped.then(() => kept(id, { imported: true })));
@@ -192,11 +198,6 @@ async function kept(id, change, from = "") {
   beginDocument();
   tabs.postMessage(id);
   (place(id, change?.position)?.querySelector(".edit") ?? textOf(id).querySelector('[data-act="undo"]')).focus();
-}
-
-/** Undo the last change of a text, or redo the one that was undone last, when earlier steps are done. */
-function step(id, from) {
-  stepped = stepped.then(() => takeStep(id, from));
 }
 
 async function takeStep(id, from) {
@@ -227,7 +228,7 @@ async function showNotes(id, position) {
 }
 
 async function rewrite(how) {
-  const { id, sentence, position } = field;
+  const { id, sentence, tools, position } = field;
   working("Asking the model …");
   try {
     const { text } = await send("POST", `${address(id)}/${position}/rewrite`, { text: words(), how });
@@ -235,7 +236,7 @@ async function rewrite(how) {
     replaceWords(text);
     working("Enter keeps it, Escape goes back.");
   } catch (problem) {
-    result().replaceChildren(problemCard(problem));
+    result(tools).replaceChildren(problemCard(problem));
   }
 }
 
@@ -248,7 +249,7 @@ function replaceWords(text) {
 }
 
 function working(said) {
-  result().replaceChildren(element("p", { class: "quiet" }, said));
+  result(field.tools).replaceChildren(element("p", { class: "quiet" }, said));
 }
 
 function nextFinding(text) {

@@ -6,7 +6,7 @@ import { follow } from "./events.js";
 import { showPanel } from "./panel.js";
 import { clean, element } from "./text.js";
 
-/** Events as they are shown; `part(name)` is the element of the page for each kind, `writing()` the draft. */
+/** Events as they are shown; `part(name)` is the element of the page for each kind, `open()` begins a draft. */
 class Live {
   /** Show the events of a stream; `ends` are for its last one, `ended` for when the server has no more to say. */
   follow(address, ends, ended, change = (show) => show()) {
@@ -23,6 +23,11 @@ class Live {
     };
     const lost = () => this.say("The connection is lost; trying again.");
     return follow(address, events, { connected: () => this.say(""), lost, ended });
+  }
+
+  writing() {
+    if (!this.draft) this.open();
+    return this.draft;
   }
 
   say(text) {
@@ -99,11 +104,6 @@ export class LiveRun extends Live {
     super.evidence(event);
     this.part("count").textContent = String(this.part("evidence").childElementCount);
   }
-
-  writing() {
-    if (!this.draft) this.open();
-    return this.draft;
-  }
 }
 
 /** A turn under way, shown in `place` until the finished one replaces it. */
@@ -121,34 +121,27 @@ export class LiveTurn extends Live {
     this.say("Waiting for the server");
   }
 
-  writing() {
-    return this.draft;
-  }
-
   /** Forget what was shown: the server begins again. */
   reset() {
-    this.part("stages").replaceChildren();
-    this.part("evidence").replaceChildren();
-    this.part("ending").replaceChildren();
+    for (const name of ["stages", "evidence", "ending"]) this.part(name).replaceChildren();
     this.draft.clear();
     this.working(true);
   }
 
   /** The turn has ended without an answer: why, and what can be done. */
-  end(card, ...actions) {
+  end(card, message, action) {
     this.working(false);
     this.say("");
-    this.part("ending").replaceChildren(card, element("p", { class: "row" }, ...actions));
-  }
-
-  failed(problem, ...actions) {
-    this.end(problemCard(problem), ...actions);
-    announce(problem.message || problem.detail);
-  }
-
-  stopped(message, ...actions) {
-    this.end(element("p", { class: "notice" }, message), ...actions);
+    this.part("ending").replaceChildren(card, element("p", { class: "row" }, action));
     announce(message);
+  }
+
+  failed(problem, action) {
+    this.end(problemCard(problem), problem.message || problem.detail, action);
+  }
+
+  stopped(message, action) {
+    this.end(element("p", { class: "notice" }, message), message, action);
   }
 
   working(yes) {
