@@ -92,7 +92,7 @@ class ImproveBody(TurnOptions):
 
 
 class LabelBody(_Body):
-    """What a conversation is called, and whether it is put away; what is not given stays."""
+    """What a conversation is called, and whether it is archived; what is not given stays."""
 
     name: str | None = Field(None, max_length=200, description="Empty for its first question again.")
     archived: bool | None = None

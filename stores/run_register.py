@@ -343,7 +343,7 @@ class WrittenFiles:
             return connection.execute("SELECT 1 FROM written WHERE hash = ?", (found,)).fetchone() is not None
 
 
-# What people call a conversation, and whether it was put away.
+# What people call a conversation, and whether it is archived.
 LABELS: Final = TypedTable("conversation_labels", ("thread_id",), {"thread_id": TEXT, "name": TEXT, "archived": FLAG})
 _OF_THREAD: Final = "FROM turns WHERE turns.thread_id = conversations.thread_id"
 _LABEL: Final = f"FROM {LABELS.name} AS label WHERE label.thread_id = conversations.thread_id"
@@ -447,12 +447,12 @@ class ConversationRegister(Register):
         return [entry for entry in entries if all(word in said[entry.thread_id] for word in wanted)]
 
     def label(self, thread_id: str, *, name: str | None = None, archived: bool | None = None) -> None:
-        """Name a conversation, "" for its first question again, or put it away or back; None leaves it as it is."""
+        """Name a conversation, "" for its first question again, or archive it or bring it back; None leaves it as it is."""
         with self._tables.transaction() as connection:
             connection.execute(LABELS.insert("ignore"), (thread_id, "", 0))
-            put_away = None if archived is None else int(archived)
+            stored = None if archived is None else int(archived)
             change = f"UPDATE {LABELS.name} SET name = coalesce(?, name), archived = coalesce(?, archived)"
-            connection.execute(f"{change} WHERE thread_id = ?", (name, put_away, thread_id))
+            connection.execute(f"{change} WHERE thread_id = ?", (name, stored, thread_id))
 
     def turns(self, thread_id: str) -> list[KeptTurn]:
         """The finished turns of a conversation, in order."""

@@ -37,7 +37,7 @@ async def create_conversation(response: Response, state: StateOf) -> response_mo
 async def get_conversations(
     state: StateOf, limit: Limit = 50, offset: Offset = 0, q: Words = "", archived: bool = False
 ) -> response_models.ConversationList:
-    """The conversations, or those put away, the latest first; with `q`, those that have all of these words."""
+    """The conversations, or the archived ones, the latest first; with `q`, those that have all of these words."""
     entries = await asyncio.to_thread(stored_conversations.list_conversations, state.session.home, q, archived=archived)
     jobs = await state.jobs.known()
     records = [stored_conversations.conversation_summary(entry) for entry in entries[offset : offset + limit]]
