@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -56,7 +56,7 @@ _SHOWN: Final = 80  # characters of a title or a sentence
 class CheckedText:
     """A version of a document as it was checked; `judged` are the sentences that a model judged, by their words."""
 
-    version: int | None
+    version: int
     read: ReadText
     result: CheckResult
     sentences: tuple[SentenceRecord, ...]
@@ -84,31 +84,36 @@ def _span(sentence: SentenceRecord) -> tuple[int, int]:
 
 
 async def check_document(
-    session: Session,
-    document: ManuscriptDocument,
-    parts: Sequence[CheckPart],
-    max_calls: int,
-    last: CheckedText | None,
+    session: Session, document: ManuscriptDocument, parts: Sequence[CheckPart], max_calls: int
 ) -> CheckedText:
-    """Check a document as it is now; sentences that were judged keep their verdicts while their words stay."""
-    version, source = document.version, document.source
+    """Check a document as it is now."""
+    version, source = document.version or 0, document.source  # an editor goes on changing the document
     read = await aread_text(session, document.file, source)
     result = await acheck_read(session, read, only=parts, max_calls=max_calls)
-    judged = dict(last.judged) if last else {}
-    judged |= {item["claim"]: item for item in result["sentences"] if item["label"] not in ("unjudged", "unread")}
     main = read.manuscript.files[0]
-    sentences: list[SentenceRecord] = []
-    for item in result["sentences"]:
-        if item["place"]["file"] == main:
-            earlier = judged.get(item["claim"])
-            if earlier is not None and item["label"] == "unjudged":
-                label, reason = earlier["label"], earlier["reason"]
-                sources, elsewhere = earlier["sources"], earlier["elsewhere"]
-                item = {**item, "label": label, "reason": reason, "sources": sources, "elsewhere": elsewhere}
-            sentences.append(item)
-    kept_judged = {item["claim"]: judged[item["claim"]] for item in sentences if item["claim"] in judged}
+    sentences = tuple(item for item in result["sentences"] if item["place"]["file"] == main)
+    judged = {item["claim"]: item for item in sentences if item["label"] not in ("unjudged", "unread")}
     keys = tuple(cited_keys(source, document.suffix))
-    return CheckedText(version, read, result, tuple(sentences), kept_judged, keys)
+    return CheckedText(version, read, result, sentences, judged, keys)
+
+
+def keep_verdicts(checked: CheckedText, other: CheckedText) -> CheckedText:
+    """A checked text with the verdicts of another check of its document where the words of a sentence are the same."""
+    judged = other.judged | checked.judged
+    sentences: list[SentenceRecord] = []
+    for item in checked.sentences:
+        if item["label"] == "unjudged" and (found := other.judged.get(item["claim"])):
+            label, reason = found["label"], found["reason"]
+            item = {
+                **item,
+                "label": label,
+                "reason": reason,
+                "sources": found["sources"],
+                "elsewhere": found["elsewhere"],
+            }
+        sentences.append(item)
+    kept = {item["claim"]: judged[item["claim"]] for item in sentences if item["claim"] in judged}
+    return replace(checked, sentences=tuple(sentences), judged=kept)
 
 
 def diagnostics(document: ManuscriptDocument, checked: CheckedText) -> list[lsp.Diagnostic]:

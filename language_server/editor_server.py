@@ -26,7 +26,16 @@ from ..api.library_papers import apaper
 from ..api.messages import NAME, shorten
 from ..api.results import SuggestedCitation
 from ..errors import CiteloomError
-from .checked_texts import CheckedText, check_document, code_actions, diagnostics, paper_of, softer, symbols
+from .checked_texts import (
+    CheckedText,
+    check_document,
+    code_actions,
+    diagnostics,
+    keep_verdicts,
+    paper_of,
+    softer,
+    symbols,
+)
 from .manuscript_documents import (
     CitedKey,
     ManuscriptDocument,
@@ -218,13 +227,15 @@ class CitationServer(LanguageServer):
             return
         if len(document.source) > _LARGE and not max_calls:
             parts = _CHEAP
-        last = self._checked.get(uri)
-        checked = await check_document(session, document, parts, max_calls, last)
+        checked = await check_document(session, document, parts, max_calls)
         if unquote(uri) in self.workspace.text_documents:
+            if other := self._checked.get(uri):  # a check on command and one while typing may overtake each other
+                newer, older = (other, checked) if other.version > checked.version else (checked, other)
+                checked = keep_verdicts(newer, older)
             self._checked[uri] = checked
-            found = diagnostics(document, checked) if document.version == checked.version else None
-            if found is not None:
-                self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, document.version))
+            if document.version == checked.version:
+                found = diagnostics(document, checked)
+                self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, checked.version))
         for line in checked.result["warnings"]:
             self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Info, line))
 

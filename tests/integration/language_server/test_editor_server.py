@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import threading
 from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
@@ -180,6 +181,30 @@ async def test_a_model_judges_on_command_and_the_verdict_stays_while_the_words_s
         assert (
             await editor.client.workspace_execute_command_async(lsp.ExecuteCommandParams("citeloom.check", [7])) is None
         )
+
+
+async def test_a_verdict_survives_a_check_of_what_was_typed_meanwhile(home: Path, folder: Path) -> None:
+    checking, asked, typed = CheckingModel(), threading.Event(), threading.Event()
+
+    def answer(body: Json) -> Json:
+        asked.set()
+        assert typed.wait(PATIENCE)
+        return checking(body)
+
+    with FakeOpenAI(behaviour=answer) as server:
+        settings = {"CHAT_MODEL": "checker", "CHAT_BASE_URL": server.base_url}
+        copy = Path(shutil.copytree(home, folder / "home"))
+        async with editing(folder, "--home", copy, settings=settings, maxCalls=5) as editor:
+            editor.open(folder / "paper.tex", TEX.replace("obrien2019sead", SEEDS))
+            command = lsp.ExecuteCommandParams("citeloom.check", [editor.uri])
+            judging = asyncio.ensure_future(editor.client.workspace_execute_command_async(command))
+            assert await asyncio.to_thread(asked.wait, PATIENCE)
+            end = editor.at("\\bibliography")
+            editor.change(lsp.TextDocumentContentChangePartial(lsp.Range(end, end), "See \\cite{nobody2020}.\n"))
+            await editor.diagnosed("key-without-entry")
+            typed.set()
+            await asyncio.wait_for(judging, PATIENCE)
+            assert "**Contradicted**" in await editor.hover(editor.at(SCALING))
 
 
 async def test_an_overstated_sentence_is_softened_by_words_or_by_the_model(home: Path, folder: Path) -> None:
