@@ -283,9 +283,8 @@ def _find_record(file: Path) -> Path:
         help = "Give a file of a section, paper or answer, and keep its .json beside it."
         with suppress(InputError):  # it may be a file of a run that a person renamed
             if run := read_document(file, file).mark.partition(" ")[0]:
-                taken = f"{command('import')} {quote(str(file))}"
-                help = f"It is of run {run}. Take it back: {taken} Then write text and record, and verify these: "
-                help += f"{command('export')} {quote(run)} --format docx"
+                taken, written = f"{command('import')} {quote(str(file))}", f"{command('export')} {quote(run)}"
+                help = f"It is of run {run}: `{taken}`, then `{written} --format docx` writes it again with its record."
         raise InputError(
             f"{file}: is not a result of Citeloom: its record, {file.stem}.json, is not in the same folder.", help=help
         )

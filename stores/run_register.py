@@ -447,7 +447,7 @@ class ConversationRegister(Register):
         return [entry for entry in entries if all(word in said[entry.thread_id] for word in wanted)]
 
     def label(self, thread_id: str, *, name: str | None = None, archived: bool | None = None) -> None:
-        """Name a conversation, "" for its first question again, or archive it or bring it back; None leaves it as it is."""
+        """Name a conversation ("": after its first question), archive it or bring it back; None leaves it as it is."""
         with self._tables.transaction() as connection:
             connection.execute(LABELS.insert("ignore"), (thread_id, "", 0))
             stored = None if archived is None else int(archived)
