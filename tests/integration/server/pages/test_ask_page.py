@@ -177,7 +177,7 @@ def test_a_conversation_is_named_found_put_away_and_an_answer_has_its_address(
     expect(page.locator("#conversation-list [aria-current]")).to_contain_text("Looms")
     expect(page.get_by_role("heading", name="Looms")).to_be_visible()
     search = page.get_by_role("searchbox", name="Search conversations")
-    search.fill("the authors see it LINEN")
+    search.fill("the authors see it TWICE")  # of the answer, and of no other question here
     expect(page.locator("#conversation-list > li")).to_have_count(1)
     search.fill("nothing like this")
     expect(page.locator("#conversation-list")).to_have_text("None.")
