@@ -284,7 +284,7 @@ def _find_record(file: Path) -> Path:
         with suppress(InputError):  # it may be a file of a run that a person renamed
             if run := read_document(file, file).mark.partition(" ")[0]:
                 taken, written = f"{command('import')} {quote(str(file))}", f"{command('export')} {quote(run)}"
-                help = f"It is of run {run}: {taken} takes it back, {written} --format docx writes it again with its record."
+                help = f"It is of run {run}: {taken} takes it back, {written} --format docx writes it with its record."
         raise InputError(
             f"{file}: is not a result of Citeloom: its record, {file.stem}.json, is not in the same folder.", help=help
         )
