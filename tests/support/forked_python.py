@@ -37,7 +37,7 @@ _SUBREAPER = 36  # linux/prctl.h: orphans among the descendants become children 
 # What commands import when they need it; those of `citeloom.commands` come with them.
 _IMPORTED = """citeloom.cli citeloom.server.app citeloom.server.pages.people_page citeloom.zotero.syncing
 citeloom.api.checking citeloom.stores.local.local_stores citeloom.stores.local.chroma chromadb tantivy tokenizers
-langchain_openai langgraph.checkpoint.sqlite.aio""".split()
+httpx langgraph.checkpoint.sqlite.aio""".split()
 
 
 NEW = subprocess.Popen  # which forks nothing
