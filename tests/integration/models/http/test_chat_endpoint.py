@@ -1,4 +1,4 @@
-"""The calls of a server that speaks OpenAI's protocol, on real sockets: what goes out, what comes back, what goes wrong."""
+"""Calls of servers that speak OpenAI's protocol, on real sockets: what goes out, what comes back, what goes wrong."""
 
 from __future__ import annotations
 
