@@ -32,7 +32,7 @@ from ...drafts.sentence_edits import (
     map_findings,
 )
 from ...drafts.verdicts import VerdictRecord, carry_verdicts, judge_text, verdicts_from
-from ...drafts.written_draft import draft_from, draft_record, with_chosen_quotes
+from ...drafts.written_draft import draft_from, draft_record
 from ...metadata.bib_entry import complete_papers
 from ...plurals import counted
 from ...roles.protocols import Brief, Draft
@@ -169,7 +169,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
 
 def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
     """The text as the reader will see it, without foreign citations: this is what is judged."""
-    sources = with_chosen_quotes(brief.citable, draft)
+    sources = brief.citable
     return replace_invalid_citations(
         draft.text, sources, brief.experiment.words, known_keys=keys, word_for_word=brief.word_for_word
     )[0]
@@ -180,7 +180,7 @@ async def _judged(
 ) -> list[VerdictRecord]:
     """Judge the draft's sentences that have no verdict yet."""
     roles = await session.roles(runtime)
-    sources = with_chosen_quotes(brief.citable, draft)
+    sources = brief.citable
     text = await asyncio.to_thread(_as_shown, draft, brief, keys)
     # pandoc takes as long as a model's answer, so it makes the references while the judge works.
     # The references of a paper are made once, at its end.
