@@ -21,8 +21,7 @@ from ..errors import InputError
 from ..models.journal.journal_database import JOURNAL_TABLES
 from ..plurals import counted, some
 from ..stores.accounts import ACCOUNT_TABLES
-from ..stores.home import Home
-from ..stores.home_tables import CHECKPOINT_WRITES, RUN_TABLES
+from ..stores.home import CHECKPOINT_WRITES, RUN_TABLES, Home
 from ..stores.library import Library
 from ..stores.metadata_store import METADATA_TABLES
 from ..stores.paper_catalog import Change

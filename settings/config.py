@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_origin
 from urllib.parse import urlsplit
@@ -265,9 +266,9 @@ class Settings(BaseModel):
 
     def __init__(self, *, origins: Mapping[str, str] | None = None, **given: Any) -> None:
         """Read the sources; `origins` are the origins of given values that do not come from the user."""
-        found = _find_values(given, origins or {})
-        super().__init__(**found.values)
-        self._set, self._own = found.origins, found.own
+        values, found_origins, own = _find_values(given, origins or {})
+        super().__init__(**values)
+        self._set, self._own = found_origins, own
 
     def with_own(self, values: Mapping[str, Any], origin: str) -> Settings:
         """A copy with values that the user has just set; `origin` names where they are kept."""
@@ -408,40 +409,33 @@ def _with_keyring(values: Mapping[str, Any]) -> Mapping[str, Any]:
         ) from error
 
 
-@dataclass(slots=True)
-class _FoundValues:
-    """The values of settings, the origin of each, and the user's own addresses, in case a folder names others."""
+def _find_values(
+    given: Mapping[str, Any], given_origins: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+    """The values of all sources, the origin of each, and the user's own addresses, in case a folder names others.
 
-    values: dict[str, Any] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
-    own: dict[str, str] = field(default_factory=dict)
-
-    def add(self, name: str, value: Any, origin: str) -> None:
-        """Add a value from the next source; earlier ones take precedence, even for single entries of an object."""
-        if name.endswith("_base_url") and is_own(origin) and isinstance(value, str):
-            self.own.setdefault(name, value)
-        known = self.values.setdefault(name, value)
-        if isinstance(known, dict) and isinstance(value, dict):
-            self.values[name] = {**value, **known}
-        self.origins.setdefault(name, origin)
-
-
-def _find_values(given: Mapping[str, Any], given_origins: Mapping[str, str]) -> _FoundValues:
-    """The values of all sources; raises `ConfigurationError` for one that cannot be read."""
-    found = _FoundValues()
-    for name, value in given.items():
-        found.add(name, value, given_origins.get(name, FLAG))
+    Earlier sources take precedence, even for single entries of an object. Raises `ConfigurationError` for a source that
+    cannot be read.
+    """
     own_file = user_configuration()
-    sources = (
+    sources: list[tuple[Mapping[str, Any], str]] = [
+        *(({name: value}, given_origins.get(name, FLAG)) for name, value in given.items()),
         (_read_variables(os.environ, ENVIRONMENT), ENVIRONMENT),
         (_read_variables(_read_file(Path(DOTENV), _parse_dotenv), DOTENV), DOTENV),
-        (_read_file(Path(FOLDER_TOML), _parse_toml), FOLDER_TOML),
-        (_with_keyring(_read_file(own_file, _parse_toml)), str(own_file)),
-    )
-    for values, origin in sources:
-        for name in Settings.model_fields.keys() & values.keys():
-            found.add(name, values[name], origin)
-    return found
+        (_read_file(Path(FOLDER_TOML), tomllib.loads), FOLDER_TOML),
+        (_with_keyring(_read_file(own_file, tomllib.loads)), str(own_file)),
+    ]
+    values, origins, own = dict[str, Any](), dict[str, str](), dict[str, str]()
+    for found, origin in sources:
+        for name in Settings.model_fields.keys() & found.keys():
+            value = found[name]
+            if name.endswith("_base_url") and is_own(origin) and isinstance(value, str):
+                own.setdefault(name, value)
+            known = values.setdefault(name, value)
+            if isinstance(known, dict) and isinstance(value, dict):
+                values[name] = {**value, **known}
+            origins.setdefault(name, origin)
+    return values, origins, own
 
 
 def _read_variables(variables: Mapping[str, str | None], origin: str) -> dict[str, Any]:
@@ -466,16 +460,8 @@ def _read_file(path: Path, parse: Callable[[str], Mapping[str, Any]]) -> Mapping
         raise ConfigurationError(f"{path}: {error}.", help="Correct or remove the file.") from error
 
 
-def _parse_toml(text: str) -> dict[str, Any]:
-    import tomllib
-
-    return tomllib.loads(text)
-
-
 def _parse_dotenv(text: str) -> dict[str, str | None]:
     """Parse `.env` without expanding `${NAME}`, which would let a foreign folder copy the environment into settings."""
-    from io import StringIO
-
     from dotenv import dotenv_values
 
     written = dotenv_values(stream=StringIO(text), interpolate=False)

@@ -22,13 +22,7 @@ from typing import Any, Final
 from ...documents import Chunk, text_hash
 from ..paper_catalog import Change, serialize_change
 from ..postgres.database import increment_revision
-from ..postgres.postgres_catalog import (
-    PostgresCatalog,
-    drop_images,
-    require_dimension,
-    staged_images,
-    write_images,
-)
+from ..postgres.postgres_catalog import STAGED_IMAGE, PostgresCatalog, drop_images, write_images
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
 from .milvus_rows import CHUNKS, PAPERS, MilvusRows, Sparse, index_chunk, index_texts
 
@@ -173,10 +167,10 @@ class MilvusCatalog(PostgresCatalog):
         rows = [serialize_change(change) for change in changes]
         keys = [row[0] for row in rows]
         with self.database.transaction() as connection:
-            for dimension in {len(change.summary_vector) for change in changes if change.record is not None}:
-                require_dimension(connection, dimension, self.database)
+            self.require_dimension(connection, changes)
             connection.execute("INSERT INTO outdated SELECT version FROM staged WHERE key = ANY(%s)", (keys,))
-            images = staged_images(connection, keys)
+            found = connection.execute(f"SELECT DISTINCT {STAGED_IMAGE} AND s.key = ANY(%s)", (keys,))
+            images = [name for (name,) in found.fetchall()]
             connection.execute("DELETE FROM staged WHERE key = ANY(%s)", (keys,))
             write_images(connection.cursor(), changes)
             connection.cursor().executemany("INSERT INTO staged VALUES (%s, nextval('paper_versions'), %s, %s)", rows)
