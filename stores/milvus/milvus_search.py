@@ -38,6 +38,7 @@ from ..store_protocols import (
     sort_scores,
     split_ids,
 )
+from ..tables import in_parts
 from ..text_analysis import FULLTEXT_VERSION
 from .milvus_catalog import TEXT, MilvusCatalog, query_vector, write_papers
 from .milvus_rows import (
@@ -97,8 +98,8 @@ def scope_filters(versions: Versions, scope: TextScope) -> Iterator[str]:
     else:
         chunks = ((key, index) for key, index in split_ids(scope.ids) if key in papers)
         field, values = "id", sorted(row_id(versions.by_key[key], index) for key, index in chunks)
-    for start in range(0, len(values), _VALUES_AT_ONCE):
-        listed = in_filter(field, values[start : start + _VALUES_AT_ONCE])
+    for part in in_parts(values, _VALUES_AT_ONCE):
+        listed = in_filter(field, part)
         yield f"{listed} and {kinds}" if kinds else listed
 
 
@@ -195,8 +196,7 @@ class MilvusWords(WordIndex):
     def put_papers(self, every: Sequence[str]) -> None:
         """Write papers that are not in Milvus yet, from what PostgreSQL holds."""
         records = self._catalog.records()
-        for start in range(0, len(every), _PAPERS_AT_ONCE):
-            keys = every[start : start + _PAPERS_AT_ONCE]
+        for keys in in_parts(every, _PAPERS_AT_ONCE):
             self._catalog.number(keys)
             stored = filter(None, (read_change(records[key], self._stores.vectors) for key in keys))
             versions = self._stores.versions().by_key
