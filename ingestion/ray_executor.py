@@ -180,9 +180,8 @@ class RayJobs:
             own = versions()
             package = next(name for name in own if other.get(name, "") != own[name])
             there = f"{package} {other[package]}" if other.get(package) else f"no {package}"
-            raise InputError(
-                f"The Ray node {node} has {there}, this computer has {package} {own[package]}.", help=_INSTALL
-            )
+            message = f"The Ray node {node} has {there}, this computer has {package} {own[package]}."
+            raise InputError(message, help=_INSTALL)
         return result
 
     def stop(self, seconds: float) -> None:
@@ -261,10 +260,8 @@ class RayRequest:
     def __post_init__(self) -> None:
         """Raise `InputError` for anything that is not an address."""
         if self.address not in (LOCAL, AUTO) and not _ADDRESS.fullmatch(self.address):
-            raise InputError(
-                f"{self.address}: is not the address of a Ray cluster.",
-                help="Give host:port, ray://host:port, 'auto' for the cluster of this computer, or none to start one.",
-            )
+            help_ = "Give host:port, ray://host:port, 'auto' for the cluster of this computer, or none to start one."
+            raise InputError(f"{self.address}: is not the address of a Ray cluster.", help=help_)
 
 
 @asynccontextmanager

@@ -21,22 +21,9 @@ from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, Pr
 from ..errors import ConfigurationError
 from ..invalid_values import describe_invalid, field_path
 from ..section_kinds import Ask as Ask, Depth as Depth
+from . import key_trust
 from .addresses import DatabaseUrl, VectorsUrl, home_address, vectors_url
-from .key_trust import (
-    DEFAULT,
-    DOTENV,
-    ENVIRONMENT,
-    FLAG,
-    FOLDER_TOML,
-    Address,
-    ApiKey,
-    Key,
-    clean_key,
-    is_own,
-    key_mark,
-    require_trusted,
-    user_configuration,
-)
+from .key_trust import ApiKey, is_own, user_configuration
 
 MetadataService = Literal["crossref", "datacite", "openalex", "semantic_scholar"]
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
@@ -286,7 +273,7 @@ class Settings(BaseModel):
 
     def origin(self, name: str) -> str:
         """The origin of a setting: a flag, the environment, a file, or "default"."""
-        return self._set.get(name, DEFAULT)
+        return self._set.get(name, key_trust.DEFAULT)
 
     def origins(self) -> dict[str, str]:
         """The origin of each setting that is not a default."""
@@ -323,7 +310,7 @@ class Settings(BaseModel):
     def key_marks(self, roles: Collection[RoleName]) -> list[str]:
         """Marks stored with a run to resume it with the same keys at the same addresses, without revealing them."""
         used = (self.role_endpoint(role) for role in roles)
-        return sorted({key_mark(key, url) for _, url, key in used if key is not None})
+        return sorted({key_trust.key_mark(key, url) for _, url, key in used if key is not None})
 
     def url_setting(self, role: RoleName) -> str:
         own = f"{role}_base_url"
@@ -333,16 +320,19 @@ class Settings(BaseModel):
         """The first of the keys that is set, else OpenAI's; raises `ConfigurationError` if it may not be sent."""
         url: str = getattr(self, setting)
         usual = type(self).model_fields[setting].default or OPENAI_BASE_URL
-        address = Address(url, setting, self.origin(setting), self._own.get(setting, usual))
+        address = key_trust.Address(url, setting, self.origin(setting), self._own.get(setting, usual))
         named = next((name for name in names if getattr(self, name) is not None), None)
         if named is not None:
-            key = Key(getattr(self, named), f"CITELOOM_{named.upper()}", self.origin(named))
+            key = key_trust.Key(getattr(self, named), f"CITELOOM_{named.upper()}", self.origin(named))
         elif (ambient := ambient_key(url)) is not None:
             # OpenAI's own address is safe for its key, whoever set it.
-            key, address = Key(ambient, "OPENAI_API_KEY", ENVIRONMENT), Address(url, setting, DEFAULT, url)
+            key, address = (
+                key_trust.Key(ambient, "OPENAI_API_KEY", key_trust.ENVIRONMENT),
+                key_trust.Address(url, setting, key_trust.DEFAULT, url),
+            )
         else:
             return None
-        require_trusted(key, address, self._vouched)
+        key_trust.require_trusted(key, address, self._vouched)
         return key.secret
 
 
@@ -352,17 +342,16 @@ def ambient_key(base_url: str) -> SecretStr | None:
         return None
     key = os.environ.get("OPENAI_API_KEY", "").strip()
     try:
-        return clean_key(SecretStr(key)) if key else None
+        return key_trust.clean_key(SecretStr(key)) if key else None
     except ValueError as error:
-        raise ConfigurationError(
-            f"OPENAI_API_KEY: {error}.", help="Copy it again, without surrounding characters."
-        ) from None
+        message = f"OPENAI_API_KEY: {error}."
+        raise ConfigurationError(message, help="Copy it again, without surrounding characters.") from None
 
 
 def load_settings(
     *,
     brought: Mapping[str, Any] | None = None,  # values that do not come from the user, such as those of a run
-    origin: str = FLAG,  # names the source of these
+    origin: str = key_trust.FLAG,  # names the source of these
     vouched: Collection[str] = (),  # marks of keys and addresses used together before (`Settings.key_marks`)
     flags: Mapping[str, str] | None = None,  # the options by which the user gave overrides, by setting, for errors
     **overrides: Any,  # values given by the user, such as flags; None values are ignored
@@ -380,10 +369,8 @@ def load_settings(
         wrong = f"{describe_invalid(first, show=not secret)}."
         if option is not None:
             raise ConfigurationError(f"{option}: {wrong}") from error
-        raise ConfigurationError(
-            f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}",
-            help="See '{citeloom} doctor' for the settings in force.",
-        ) from error
+        message = f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}"
+        raise ConfigurationError(message, help="See '{citeloom} doctor' for the settings in force.") from error
     settings._vouched = frozenset(vouched)
     return settings
 
@@ -403,10 +390,8 @@ def _with_keyring(values: Mapping[str, Any]) -> Mapping[str, Any]:
         found = {name: keyring.get_password("citeloom", name) for name in kept}
         return {name: value for name, value in {**values, **found}.items() if value is not None}
     except Exception as error:
-        raise ConfigurationError(
-            f"{user_configuration()}: {kept[0]} is in the keyring, which cannot be read ({type(error).__name__}).",
-            help="Unlock the keyring, or set the key in the environment.",
-        ) from error
+        message = f"{user_configuration()}: {kept[0]} is in the keyring, which cannot be read ({type(error).__name__})."
+        raise ConfigurationError(message, help="Unlock the keyring, or set the key in the environment.") from error
 
 
 def _find_values(
@@ -419,10 +404,10 @@ def _find_values(
     """
     own_file = user_configuration()
     sources: list[tuple[Mapping[str, Any], str]] = [
-        *(({name: value}, given_origins.get(name, FLAG)) for name, value in given.items()),
-        (_read_variables(os.environ, ENVIRONMENT), ENVIRONMENT),
-        (_read_variables(_read_file(Path(DOTENV), _parse_dotenv), DOTENV), DOTENV),
-        (_read_file(Path(FOLDER_TOML), tomllib.loads), FOLDER_TOML),
+        *(({name: value}, given_origins.get(name, key_trust.FLAG)) for name, value in given.items()),
+        (_read_variables(os.environ, key_trust.ENVIRONMENT), key_trust.ENVIRONMENT),
+        (_read_variables(_read_file(Path(key_trust.DOTENV), _parse_dotenv), key_trust.DOTENV), key_trust.DOTENV),
+        (_read_file(Path(key_trust.FOLDER_TOML), tomllib.loads), key_trust.FOLDER_TOML),
         (_with_keyring(_read_file(own_file, tomllib.loads)), str(own_file)),
     ]
     values, origins, own = dict[str, Any](), dict[str, str](), dict[str, str]()
@@ -467,8 +452,6 @@ def _parse_dotenv(text: str) -> dict[str, str | None]:
     written = dotenv_values(stream=StringIO(text), interpolate=False)
     for name, value in written.items():
         if name.lower().startswith(_PREFIX) and "${" in (value or ""):
-            raise ConfigurationError(
-                f"{Path(DOTENV)}: {name} holds '${{', but variables are not expanded there.",
-                help="Write the value itself, or set it in the environment.",
-            )
+            message = f"{Path(key_trust.DOTENV)}: {name} holds '${{', but variables are not expanded there."
+            raise ConfigurationError(message, help="Write the value itself, or set it in the environment.")
     return written

@@ -84,9 +84,8 @@ class DatabaseHome(Home):
         stores = PostgresStores(database)
         if stores.catalog.meta("milvus") is not None:
             stores.close()
-            raise ConfigurationError(
-                f"{self.url}: this library is searched in Milvus.", help="Set CITELOOM_VECTORS to its address."
-            )
+            message = f"{self.url}: this library is searched in Milvus."
+            raise ConfigurationError(message, help="Set CITELOOM_VECTORS to its address.")
         return stores
 
     def open_catalog(self) -> PostgresCatalog:

@@ -82,10 +82,8 @@ class FolderHome(Home):
     def require_place(self) -> None:
         there = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), self.root)
         if there.is_file():
-            raise InputError(
-                f"{self.root}: cannot be a home, since {there} is a file.",
-                help="Choose a writable folder with --home or CITELOOM_HOME.",
-            )
+            message = f"{self.root}: cannot be a home, since {there} is a file."
+            raise InputError(message, help="Choose a writable folder with --home or CITELOOM_HOME.")
 
     def prepare(self) -> FolderHome:
         require_plain_files(self.root)

@@ -14,22 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 from ..errors import InputError
 from ..settings.addresses import HomeAddress
 from ..table_columns import BLOB, TEXT, TableConnection, TypedTable, integer
+from . import run_register as runs
 from .accounts import PEOPLE, Accounts
 from .evidence_table_register import EVIDENCE_TABLES, TABLE_CELLS, TABLE_PAPERS, EvidenceTableRegister
-from .run_register import (
-    CITED_PAPERS,
-    CONVERSATIONS,
-    EDITS,
-    LABELS,
-    OWNED,
-    RUNS,
-    TURNS,
-    UPDATES,
-    WRITTEN,
-    ConversationRegister,
-    RunRegister,
-    WrittenFiles,
-)
+from .run_register import ConversationRegister, RunRegister, WrittenFiles
 from .server_jobs import JOBS, RecentEndings, RequestKeys, ServerJobs
 from .tables import Tables
 from .uploads import Uploads
@@ -48,7 +36,18 @@ if TYPE_CHECKING:  # each command loads only what it needs
     Checkpoints = PlainSaver | PlainPostgresSaver
 
 GRID_TABLES: Final = (EVIDENCE_TABLES, TABLE_PAPERS, TABLE_CELLS)
-RUN_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, UPDATES, CONVERSATIONS, LABELS, TURNS, WRITTEN, OWNED, *GRID_TABLES)
+RUN_TABLES: Final = (
+    runs.RUNS,
+    runs.CITED_PAPERS,
+    runs.EDITS,
+    runs.UPDATES,
+    runs.CONVERSATIONS,
+    runs.LABELS,
+    runs.TURNS,
+    runs.WRITTEN,
+    runs.OWNED,
+    *GRID_TABLES,
+)
 _STEP: Final = tuple("thread_id checkpoint_ns checkpoint_id task_id".split())
 CHECKPOINT_WRITES: Final = TypedTable(
     "checkpoint_writes",
@@ -174,20 +173,20 @@ class Home(ABC):
         return Accounts(self.tables_with(PEOPLE))
 
     def runs(self) -> RunRegister:
-        return RunRegister(self.tables_with(RUNS))
+        return RunRegister(self.tables_with(runs.RUNS))
 
     @abstractmethod
     def plots(self) -> Uploads:
         """The sets of plot images uploaded to a server; a set that was not used for a day is idle."""
 
     def conversations(self) -> ConversationRegister:
-        return ConversationRegister(self.tables_with(CONVERSATIONS))
+        return ConversationRegister(self.tables_with(runs.CONVERSATIONS))
 
     def evidence_tables(self) -> EvidenceTableRegister:
         return EvidenceTableRegister(self.tables_with(EVIDENCE_TABLES))
 
     def written_files(self) -> WrittenFiles:
-        return WrittenFiles(self.tables_with(WRITTEN))
+        return WrittenFiles(self.tables_with(runs.WRITTEN))
 
     @abstractmethod
     def has_memory(self) -> bool:
@@ -305,9 +304,8 @@ def make_folders(home: Home) -> None:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         reason = error.strerror or type(error).__name__
-        raise InputError(
-            f"{home.root}: cannot be written ({reason}).", help="Choose a writable folder with --home or CITELOOM_HOME."
-        ) from error
+        message = f"{home.root}: cannot be written ({reason})."
+        raise InputError(message, help="Choose a writable folder with --home or CITELOOM_HOME.") from error
 
 
 def written_files(home: Home | None) -> WrittenFiles:

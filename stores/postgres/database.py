@@ -188,9 +188,8 @@ class Database:
         try:
             given: dict[str, Any] = dict(conninfo_to_dict(self.url.secret))
         except ProgrammingError:  # its message quotes the address
-            raise ConfigurationError(
-                f"{self.url}: is not a valid address of a database.", help="Write postgresql://USER@HOST:PORT/DATABASE."
-            ) from None
+            message = f"{self.url}: is not a valid address of a database."
+            raise ConfigurationError(message, help="Write postgresql://USER@HOST:PORT/DATABASE.") from None
         session = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
         return {
             "connect_timeout": 10,
