@@ -280,7 +280,7 @@ class LocalStores(LibraryStores):
     def search(self, records: CurrentRecords) -> Nearest:
         from .vector_search import Nearest  # with numpy
 
-        return Nearest(records, self.vectors, self.catalog)
+        return Nearest(records, self.catalog, self.vectors.nearest)
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         # In parallel, since each spends much of its time waiting for the disk.
