@@ -13,7 +13,7 @@ from ..citations.export.section_files import slug, write_texts
 from ..citations.html_escaping import inert
 from ..documents.chunking import Window
 from ..documents.sandbox import in_thread
-from ..drafts.completeness import few_succeeded
+from ..drafts.page_record import few_succeeded
 from ..errors import ConfigurationError, InputError
 from ..evidence_tables.cells import (
     TableCell,

@@ -14,7 +14,7 @@ from ..graph.session import Session
 from ..ingestion.doctor import DoctorFinding, examine, rebuild, repair_library
 from ..ingestion.home_copy import copy_home, copy_library
 from ..ingestion.ingest_events import IngestEvent
-from ..runs.publication_notices import retraction_problems
+from ..runs.result_record import retraction_problems
 from ..settings.addresses import DatabaseUrl, parse_home, parse_vectors
 from ..settings.config import Settings
 from ..settings.key_trust import shown_address

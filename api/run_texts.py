@@ -32,7 +32,7 @@ from ..citations.export.section_files import section_title as section_title, slu
 from ..citations.html_escaping import inert as inert
 from ..citations.references import numbered_list as numbered_list
 from ..documents.sandbox import in_thread
-from ..drafts.completeness import (
+from ..drafts.page_record import (
     all_unreadable as all_unreadable,
     coverage_line as coverage_line,
     coverage_warnings as coverage_warnings,
@@ -54,13 +54,13 @@ from ..runs.output_files import (
     stem_of as stem_of,
     write_own_file as write_own_file,
 )
-from ..runs.publication_notices import with_notices as with_notices
 from ..runs.result_record import (
     ResultRecord as ResultRecord,
     StoredRecord as StoredRecord,
     UsageRecord as UsageRecord,
     public_record as public_record,
     stored as stored,
+    with_notices as with_notices,
 )
 from ..runs.sentence_check import (
     CheckedSentence as CheckedSentence,

@@ -33,9 +33,7 @@ from ..runs.experiment_check import (
 from ..runs.result_record import ResultRecord
 from ..runs.run_requests import RunKind, SectionRequest, required_kinds as required_kinds
 from ..section_kinds import SECTION_KINDS, SECTIONS
-from ..stores.home import Home
 from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
-from ..stores.uploads import Uploads
 from .arguments import ArgumentError, one_of, one_or_more, require_writable
 from .blocking import blocking
 from .evidence_tables import load_table_named
@@ -128,16 +126,6 @@ async def with_tables(request: SectionRequest, session: Session, given: TableSou
         raise ArgumentError(f"tables: {kind} takes no evidence tables; {weighing} do.")
     named = [await load_table_named(session, name, shown=given.show_tables) for name in given.tables]
     return replace(request, tables=tuple({table["table_id"]: table for table in named}.values()))
-
-
-def plot_files(home: Home) -> Uploads:
-    """The uploaded plot images, by set."""
-    return home.plots()
-
-
-def named_plot_sets(home: Home) -> set[str]:
-    """The uploaded plot sets that runs use; blocks."""
-    return home.runs().plot_sets()
 
 
 async def _write(

@@ -120,12 +120,12 @@ def delete_runs(
     run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.", autocompletion=complete_runs)],
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""
-    from ..api.stored_runs import delete_run, find_run
+    from ..api.stored_runs import delete_run
 
     _, found = resolve()
     found.require_library()
     found.prepare()
-    for run in [find_run(found, run_id) for run_id in run_ids]:  # all are known before any is deleted
+    for run in [found.runs().get(run_id) for run_id in run_ids]:  # all are known before any is deleted
         run_async(delete_run(found, run.thread_id))
         notice(f"Deleted {run.thread_id}.")
 

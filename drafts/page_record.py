@@ -5,7 +5,8 @@ A paper is assembled from its sections: one text, one reference list, and merged
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeVar
 from ..citations.checks.findings import RULES, Finding, for_reader
 from ..citations.checks.injection import Flag, flag_findings, flag_sources
 from ..citations.checks.number_tracing import NumberTrace, trace_numbers
+from ..citations.checks.support_findings import PairKey, cited_claims
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.csl_styles import style_file
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
@@ -25,12 +27,11 @@ from ..documents import Paper
 from ..metadata.bib_entry import complete_papers
 from ..plurals import counted
 from ..roles.extractive.passage_details import blank_details
-from ..roles.protocols import AnswerBrief
+from ..roles.protocols import AnswerBrief, Source, Verdict
 from ..settings.config import CitationStyle
 from ..stores.library import Library
-from .completeness import add_coverage, coverage_warnings, measure_coverage
 from .finished_text import FinishedText, as_answer
-from .written_draft import QuestionSearch, load_read_chunks
+from .written_draft import QuestionSearch, load_read_chunks, searches_of
 
 Placed = TypeVar("Placed", NumberTrace, UserCitation)
 _MOST_LEFT: Final = 8  # papers of an inventory that were opened and not cited
@@ -374,3 +375,78 @@ def _warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
         for warning in record["warnings"]:
             raised.setdefault(warning, []).append(section_title(record["section"]))
     return [f"{', '.join(titles)}: {warning}" for warning, titles in raised.items()]
+
+
+Coverage = Mapping[str, Mapping[str, int]]
+_TOPIC_LABELS: Final = frozenset({"on-topic", "off-topic"})
+
+
+def few_succeeded(things: str, done: str, total: int, succeeded: int) -> list[str]:
+    """A warning if a step failed more often than it succeeded; `done` is the participle ("read", "judged")."""
+    few = f"Only {succeeded} of {total} {things} were {done}: the model gave no valid answer for the others"
+    return [f"{few}, so this result rests on incomplete input."] if 2 * succeeded < total else []
+
+
+def coverage_warnings(coverage: Coverage) -> list[str]:
+    """Warnings about reading and judging that failed more often than they succeeded."""
+    passages, sentences = coverage["passages"], coverage["sentences"]
+    # Without a judge sentences are compared by topic, edited ones alone: no judgement failed.
+    cited = sentences["cited"] if sentences["judged"] or not sentences["by_topic"] else 0
+    return [
+        *few_succeeded(
+            "passages shown to the model", "read", passages["read"] + passages["unreadable"], passages["read"]
+        ),
+        *few_succeeded("cited sentences", "judged", cited, sentences["judged"] + sentences["by_topic"]),
+    ]
+
+
+def measure_coverage(
+    queries: Iterable[Mapping[str, Any]], text: str, sources: Sequence[Source], verdicts: Mapping[PairKey, Verdict]
+) -> dict[str, dict[str, int]]:
+    """Coverage of a section or an answer: the passages of its searches, and the cited sentences of its text.
+
+    A text that was not judged has no sentences here; each cited sentence is judged, unjudged, or `by_topic`: compared
+    only with the topic of its sources.
+    """
+    searched = searches_of(queries)
+    proposed, shown, lost = (sum(record[name] for record in searched) for name in ("proposed", "shown", "unreadable"))
+    claims = cited_claims(text, sources) if verdicts else {}
+    pairs = [[(sentence, source.evidence.id) for source in claim.sources] for sentence, claim in claims.items()]
+    labels = [{verdicts[pair].label for pair in of_one if pair in verdicts} for of_one in pairs]
+    compared = sum(bool(given - {"unjudged"}) for given in labels)
+    by_topic = sum(bool(given & _TOPIC_LABELS) and given <= {*_TOPIC_LABELS, "unjudged"} for given in labels)
+    return {
+        "passages": {"proposed": proposed, "read": shown - lost, "unreadable": lost},
+        "sentences": {
+            "cited": len(labels),
+            "judged": compared - by_topic,
+            "unjudged": len(labels) - compared,
+            "by_topic": by_topic,
+        },
+    }
+
+
+def add_coverage(parts: Iterable[Coverage]) -> dict[str, dict[str, int]]:
+    """The coverage of a paper, summed over its sections."""
+    total: dict[str, Counter[str]] = {}
+    for things, counts in (item for part in parts for item in part.items()):
+        total.setdefault(things, Counter()).update(counts)
+    return {things: dict(counts) for things, counts in total.items()}
+
+
+def all_unreadable(coverage: Coverage) -> bool:
+    """True when passages were shown to the model and it could not read any of them."""
+    return bool(coverage["passages"]["unreadable"]) and not coverage["passages"]["read"]
+
+
+def coverage_line(coverage: Coverage) -> str:
+    """The coverage on one line, that of an answer with its papers."""
+    passages, sentences, papers = coverage["passages"], coverage["sentences"], coverage.get("papers")
+    screened = f"{papers['screened']} screened by their cards, " if papers and papers["screened"] else ""
+    of_papers = f"Papers: {screened}{papers['read']} read, {papers['cited']} cited. " if papers else ""
+    outcomes = [f"{sentences['judged']} judged", f"{sentences['unjudged']} not judged"]
+    if sentences["by_topic"]:
+        outcomes.insert(1, f"{sentences['by_topic']} compared by topic only")
+    of_passages = f"{passages['proposed']} proposed, {passages['read']} read, {passages['unreadable']} unreadable"
+    of_sentences = ", ".join(outcomes) if sentences["cited"] else "none judged"
+    return f"{of_papers}Passages: {of_passages}; cited sentences: {of_sentences}."

@@ -20,13 +20,14 @@ from ..citations.checks.citation_coverage import unsupported_findings
 from ..citations.checks.fabricated_citations import NEEDED
 from ..citations.checks.findings import Finding, FindingRecord, for_writer
 from ..citations.checks.number_tracing import number_findings
+from ..citations.checks.support_findings import PairKey
 from ..citations.markers import CitedSentence, line_start, marker_ids, normalise_markers, sentences
 from ..citations.marking import without_spans
 from ..documents.paper_names import in_text_name
 from ..experiment import Experiment
-from ..roles.protocols import FailingSentence, Source
+from ..roles.protocols import FailingSentence, Source, Verdict
 from ..text.wordings import telling_words
-from .written_draft import DraftRecord
+from .written_draft import DraftRecord, VerdictRecord, verdict_record
 
 # Problems of the draft as a whole; they cause a complete rewrite.
 OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
@@ -200,6 +201,21 @@ def keep_improvements(before: Attempt, evaluate: Callable[[str], list[FindingRec
             return KeptEdits(new, findings, len(edits), given - len(edits))
         edits = [edit for place, edit in enumerate(edits) if place not in back]
     return KeptEdits(text, before["findings"], 0, given)
+
+
+def carry_verdicts(
+    known: Mapping[PairKey, Verdict], text: str, failing: Sequence[Failing], edits: Sequence[EditRecord]
+) -> list[VerdictRecord]:
+    """Carry over verdicts of sentences that lost only idle markers, so that they are not judged again."""
+    put = {edit["start"]: edit["text"] for edit in edits}
+    return [
+        verdict_record((item.shown.text, identifier), known[old, identifier])
+        for item in failing
+        if item.idle and put.get(item.start) == item.shown.text
+        for old in [text[item.start : item.end]]
+        for identifier in marker_ids(item.shown.text)
+        if (old, identifier) in known
+    ]
 
 
 def map_findings(text: str, judged: str, findings: Sequence[Finding]) -> list[FindingRecord]:

@@ -19,8 +19,7 @@ from typing_extensions import TypedDict
 from ..citations.checks.findings import FindingRecord
 from ..drafts.person_questions import SteeringRecord
 from ..drafts.sentence_edits import Attempt
-from ..drafts.verdicts import VerdictRecord
-from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_query
+from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, VerdictRecord, new_query
 from ..evidence_tables.stored_tables import GivenTable, cell_findings
 from ..experiment import SectionKind, parse_experiment
 from ..roles.extractive.statement_needs import section_needs, strip_own_results

@@ -29,8 +29,14 @@ from ..documents import Evidence, Paper
 from ..documents.sandbox import in_thread
 from ..drafts.finished_text import FinishedText
 from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, paper_record, render_page
-from ..drafts.verdicts import relocate_verdicts, verdicts_from
-from ..drafts.written_draft import QuestionSearch, RouteRecord, WrittenDraft, sources_for
+from ..drafts.written_draft import (
+    QuestionSearch,
+    RouteRecord,
+    WrittenDraft,
+    relocate_verdicts,
+    sources_for,
+    verdicts_from,
+)
 from ..errors import InputError
 from ..experiment import Experiment, parse_experiment
 from ..graph.session import Session

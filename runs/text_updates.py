@@ -23,8 +23,7 @@ from ..claims.claim_verdicts import JudgedClaim
 from ..claims.detail_checks import polarity_differs
 from ..claims.text_check import ClaimChecker
 from ..documents.marker_escaping import as_written
-from ..drafts.verdicts import verdict_record
-from ..drafts.written_draft import sources_for
+from ..drafts.written_draft import sources_for, verdict_record
 from ..models.concurrency import gather_all
 from ..plurals import counted
 from ..roles.protocols import Source, Verdict

@@ -13,8 +13,14 @@ from ...documents import split_chunk_id
 from ...documents.sandbox import in_thread
 from ...drafts.finished_text import FinishedText, finish_text
 from ...drafts.page_record import PageOptions, RenderedPage, page_record, page_references, paper_record, render_page
-from ...drafts.verdicts import relocate_verdicts, verdicts_from
-from ...drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, with_chosen_quotes
+from ...drafts.written_draft import (
+    QuestionSearch,
+    WrittenDraft,
+    draft_from,
+    relocate_verdicts,
+    verdicts_from,
+    with_chosen_quotes,
+)
 from ...evidence_tables.stored_tables import table_lines
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment
 from ...models.journal.records import spent_since

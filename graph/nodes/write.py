@@ -25,14 +25,21 @@ from ...drafts.sentence_edits import (
     SHOWN_IN_REPAIR,
     Attempt,
     apply_edits,
+    carry_verdicts,
     complete_citations,
     failing_sentences,
     keep_improvements,
     make_edits,
     map_findings,
 )
-from ...drafts.verdicts import VerdictRecord, carry_verdicts, judge_text, verdicts_from
-from ...drafts.written_draft import draft_from, draft_record, with_chosen_quotes
+from ...drafts.written_draft import (
+    VerdictRecord,
+    draft_from,
+    draft_record,
+    judge_text,
+    verdicts_from,
+    with_chosen_quotes,
+)
 from ...metadata.bib_entry import complete_papers
 from ...plurals import counted
 from ...roles.protocols import Brief, Draft
