@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from ..citations.checks.preferences import LONGEST, preference_kind, spelling_of
 from ..citations.markers import MARKER
@@ -19,20 +18,20 @@ from ..stores.author_memory import ROOT as ROOT, AuthorMemory, HomeStore as Home
 from ..stores.home import Home
 from ..text.words import STOP_WORDS, one_line, stem
 from .arguments import ArgumentError
+from .blocking import threaded
 
 if TYPE_CHECKING:
     from .results import MemoryLine, MemoryProposal
 
 
-Result = TypeVar("Result")
-
-
-async def alist_memory(settings: Settings, home: Home) -> list[MemoryLine]:
+@threaded
+def alist_memory(settings: Settings, home: Home) -> list[MemoryLine]:
     """The user's own lines, then those shared by all users of the library."""
-    return await _with_memory(settings, home, lambda memory: [_line(note) for note in memory.notes()])
+    return [_line(note) for note in _open_memory(settings, home).notes()]
 
 
-async def aremember(
+@threaded
+def aremember(
     settings: Settings, home: Home, text: str, *, shared: bool = False, note_id: str | None = None
 ) -> MemoryLine:
     """Add a line, for all users of the library if `shared`, or replace the one with an id.
@@ -40,41 +39,39 @@ async def aremember(
     Raises `ArgumentError` for an empty or overlong line, and `UnknownNoteError`.
     """
     line = _valid_line(text)
-    return await _with_memory(
-        settings, home, lambda memory: _line(memory.put(line, shared=shared, note_id=note_id)), write=True
-    )
+    return _line(_open_memory(settings, home, write=True).put(line, shared=shared, note_id=note_id))
 
 
-async def aforget(settings: Settings, home: Home, note_id: str) -> MemoryLine:
+@threaded
+def aforget(settings: Settings, home: Home, note_id: str) -> MemoryLine:
     """Delete a line by its id or a prefix of it; raises `UnknownNoteError`."""
-    return await _with_memory(settings, home, lambda memory: _line(memory.delete(note_id)), write=True)
+    return _line(_open_memory(settings, home, write=True).delete(note_id))
 
 
-async def apropose_memory(settings: Settings, home: Home) -> list[MemoryProposal]:
+@threaded
+def apropose_memory(settings: Settings, home: Home) -> list[MemoryProposal]:
     """What the edits in finished texts suggest, without what is known or was declined; nothing is stored."""
-    return await _with_memory(settings, home, lambda memory: _open_proposals(memory, home))
+    return _open_proposals(_open_memory(settings, home), home)
 
 
-async def aanswer_proposal(
+@threaded
+def aanswer_proposal(
     settings: Settings, home: Home, proposal_id: str, *, accept: bool, text: str = "", shared: bool = False
 ) -> MemoryLine | None:
     """Accept a proposal, as another `text` if given, or decline it for good.
 
     Raises `UnknownNoteError`, and `ArgumentError` for an empty or overlong line.
     """
-
-    def answer(memory: AuthorMemory) -> MemoryLine | None:
-        found = [item for item in _open_proposals(memory, home) if proposal_id and item["id"].startswith(proposal_id)]
-        if len(found) != 1:
-            raise UnknownNoteError(
-                f"There is no proposal {proposal_id[:40]!r}.", help="See '{citeloom} memory proposals' for the ids."
-            )
-        if accept:
-            return _line(memory.put(_valid_line(text or found[0]["text"]), shared=shared))
-        memory.decline(found[0]["id"])
-        return None
-
-    return await _with_memory(settings, home, answer, write=True)
+    memory = _open_memory(settings, home, write=True)
+    found = [item for item in _open_proposals(memory, home) if proposal_id and item["id"].startswith(proposal_id)]
+    if len(found) != 1:
+        raise UnknownNoteError(
+            f"There is no proposal {proposal_id[:40]!r}.", help="See '{citeloom} memory proposals' for the ids."
+        )
+    if accept:
+        return _line(memory.put(_valid_line(text or found[0]["text"]), shared=shared))
+    memory.decline(found[0]["id"])
+    return None
 
 
 def _valid_line(text: str) -> str:
@@ -100,16 +97,9 @@ def _line(note: MemoryNote) -> MemoryLine:
     }
 
 
-async def _with_memory(
-    settings: Settings, home: Home, work: Callable[[AuthorMemory], Result], *, write: bool = False
-) -> Result:
-    def run() -> Result:
-        home.require_library()
-        if write:
-            home.prepare()
-        return work(memory_of(settings, home))
-
-    return await asyncio.to_thread(run)
+def _open_memory(settings: Settings, home: Home, *, write: bool = False) -> AuthorMemory:
+    home.require_library()
+    return memory_of(settings, home.prepare() if write else home)
 
 
 _WORD: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|\S")

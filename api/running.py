@@ -25,6 +25,7 @@ from ..graph.run_events import (
 from ..graph.session import Session, account_name
 from ..runs.execution import (
     AnsweredError as AnsweredError,
+    RunResult as RunResult,
     begin_run as register_run,
     ignore,
     run_request as run_request,
@@ -126,14 +127,6 @@ class Output:
     document: DocumentOptions = PLAIN_DOCUMENT
 
 
-@dataclass(frozen=True, slots=True)
-class SavedRun:
-    """A finished, saved run: its public JSON, and whether it was already finished before this call."""
-
-    record: ResultRecord
-    finished_earlier: bool
-
-
 async def run_and_save(
     request: RunRequest,
     session: Session,
@@ -142,7 +135,7 @@ async def run_and_save(
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
     answer: object = None,
-) -> SavedRun:
+) -> RunResult[ResultRecord]:
     """Run or resume a request, or return its finished result; writes files to `output`.
 
     `answer` is for the question that the run waits with (`answer_run`). Raises as `run_request` and
@@ -150,7 +143,7 @@ async def run_and_save(
     """
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice, answer=answer)
-        return SavedRun(public_record(finished.record), finished.finished_earlier)
+        return RunResult(public_record(finished.record), finished.finished_earlier)
     from ..citations.export.section_files import prepare_folder
     from ..runs.imported_text import with_edited_sections
     from ..runs.output_files import report_images, save  # not needed for an answer without files
@@ -180,7 +173,7 @@ async def run_and_save(
         edited=edited,
         document=output.document,
     )
-    return SavedRun(saved, finished.finished_earlier)
+    return RunResult(saved, finished.finished_earlier)
 
 
 class ResearchOptions(RunOptions, Labels, total=False):

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from langgraph.types import Command
 
@@ -31,7 +31,7 @@ from ..stores.home import Home
 from ..stores.run_register import PLOT_SET, ConversationEntry, ConversationRegister, RunRecord, RunRegister
 from ..stores.tables import own_id
 from ..tools.scope import plain_question
-from .result_record import StoredRecord, complete_record, stored, with_notices
+from .result_record import ResultRecord, StoredRecord, complete_record, stored, with_notices
 from .run_requests import FOREIGN_SCRIPT, OnNotice, RunRequest, foreign_script
 
 if TYPE_CHECKING:
@@ -45,11 +45,14 @@ _GRAPHS: Final[Mapping[str, Callable[[], Any]]] = {
 }
 
 
+Record = TypeVar("Record", StoredRecord, ResultRecord)
+
+
 @dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Generic[Record]):
     """A finished run: its JSON record, and whether it was already finished."""
 
-    record: StoredRecord
+    record: Record
     finished_earlier: bool
 
 
@@ -76,7 +79,7 @@ async def run_request(
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
     answer: object = None,
-) -> RunResult:
+) -> RunResult[StoredRecord]:
     """Run or resume a request, or return its finished result; `answer` is for the question that the run waits with.
 
     Raises `InputError` before storing anything, `WaitingError` if the run asks a person, `PausedError` if it can be
@@ -146,7 +149,7 @@ async def _advance(
     on_event: OnEvent,
     on_notice: OnNotice,
     answer: object,
-) -> RunResult:
+) -> RunResult[StoredRecord]:
     graph = compile_graph(request.kind, saver)
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
@@ -233,7 +236,7 @@ async def _note_stop(
     await asyncio.to_thread(register.mark, run.thread_id, "paused" if paused else "failed", detail=detail)
 
 
-async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult:
+async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult[StoredRecord]:
     """The stored result, rendered again without model calls if the citation style or `strict` changed."""
     record = stored(run.result or {})
     settings = session.settings
