@@ -39,7 +39,7 @@ from ..runs.run_requests import (
     RunRequest as RunRequest,
     SectionRequest as SectionRequest,
     request_to_resume,
-    require_same_run,
+    require_same_run as require_same_run,
     text_settings_of,
 )
 from ..stores.run_register import RunRecord as RunRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -80,31 +80,17 @@ async def delete_run(home: Home, run_id: str) -> RunRecord:
     return await execution.delete_run(home, run_id)
 
 
-@dataclass(frozen=True, slots=True)
-class ResumableRun:
-    """A registered run with the request and settings to resume it."""
+def load_resumable(
+    run_id: str, home: Home, current: Settings, given: Mapping[str, Any]
+) -> tuple[RunRecord, RunRequest, Settings]:
+    """A run with the request and settings to resume it: those of its text, unless `given`, others from `current`.
 
-    run: RunRecord
-    request: RunRequest
-    settings: Settings
+    Blocks. Raises `UnknownRunError`, and `ConfigurationError` if the run's endpoint differs from that in `current`.
+    """
+    from ..runs.run_requests import request_to_resume, settings_to_resume
 
-    @classmethod
-    def load(cls, run_id: str, home: Home, current: Settings, given: Mapping[str, Any]) -> ResumableRun:
-        """Load a run: text settings come from the run, unless `given` now, all others from `current`; blocks.
-
-        Raises `UnknownRunError`, and `ConfigurationError` if the run's endpoint differs from that in `current`.
-        """
-        from ..runs.run_requests import request_to_resume, settings_to_resume
-
-        run = home.runs().get(run_id)
-        settings = settings_to_resume(run, current, home, given)
-        return cls(run, request_to_resume(run), settings)
-
-    async def require_unchanged(self, session: Session) -> None:
-        """Raise `InputError` if library or prompts changed since the run started."""
-        from ..runs.run_requests import require_same_run
-
-        await asyncio.to_thread(require_same_run, self.run, self.request, session)
+    run = home.runs().get(run_id)
+    return run, request_to_resume(run), settings_to_resume(run, current, home, given)
 
 
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:

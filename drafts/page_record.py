@@ -21,7 +21,7 @@ from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.export.plot_figures import figures_in, find_mentions
 from ..citations.export.section_files import bibliography, file_stem, markdown_document, section_title, without_title
 from ..citations.marking import CITES_NOTHING, MARKS, missing_marks
-from ..citations.references import Reference, References, build_references, cited_places
+from ..citations.references import References, build_references, cited_places
 from ..citations.user_citations import UserCitation, find_user_citations
 from ..documents import Paper
 from ..metadata.bib_entry import complete_papers
@@ -30,7 +30,7 @@ from ..roles.extractive.passage_details import blank_details
 from ..roles.protocols import AnswerBrief, Source, Verdict
 from ..settings.config import CitationStyle
 from ..stores.library import Library
-from .finished_text import FinishedText, as_answer
+from .finished_text import FinishedText, Outcome
 from .written_draft import QuestionSearch, load_read_chunks, searches_of
 
 Placed = TypeVar("Placed", NumberTrace, UserCitation)
@@ -127,75 +127,21 @@ def page_references(papers: Sequence[Paper], numbering: Sequence[str], style: Ci
     return build_references(papers, style, numbers=numbers, csl=style_file(csl))
 
 
-def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
-    """The record of a section or an answer, with the `references` that it cites; blocks.
+def page_record(page: RenderedPage, references: References | None = None) -> dict[str, Any]:
+    """The record of a section or an answer, with the `references` of its paper if it is of one; blocks.
 
     `markdown` and `bibliography` are the contents of the accompanying files, so that the record stays complete if a
     paper is removed from the library; other formats are made from `manuscript`, and `report` holds further data for the
-    evidence report.
+    evidence report. Its files are named when written.
     """
-    written, shown, options = page.final.written, page.shown, page.options
+    final, written, shown, options = page.final, page.final.written, page.shown, page.options
+    brief, strict = written.brief, options.strict
+    references = references or page_references(page.papers, shown.numbering, options.style, options.csl)
     evidence = {source.evidence.id: source.evidence for source in written.sources}
 
-    def reword(findings: Sequence[Finding]) -> list[Finding]:
+    def reword(finding: Finding) -> Finding:
         """Name papers instead of markers in messages: markers are meant for the writer."""
-        return [replace(finding, message=for_reader(finding.message, evidence)) for finding in findings]
-
-    out = [replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in page.final.out]
-    final = replace(page.final, replaced=reword(page.final.replaced), left=reword(page.final.left), out=out)
-    page = replace(page, final=final)
-    coverage = measure_coverage(written.queries, final.prose, written.sources, written.verdicts)
-    if search := written.search:  # of a question
-        screened = search.route.get("screened", {"cards": 0})["cards"]
-        coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}
-    tried = coverage_warnings(coverage)
-    # An answer's references list the cited places, which a section names in its text.
-    places = cited_places(shown.citations) if isinstance(written.brief, AnswerBrief) else {}
-    cited = [
-        replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in shown.keys
-    ]
-    record = _content(page, cited, [*references.warnings, *tried])
-    remarks = [options.notice, *record["warnings"]]
-    markdown = markdown_document(final.title, shown.text, cited, record["figures"], remarks)
-    if isinstance(written.brief, AnswerBrief):
-        record = as_answer(record, written, quoted_only=options.quoted_only)
-    notes = [
-        *final.input_warnings,
-        *written.warnings,
-        *final.lost,
-        *written.draft.notes,
-        *references.warnings,
-        *tried,
-    ]
-    return {
-        **record,
-        "coverage": coverage,
-        "suspicious": [asdict(flag) for flag in page.flags],
-        "cite_style": options.style,
-        "csl": options.csl,
-        "strict": options.strict,
-        "markdown": markdown,
-        "bibliography": bibliography(page.papers),
-        "manuscript": page.source,
-        "with_markers": final.text,
-        "numbering": list(shown.numbering),
-        "report": {
-            "places": [
-                {"start": place.start, "end": place.end, "ids": list(place.ids), "covers": place.covers}
-                for place in shown.places
-            ],
-            "notes": list(dict.fromkeys(notes)),
-            "notice": options.notice,
-        },
-    }
-
-
-def _content(page: RenderedPage, references: Sequence[Reference], further: Sequence[str]) -> dict[str, Any]:
-    """The record of the text and what it rests on, with `further` warnings; its files are named when written."""
-    final, written, shown, brief = page.final, page.final.written, page.shown, page.final.written.brief
-    flagged, strict = flag_findings(page.flags), page.options.strict
-    # Keys in place of reference numbers, which mean nothing outside a text.
-    style: CitationStyle = "key" if page.options.style == "numeric" else page.options.style
+        return replace(finding, message=for_reader(finding.message, evidence))
 
     def moved(finding: Finding) -> Finding:
         if finding.span is None:
@@ -213,52 +159,93 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
         unmarked = begin is None or any(start <= begin < end for start, end in final.unmarked)
         return "Left in the text" if unmarked else "Marked in the text"
 
+    replaced, left = [*map(reword, final.replaced)], [*map(reword, final.left)]
+    out = [(item, [for_reader(line, evidence) for line in item.found]) for item in final.out]
+    flagged = flag_findings(page.flags)
+    coverage = measure_coverage(written.queries, final.prose, written.sources, written.verdicts)
+    if search := written.search:  # of a question
+        screened = search.route.get("screened", {"cards": 0})["cards"]
+        coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}
+    head: dict[str, Any] = {"section": brief.kind}
+    places: Mapping[str, Any] = {}
+    if isinstance(brief, AnswerBrief):
+        places = cited_places(shown.citations)  # in its references, which a section names in its text
+        ids = {citation.evidence_id for citation in shown.citations}
+        cites = not ids.isdisjoint(evidence) and not written.draft.declined
+        outcome: Outcome = "nothing" if not cites else "passages" if options.quoted_only else "answered"
+        head = {
+            "question": brief.question,
+            "route": dict(search.route) if search else {},
+            "answered": None if outcome == "passages" else outcome == "answered",
+            "outcome": outcome,
+        }
+    cited = [
+        replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in shown.keys
+    ]
     # The results show all plots, even those that the writer did not mention.
     figures = figures_in(shown.text, brief.experiment, file_stem(brief.kind), every=brief.kind == "results")
+    notes = [*written.draft.notes, *references.warnings, *coverage_warnings(coverage)]
     warnings = [
         *written.warnings,
         *final.input_warnings,
         *final.lost,
-        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
-        *(f"Left out of the text: {line}" for item in final.out for line in item.found),
-        *(f"{lead(finding)}: {finding.message}" for finding in final.left),
+        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in replaced),
+        *(f"Left out of the text: {line}" for _, found in out for line in found),
+        *(f"{lead(finding)}: {finding.message}" for finding in left),
         *(f"Suspicious source: {finding.message}" for finding in flagged),
-        *written.draft.notes,
-        *further,
+        *notes,
         *(
             f"Figure {item.number} ({Path(item.path).name}) is shown, but the text does not mention it."
             for item in figures
             if not find_mentions(item.number, shown.text)
         ),
     ]
-    findings = [
-        # Replaced words are not in the text, so their findings have no span; a strict run names what it left out.
-        *(replace(finding, span=None) for finding in (() if strict else final.replaced)),
-        *map(moved, final.left),
-        *flagged,
-    ]
+    warnings = list(dict.fromkeys(warnings))
+    # Replaced words are not in the text, so their findings have no span; a strict run names what it left out.
+    findings = [*(replace(finding, span=None) for finding in (() if strict else replaced)), *map(moved, left), *flagged]
+    # Keys in place of reference numbers, which mean nothing outside a text.
+    style: CitationStyle = "key" if options.style == "numeric" else options.style
+    shown_figures = [asdict(figure) for figure in figures]
     return {
         "thread_id": "",
-        "section": brief.kind,
+        **head,
         "text": shown.text,
         "citations": [asdict(citation) for citation in shown.citations],
         "evidence": [dict(record) for record in written.evidence],
-        "references": [reference.as_dict() for reference in references],
+        "references": [reference.as_dict() for reference in cited],
         "findings": [finding.as_dict() for finding in findings],
         "numbers": [trace.as_dict(shown.text) for trace in _move_spans(page.traces, shown)],
         "left_out": [
             {
                 "sentence": render_text(item.sentence.text, written.sources, style).text,
                 "marks": list(item.marks),
-                "why": list(item.found or (CITES_NOTHING,)),
+                "why": found or [CITES_NOTHING],
             }
-            for item in final.out
+            for item, found in out
         ],
         "own_citations": [citation.as_dict() for citation in _move_spans(page.own, shown)],
-        "figures": [asdict(figure) for figure in figures],
+        "figures": shown_figures,
         "usage": {},
-        "warnings": list(dict.fromkeys(warnings)),
+        "warnings": warnings,
         "files": {},
+        "coverage": coverage,
+        "suspicious": [asdict(flag) for flag in page.flags],
+        "cite_style": options.style,
+        "csl": options.csl,
+        "strict": strict,
+        "markdown": markdown_document(final.title, shown.text, cited, shown_figures, [options.notice, *warnings]),
+        "bibliography": bibliography(page.papers),
+        "manuscript": page.source,
+        "with_markers": final.text,
+        "numbering": list(shown.numbering),
+        "report": {
+            "places": [
+                {"start": place.start, "end": place.end, "ids": list(place.ids), "covers": place.covers}
+                for place in shown.places
+            ],
+            "notes": list(dict.fromkeys([*final.input_warnings, *written.warnings, *final.lost, *notes])),
+            "notice": options.notice,
+        },
     }
 
 
@@ -289,6 +276,7 @@ def paper_record(
     text, shifts = _join_sections(sections)
     shown, warnings = _figures(sections), [*_warnings(sections), *references.warnings]
 
+    notes = [f"{section_title(one['section'])}: {note}" for one in sections for note in one["report"]["notes"]]
     flags = [flag for record in sections for flag in record["suspicious"]]
     return {
         "section": "paper",
@@ -313,14 +301,7 @@ def paper_record(
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
             "places": _moved(sections, shifts, "places"),
-            "notes": [
-                *(
-                    f"{section_title(record['section'])}: {note}"
-                    for record in sections
-                    for note in record["report"]["notes"]
-                ),
-                *references.warnings,
-            ],
+            "notes": [*notes, *references.warnings],
             "notice": notice,
         },
         "coverage": add_coverage(section["coverage"] for section in sections),
@@ -358,10 +339,7 @@ def _moved(sections: Sequence[Mapping[str, Any]], shifts: Sequence[int], name: s
 def _figures(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The figures of all sections in order; one that several mention counts once."""
     figures = {
-        figure["number"]: {
-            **figure,
-            "file": "paper" + figure["file"].removeprefix(figure["file"].partition(".figure-")[0]),
-        }
+        figure["number"]: {**figure, "file": f"paper{''.join(figure['file'].partition('.figure-')[1:])}"}
         for record in sections
         for figure in record["figures"]
     }

@@ -177,30 +177,19 @@ def findings_in(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class KeptEdits:
-    """The draft with the edits that were kept, its findings, and how many edits were kept and reverted."""
-
-    text: str
-    findings: list[FindingRecord]
-    kept: int
-    reverted: int
-
-
-def keep_improvements(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> KeptEdits:
-    """Keep the edits that improve their sentence without making another one worse, and revert the others."""
+def keep_improvements(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> tuple[Attempt, int]:
+    """The draft with the edits that improve their sentence without making another one worse, and their number."""
     text, edits = before["draft"]["text"], list(before.get("edits", ()))
     old = sentences(text)
     weights = [_weight(found) for found in findings_in(before["findings"], old, text)]
-    given = len(edits)
     while edits:
         new = apply_edits(text, edits)
         findings = evaluate(new)
         back = _edits_to_revert(text, old, weights, edits, new, findings, before["findings"])
         if not back:
-            return KeptEdits(new, findings, len(edits), given - len(edits))
+            return {"draft": {**before["draft"], "text": new}, "findings": findings}, len(edits)
         edits = [edit for place, edit in enumerate(edits) if place not in back]
-    return KeptEdits(text, before["findings"], 0, given)
+    return {"draft": before["draft"], "findings": before["findings"]}, 0
 
 
 def carry_verdicts(

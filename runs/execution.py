@@ -228,7 +228,8 @@ async def _note_stop(
     """Record why a run stopped; a run rejected before its first answer is removed."""
     usage = await session.usage(run.thread_id)
     if isinstance(error, InputError) and not usage["llm_calls"]:
-        await _forget(run, session.journal, register, saver)
+        await _forget(run.thread_id, session.home, session.journal, saver)
+        await asyncio.to_thread(register.delete, run.thread_id)
         return
     paused = isinstance(error, PausedError | asyncio.CancelledError | KeyboardInterrupt)
     stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
@@ -273,7 +274,8 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
     register = await asyncio.to_thread(home.runs)
     run = await asyncio.to_thread(register.get, thread_id)
     async with locked_for_deletion(home, run.thread_id, "Run") as (saver, journal):
-        await _forget(run, journal, register, saver)
+        await _forget(run.thread_id, home, journal, saver)
+        await asyncio.to_thread(register.delete, run.thread_id)
     await asyncio.to_thread(_delete_plots, run, home)
     return run
 
@@ -300,12 +302,11 @@ def _delete_plots(run: RunRecord, home: Home) -> None:
         plots.remove(unused, plots.names(unused))
 
 
-async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver: Checkpoints) -> None:
-    """Remove a run from all stores, the register last, so that a killed deletion can be repeated."""
-    await saver.adelete_thread(run.thread_id)
-    owned = await asyncio.to_thread(register.has_owner, run.thread_id)
-    await journal.forget(run.thread_id, spending=not owned)  # which counts for a person's budget
-    await asyncio.to_thread(register.delete, run.thread_id)
+async def _forget(thread_id: str, home: Home, journal: Journal, saver: Checkpoints) -> None:
+    """Remove a run or a conversation from all stores but its register, the last, so that this can be repeated."""
+    await saver.adelete_thread(thread_id)
+    owned = await asyncio.to_thread(home.runs().has_owner, thread_id)
+    await journal.forget(thread_id, spending=not owned)  # which counts for a person's budget
 
 
 async def run_state(home: Home, thread_id: str) -> Any:
@@ -428,9 +429,7 @@ async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
     register = await asyncio.to_thread(home.conversations)
     entry = await asyncio.to_thread(register.get, thread_id)
     async with locked_for_deletion(home, entry.thread_id, "Conversation") as (saver, journal):
-        await saver.adelete_thread(entry.thread_id)
-        owned = await asyncio.to_thread(home.runs().has_owner, entry.thread_id)
-        await journal.forget(entry.thread_id, spending=not owned)  # which counts for a person's budget
+        await _forget(entry.thread_id, home, journal, saver)
         await asyncio.to_thread(register.delete, entry.thread_id)
     return entry
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -283,19 +282,12 @@ def _match(incoming: Sequence[_Incoming], stored: Sequence[tuple[str, Counter[st
 
 def _in_order(places: Sequence[int]) -> set[int]:
     """The longest series of places that ascends: what is not in it was moved."""
-    tails: list[int] = []
-    before: list[int] = [-1] * len(places)
-    ends: list[int] = []
-    for number, place in enumerate(places):
-        at = bisect_left(tails, place)
-        tails[at : at + 1], ends[at : at + 1] = [place], [number]
-        before[number] = ends[at - 1] if at else -1
-    number = ends[-1] if ends else -1
-    kept: set[int] = set()
-    while number >= 0:
-        kept.add(places[number])
-        number = before[number]
-    return kept
+    series: list[list[int]] = [[]]  # the longest that ends at each place
+    for place in places:
+        before = [one for one in series if not one or one[-1] < place]
+        series.append([*max(before, key=len), place])
+    longest = max(series, key=len)
+    return set(longest)
 
 
 def _same_citations(item: _Incoming, marked: str, section: EditableSection, old: int) -> bool:

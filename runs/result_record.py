@@ -18,7 +18,6 @@ from ..documents.plain_text import format_quote
 from ..documents.publication_status import PublicationStatus
 from ..drafts.person_questions import SteeringRecord
 from ..drafts.written_draft import searches_of, sources_for
-from ..errors import InputError
 from ..experiment import SectionKind
 from ..graph.session import Session
 from ..settings.config import CitationStyle
@@ -179,6 +178,7 @@ def complete_record(
     evidence = [Evidence.from_dict(record) for record in values.get("evidence", [])]
     cited = {citation["evidence_id"] for citation in result["citations"]}
     sources, _ = sources_for(library, evidence)
+    known = library.records()
     report = {
         **result["report"],
         "title": title,
@@ -188,18 +188,14 @@ def complete_record(
         "quotes": {
             item.id: format_quote(source.text, item.start, item.end) for source in sources for item in [source.evidence]
         },
-        "papers": {key: found for key in sorted({item.key for item in evidence}) if (found := _paper(library, key))},
+        "papers": {key: _paper(known[key].paper) for key in sorted({item.key for item in evidence}) if key in known},
     }
     sections = [{**section, "thread_id": more["thread_id"]} for section in result.get("sections", ())]
     return stored({**result, **({"sections": sections} if sections else {}), **more, "report": report})
 
 
-def _paper(library: Library, key: str) -> dict[str, Any]:
-    """A paper's data for the report; empty if no longer in the library."""
-    try:
-        paper = library.paper(key)
-    except InputError:
-        return {}
+def _paper(paper: Paper) -> dict[str, Any]:
+    """A paper's data for the report."""
     return {
         "title": paper.title,
         "authors": list(paper.authors),

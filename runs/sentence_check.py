@@ -208,18 +208,9 @@ class SentenceCheck:
 
 def unchecked(position: int) -> CheckedSentence:
     """The record of a sentence that was not checked."""
-    return {
-        "position": position,
-        "section": "",
-        "text": "",
-        "verdict": None,
-        "ok": False,
-        "citations": [],
-        "findings": [],
-        "numbers": [],
-        "warnings": [],
-        "usage": {},
-    }
+    found: dict[str, Any] = {name: [] for name in ("citations", "findings", "numbers", "warnings")}
+    own = {"position": position, "section": "", "text": "", "verdict": None, "ok": False}
+    return cast(CheckedSentence, {**own, **found, "usage": {}})
 
 
 def load_editable(home: Home, run_id: str) -> EditableText:

@@ -26,6 +26,7 @@ from ..api.running import (
     RunRequest,
     begin_run,
     plain_question,
+    require_same_run,
     require_valid_answer,
     run_and_save,
     signed_answer,
@@ -40,7 +41,7 @@ from ..api.serving import (
     Session,
     UnknownPaperError,
 )
-from ..api.stored_runs import ResumableRun, RunRecord, UnknownConversationError, UnknownRunError, delete_run
+from ..api.stored_runs import RunRecord, UnknownConversationError, UnknownRunError, delete_run, load_resumable
 from ..errors import InputError
 from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
@@ -137,13 +138,14 @@ class RunJobs:
         """
         run = await self.find_run(run_id)
         current, given = self.session, limits.changes()
-        resumed = await asyncio.to_thread(ResumableRun.load, run.thread_id, current.home, current.settings, given)
-        session = current.with_all_settings(resumed.settings)
+        loading = asyncio.to_thread(load_resumable, run.thread_id, current.home, current.settings, given)
+        registered, request, settings = await loading
+        session = current.with_all_settings(settings)
         if run.status != "finished":
-            await resumed.require_unchanged(session)
+            await asyncio.to_thread(require_same_run, registered, request, session)
         async with self.order_on(run):
             order = JobOrder(run.thread_id, "run", {"limits": given, **({"answer": answer} if answer else {})})
-            return await self.jobs.start(order, partial(_run, resumed.request, session, answer=answer))
+            return await self.jobs.start(order, partial(_run, request, session, answer=answer))
 
     async def ask(
         self, thread_id: str, asked: str, kind: TurnKind, limits: TurnOptions, papers: Sequence[str] = ()

@@ -103,12 +103,10 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     before = state.get("before_repair")
     stuck = before is not None and now["draft"]["text"] == before["draft"]["text"]
     if before is not None and "edits" in before:
-        edited = await asyncio.to_thread(keep_improvements, before, evaluate)
-        now = {"draft": {**state["draft"], "text": edited.text}, "findings": edited.findings}
-        stuck = not edited.kept
-        if edited.reverted:
-            repaired = counted(edited.reverted, "sentence")
-            warnings.append(f"The repair of {repaired} was no improvement and was reverted.")
+        now, kept = await asyncio.to_thread(keep_improvements, before, evaluate)
+        stuck = not kept
+        if reverted := len(before["edits"]) - kept:
+            warnings.append(f"The repair of {counted(reverted, 'sentence')} was no improvement and was reverted.")
     elif before is not None and _severity(now) > _severity(before):
         now, stuck = before, True
         warnings.append("A repair made the draft worse and was reverted.")
