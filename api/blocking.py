@@ -9,11 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from ..documents.sandbox import in_thread
 from ..errors import ConfigurationError
-from ..models.concurrency import (
-    run_async as run_async,
-    run_here as run_here,
-    stop_background_loop as stop_background_loop,
-)
+from ..models.concurrency import run_async, run_here, stop_background_loop
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

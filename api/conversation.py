@@ -7,35 +7,25 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..graph.conversation_graph import (
-    TurnKind as TurnKind,
-    answer_with_sources as answer_with_sources,
-    chat_question as chat_question,
-    truncate_history as truncate_history,
-)
+from ..graph.conversation_graph import TurnKind, answer_with_sources, chat_question, truncate_history
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
-from ..roles.extractive.follow_ups import is_remark as is_remark
+from ..roles.extractive.follow_ups import is_remark
 from ..runs.execution import (
-    TurnRequest as TurnRequest,
-    delete_conversation as delete_conversation,
-    delete_expired as delete_expired,
-    expired_conversations as expired_conversations,
+    TurnRequest,
+    delete_conversation,
+    delete_expired,
+    expired_conversations,
     ignore,
-    paused_turn as paused_turn,
-    take_turn as take_turn,
+    paused_turn,
+    take_turn,
 )
 from ..runs.result_record import ResultRecord, public_record
 from .arguments import require_open, require_writable
 from .blocking import blocking
 from .library_search import akeys_within
 from .running import stream_events
-from .stored_runs import (
-    new_thread_id,
-    turn_record,
-    turns_as_shown,
-    write_transcript,
-)
+from .stored_runs import new_thread_id, turn_record, turns_as_shown, write_transcript
 
 if TYPE_CHECKING:
     from .results import AnswerRecord

@@ -14,17 +14,11 @@ from ..citations.html_escaping import inert
 from ..documents.chunking import Window
 from ..drafts.page_record import few_succeeded
 from ..errors import ConfigurationError, InputError
-from ..evidence_tables.cells import (
-    TableCell,
-    cell_text as cell_text,
-    parse_columns,
-    study_name as study_name,
-    sum_lines as sum_lines,
-)
+from ..evidence_tables.cells import TableCell, cell_text, parse_columns, study_name, sum_lines
 from ..evidence_tables.extraction import Decision, own_window
 from ..evidence_tables.stances import (
     agreement_columns,
-    agreement_lines as agreement_lines,
+    agreement_lines,
     agreement_record,
     claim_needs,
     disagreements,
@@ -35,19 +29,14 @@ from ..evidence_tables.stances import (
 from ..evidence_tables.stored_tables import (
     GivenTable,
     cell_record,
-    count_line as count_line,
+    count_line,
     describe_columns,
     find_table,
     give_table,
-    id_of_table as id_of_table,
+    id_of_table,
     load_table as _load,
 )
-from ..evidence_tables.table_files import (
-    TABLE_FORMATS as TABLE_FORMATS,
-    TableFormat as TableFormat,
-    draw_table as draw_table,
-    render_table,
-)
+from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, draw_table, render_table
 from ..experiment import load_experiment
 from ..graph.session import Session
 from ..plurals import counted
@@ -55,12 +44,7 @@ from ..roles.cell_protocols import TableColumn
 from ..roles.protocols import Purpose
 from ..roles.run_roles import Roles
 from ..runs.output_files import free_file_name
-from ..stores.evidence_table_register import (
-    CellChangedError as CellChangedError,
-    StoredCell,
-    StoredTable as StoredTable,
-    UnknownTableError as UnknownTableError,
-)
+from ..stores.evidence_table_register import CellChangedError, StoredCell, StoredTable, UnknownTableError
 from ..stores.home import written_files
 from ..stores.tables import own_id
 from ..tools.paper_cards import keys_to_screen, make_cards

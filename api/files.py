@@ -25,33 +25,15 @@ from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..plurals import counted
 from ..program import command
-from ..runs.edited_text import (
-    editable_text,
-    edited_record,
-    export_record,
-    section_of_paper,
-)
+from ..runs.edited_text import editable_text, edited_record, export_record, section_of_paper
 from ..runs.imported_text import edited_by_hand, import_sections, read_document
 from ..runs.output_files import stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
-from ..runs.tex_project import (
-    Side as Side,
-    SyncedRegion as SyncedRegion,
-    TexProject,
-    TexSection,
-    synchronize,
-)
+from ..runs.tex_project import Side, SyncedRegion, TexProject, TexSection, synchronize
 from ..stores.home import written_files
 from ..stores.run_register import RunRecord, UnknownRunError
-from .arguments import (
-    ArgumentError,
-    one_or_more,
-    parse_formats,
-    require_choice,
-    require_writable,
-    word_options,
-)
+from .arguments import ArgumentError, one_or_more, parse_formats, require_choice, require_writable, word_options
 from .blocking import blocking, run_async, threaded
 from .results import ExportedFiles, ImportedText
 from .run_options import CitationFields, Tracked

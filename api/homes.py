@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from ..errors import CiteloomError
 from ..settings.addresses import parse_home
 from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, Settings, load_settings
-from ..settings.key_trust import shown_address as shown_address
-from ..stores.folder_home import configured_home as configured_home, find_home
-from ..stores.home import Home as Home
-from ..stores.local.read_only_copy import readable_home as readable_home
-from ..tools.scope import plain_question as plain_question, require_words as require_words
+from ..settings.key_trust import shown_address
+from ..stores.folder_home import configured_home, find_home
+from ..stores.home import Home
+from ..stores.local.read_only_copy import readable_home
+from ..tools.scope import plain_question, require_words
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
-    from ..graph.session import Session as Session
+    from ..graph.session import Session
 
 
 def records_home(home: Home, on_notice: Callable[[str], None]) -> Home:
@@ -33,12 +33,7 @@ def records_home(home: Home, on_notice: Callable[[str], None]) -> Home:
 
 @contextmanager
 def open_home(
-    settings: Settings,
-    home: Home,
-    on_notice: Callable[[str], None],
-    *,
-    create: bool = True,
-    reading: bool = False,
+    settings: Settings, home: Home, on_notice: Callable[[str], None], *, create: bool = True, reading: bool = False
 ) -> Iterator[Session]:
     """Open library, models and journal of a home until the end of the block; raises `InputError`.
 

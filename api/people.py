@@ -10,18 +10,9 @@ from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigurationError, InputError
-from ..stores.accounts import (
-    LIFETIMES as LIFETIMES,
-    RIGHTS as RIGHTS,
-    Accounts as Accounts,
-    Person as Person,
-    Role as Role,
-    Scope as Scope,
-    Secret as Secret,
-    SecretKind as SecretKind,
-)
+from ..stores.accounts import LIFETIMES, RIGHTS, Accounts, Person, Role, Scope, Secret, SecretKind
 from ..stores.home import Home
-from ..stores.tables import PERSON as PERSON, acting as acting
+from ..stores.tables import PERSON, acting
 from .messages import install_hint
 
 if TYPE_CHECKING:

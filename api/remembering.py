@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..graph.session import memory_of
 from ..runs.edited_text import editable_text, find_text
 from ..settings.config import Settings
-from ..stores.author_memory import ROOT as ROOT, AuthorMemory, HomeStore as HomeStore, MemoryNote, UnknownNoteError
+from ..stores.author_memory import ROOT, AuthorMemory, HomeStore, MemoryNote, UnknownNoteError
 from ..stores.home import Home
 from ..text.words import STOP_WORDS, one_line, stem
 from .arguments import ArgumentError

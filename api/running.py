@@ -10,41 +10,35 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from ..citations.export.pandoc_formats import FORMATS as FORMATS, PLAIN_DOCUMENT, Format
+from ..citations.export.pandoc_formats import FORMATS, PLAIN_DOCUMENT, Format
 from ..citations.export.word_fields import DocumentOptions
 from ..documents.sandbox import in_thread
-from ..drafts.person_questions import AnswerError as AnswerError
+from ..drafts.person_questions import AnswerError
 from ..errors import InputError
-from ..graph.run_events import (
-    Event as Event,
-    EventRecorder as EventRecorder,
-    FindingEvent as FindingEvent,
-    OnEvent,
-    ProgressEvent as ProgressEvent,
-)
+from ..graph.run_events import Event, EventRecorder, FindingEvent, OnEvent, ProgressEvent
 from ..graph.session import Session, account_name
 from ..runs.execution import (
-    AnsweredError as AnsweredError,
-    RunResult as RunResult,
+    AnsweredError,
+    RunResult,
     begin_run as register_run,
     ignore,
-    run_request as run_request,
+    run_request,
     run_state,
     valid_answer,
 )
-from ..runs.result_record import ResultRecord as ResultRecord, public_record
+from ..runs.result_record import ResultRecord, public_record
 from ..runs.run_requests import (
     OnNotice,
-    ResearchRequest as ResearchRequest,
-    RunRequest as RunRequest,
-    SectionRequest as SectionRequest,
+    ResearchRequest,
+    RunRequest,
+    SectionRequest,
     request_to_resume,
-    require_same_run as require_same_run,
+    require_same_run,
     text_settings_of,
 )
-from ..stores.run_register import RunRecord as RunRecord
-from ..text.wordings import find_subject as find_subject
-from ..tools.scope import Labels, Scope, plain_question as plain_question
+from ..stores.run_register import RunRecord
+from ..text.wordings import find_subject
+from ..tools.scope import Labels, Scope, plain_question
 from .arguments import one_or_more, parse_formats, require_choice, require_writable, word_options
 from .blocking import blocking
 from .run_options import Ask, CitationFields, Depth, SteeredOptions

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..citations.html_escaping import inert
 from ..errors import InputError
-from ..models.journal.records import Spending as Spending, Usage as Usage, total_cost
+from ..models.journal.records import Spending, Usage, total_cost
 from ..settings.config import Price, Settings
 from ..stores.home import Home
 from ..stores.run_register import (
-    ConversationEntry as ConversationEntry,
-    KeptTurn as KeptTurn,
-    RunHead as RunHead,
-    RunRecord as RunRecord,
-    UnknownConversationError as UnknownConversationError,
-    UnknownRunError as UnknownRunError,
-    new_thread_id as new_thread_id,
+    ConversationEntry,
+    KeptTurn,
+    RunHead,
+    RunRecord,
+    UnknownConversationError,
+    UnknownRunError,
+    new_thread_id,
 )
 
 if TYPE_CHECKING:

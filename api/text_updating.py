@@ -19,7 +19,7 @@ from ..models.http.endpoints import hash_key
 from ..runs.edited_text import cited_sections
 from ..runs.execution import run_request
 from ..runs.run_requests import request_to_resume
-from ..runs.text_updates import UpdateItem as UpdateItem, accepted_edit, compare_table, compare_text
+from ..runs.text_updates import UpdateItem, accepted_edit, compare_table, compare_text
 from ..stores.evidence_table_register import StoredTable
 from ..stores.home import Home
 from ..stores.run_register import RunHead

@@ -188,9 +188,7 @@ Update = dict[str, Any]
 
 
 def number_evidence(
-    known: Sequence[dict[str, Any]],
-    searches: Sequence[Sequence[FoundEvidence]],
-    given: Mapping[str, str] | None = None,
+    known: Sequence[dict[str, Any]], searches: Sequence[Sequence[FoundEvidence]], given: Mapping[str, str] | None = None
 ) -> tuple[list[dict[str, Any]], list[list[str]]]:
     """New evidence records, and for each search the ids of its evidence, best first.
 

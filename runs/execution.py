@@ -340,12 +340,7 @@ class TurnResult:
 
 
 async def take_turn(
-    thread_id: str,
-    request: TurnRequest,
-    session: Session,
-    *,
-    on_event: OnEvent = ignore,
-    on_notice: OnNotice = ignore,
+    thread_id: str, request: TurnRequest, session: Session, *, on_event: OnEvent = ignore, on_notice: OnNotice = ignore
 ) -> TurnResult:
     """Run the next turn of a conversation, or resume the interrupted one if its question is repeated.
 
