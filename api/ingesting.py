@@ -267,11 +267,7 @@ async def aingest_upload(
 def _select_new(
     sources: Sources, session: Session, uploads: Uploads, *, replaces: bool
 ) -> tuple[Sources, dict[str, Paper]]:
-    """Separate new sources from known ones, the latter by their keys in the library.
-
-    On the command line a file of the same name is an edit of the same paper; uploads may come from anybody, so a
-    different paper with the same key is refused unless it `replaces` it.
-    """
+    """New sources, and known ones by their keys; uploads come from anybody: one `replaces` another paper if told."""
     records = session.library.records()
     present = {
         record.paper.content_hash: key

@@ -34,7 +34,7 @@ from ..citations.references import numbered_list
 from ..documents.sandbox import in_thread
 from ..drafts.page_record import all_unreadable, coverage_line, coverage_warnings
 from ..graph.session import Session
-from ..runs.edited_text import EditableText, answer_as_run, answer_as_shown, editable_text, edited_record, find_text
+from ..runs.edited_text import answer_as_run, answer_as_shown, editable_text, edited_record, find_text
 from ..runs.output_files import ResultFiles, UnknownFileError, report_images, save, stem_of, write_own_file
 from ..runs.result_record import ResultRecord, StoredRecord, UsageRecord, public_record, stored, with_notices
 from ..runs.sentence_check import (

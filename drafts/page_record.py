@@ -274,7 +274,13 @@ def paper_record(
         {**page_record(page, without_warnings), "usage": spent} for page, spent in zip(pages, usage, strict=True)
     ]
     text, shifts = _join_sections(sections)
-    shown, warnings = _figures(sections), [*_warnings(sections), *references.warnings]
+    warnings = [*_warnings(sections), *references.warnings]
+    figures = {  # one that several sections mention counts once
+        figure["number"]: {**figure, "file": f"paper{''.join(figure['file'].partition('.figure-')[1:])}"}
+        for record in sections
+        for figure in record["figures"]
+    }
+    shown = [figures[number] for number in sorted(figures)]
 
     notes = [f"{section_title(one['section'])}: {note}" for one in sections for note in one["report"]["notes"]]
     flags = [flag for record in sections for flag in record["suspicious"]]
@@ -334,16 +340,6 @@ def _moved(sections: Sequence[Mapping[str, Any]], shifts: Sequence[int], name: s
             of_section = {"section": record["section"]} if name == "findings" else {}
             found.append({**item, **place, **of_section})
     return found
-
-
-def _figures(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The figures of all sections in order; one that several mention counts once."""
-    figures = {
-        figure["number"]: {**figure, "file": f"paper{''.join(figure['file'].partition('.figure-')[1:])}"}
-        for record in sections
-        for figure in record["figures"]
-    }
-    return [figures[number] for number in sorted(figures)]
 
 
 def _warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -319,11 +319,7 @@ def sources_to_rewrite(sentence: str, sources: Sequence[Source], *, others: bool
 
 
 def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[str, Source]) -> tuple[Source, ...]:
-    """The sources for a repair: those that the sentence cites, those `named` by its findings and neighbours, and others
-    that bear on it.
-
-    If none is cited or named, the sources that share most words with the sentence.
-    """
+    """The sources for a repair: those cited, those `named` and others that bear on it, else the most alike."""
     ids = dict.fromkeys([*sentence.ids, *named])
     found = tuple(by_id[identifier] for identifier in ids if identifier in by_id)
     words = _words(sentence.text)

@@ -100,10 +100,7 @@ def import_sections(text: EditableText, document: EditedDocument, file: Path) ->
 
 
 def _headings(words: str, titles: Iterable[str]) -> list[re.Match[str]]:
-    """The lines with the titles of the sections; of several with the same the highest heading, first before others.
-
-    The others are sub-headings of a person's, and part of the text.
-    """
+    """The lines with the titles of the sections: of several the highest heading; others are a person's sub-headings."""
     found: dict[str, re.Match[str]] = {}
     named = "|".join(map(re.escape, titles))
     for line in re.finditer(rf"(?m)^(?:(?P<level>#+) )?\**(?P<title>{named})\**[ \t]*$", words):
@@ -308,10 +305,7 @@ def _with_markers(
     *,
     same: bool,
 ) -> tuple[str, list[str]]:
-    """The sentence with markers for its citations, and itself if the user placed one in it.
-
-    If its words are the `same`, a key stands for the evidence that the sentence cited before.
-    """
+    """The sentence with markers, where a key in the `same` words keeps its evidence; and itself if one was placed."""
     held: dict[str, str] = {}
 
     def hold(number: str) -> str:

@@ -139,8 +139,7 @@ def before_reading(state: RunState) -> Literal["ask_needs", "read"]:
 async def _find(
     state: ResearchState, runtime: Runtime[Any], session: Session, within: Scope
 ) -> tuple[list[Window], ScreenedPapers]:
-    """The windows to read for the needs, in the paper that the question is about, or in papers proposed by summaries,
-    passages and, for a broad question, their cards."""
+    """The windows to read for the needs, in the paper in question, or in those that summaries, passages, cards name."""
     record, purpose = state["route"], purpose_of(state)
     screened = await _screen(state, runtime, session) if _is_broad(state) else ScreenedPapers({})
     candidates = {need: list(dict.fromkeys([*record["start"], *keys])) for need, keys in screened.named.items()}
@@ -279,10 +278,7 @@ def _further_search(
     limits: EvidenceLimits,
     within: Scope,
 ) -> FurtherSearch | None:
-    """The search in other words for a focused question: by each need's text, for the first also by the question.
-
-    If nothing meets a need so far, the cards of the nearest papers that were not read are screened.
-    """
+    """The search in other words for a focused question, and by cards of unread papers if nothing meets a need."""
     if not _may_search_on(state, session) or _is_broad(state) or "reader" in session.extractive:
         return None
     purpose = purpose_of(state)
@@ -312,10 +308,7 @@ def _further_search(
 
 
 def _limits(state: ResearchState, limits: EvidenceLimits, session: Session) -> EvidenceLimits:
-    """How much to read and keep: more for a broad question; without a chat model, slightly more than for a section.
-
-    For a question about one paper, the share of a single paper is not limited.
-    """
+    """How much to read and keep: more for a broad question, and of the only paper all; extractive, a little more."""
     if "reader" not in session.extractive:
         return replace(limits.for_breadth() if _is_broad(state) else limits, near=_NEAR)
     if limits.top_k_final is None or limits.per_paper is None:
