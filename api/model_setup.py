@@ -21,13 +21,7 @@ from ..errors import InputError
 from ..graph.session import ROLE_NAMES, Session
 from ..models.chat_caller import chat_endpoint, chat_identity
 from ..models.context_size import list_models
-from ..models.http.endpoints import (
-    USUAL_PORTS as USUAL_PORTS,
-    FoundServer as FoundServer,
-    chat_models,
-    find_servers as find_servers,
-    models_at as models_at,
-)
+from ..models.http.endpoints import USUAL_PORTS, FoundServer, chat_models, find_servers, models_at
 from ..settings.config import EXTRACTIVE, KEYRING, OPENAI_BASE_URL, RoleName, Settings, load_settings
 from ..settings.key_trust import DEFAULT, FLAG, clean_key, same_endpoint, shown_address, user_configuration
 from .blocking import threaded
