@@ -40,6 +40,13 @@ def test_a_dose_after_a_numbered_day_counts() -> None:
     assert [str(number.value) for number in given_numbers(dosed)] == ["15", "10"]
 
 
+@pytest.mark.parametrize("written", ["17 of 69", "17 out of 69", "17/69"])
+def test_a_count_behind_the_word_group_is_no_label(written: str) -> None:
+    source = f"In the intervention group {written} (25%) had used it, more than with the equations (90.9% vs. 36%)."
+    assert {"17", "69", "25", "90.9", "36"} <= {str(number.value) for number in given_numbers(source)}
+    assert "2" not in [str(number.value) for number in given_numbers("As group 2 shows, groups 1 and 2 differ.")]
+
+
 def origins(text: str) -> list[str]:
     traces = trace_numbers(text, SOURCES, EXPERIMENT)
     return [trace.origin.path or trace.origin.evidence_id if trace.origin else "?" for trace in traces]
