@@ -35,6 +35,11 @@ def test_a_number_raised_over_its_symbol_is_one_of_the_source() -> None:
     assert [str(number.value) for number in given_numbers(source)] == ["0.5", "7.47", "0.0001"]
 
 
+def test_millions_may_be_written_with_an_m() -> None:
+    values = {number.value for number in given_numbers("Of 375m k-mers 1.5m reads had none within 20 m.")}
+    assert {375_000_000, 1_500_000} <= values and 20_000_000 not in values
+
+
 def test_a_dose_after_a_numbered_day_counts() -> None:
     dosed = "Figures 1 and 10 show 15 mg/kg on day 1 and 10 mg/kg on day 2."
     assert [str(number.value) for number in given_numbers(dosed)] == ["15", "10"]
