@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import command, counted
 from ..api.run_options import BudgetOptions, IngestOptions
@@ -100,20 +101,20 @@ def ingest(
 
     Example: citeloom ingest my-library/ --bib my-library/library.bib
     """
-    from ..api.ingesting import aingest_papers, aread_for_new_home, ray_request, refused_record
-
     if ray is None and ray_workers is not None:
         raise InputError("--ray-workers was given without --ray.")
-    cluster = ray_request(ray or False, ray_workers)
+    cluster = api.ingesting.ray_request(ray or False, ray_workers)
     settings, found = resolve(**limits.changes())
-    sources = None if found.exists() else run_async(aread_for_new_home(settings, found, paths, options, cluster))
+    sources = None
+    if not found.exists():
+        sources = run_async(api.ingesting.aread_for_new_home(settings, found, paths, options, cluster))
     if sources is not None and not sources.found:
-        record, stopped = refused_record(sources), None
+        record, stopped = api.ingesting.refused_record(sources), None
         warnings_and_refusals(record)
     else:
         with command_session(settings, found) as session, ingest_progress() as show:
-            listeners: dict[str, Any] = {"on_event": show, "on_report": warnings_and_refusals}
-            outcome = run_async(aingest_papers(session, paths, options, ray=cluster, sources=sources, **listeners))
+            given: dict[str, Any] = {"ray": cluster, "sources": sources, "on_report": warnings_and_refusals}
+            outcome = run_async(api.ingesting.aingest_papers(session, paths, options, on_event=show, **given))
         record, stopped = outcome.as_dict(), outcome.stopped
     lines = [
         f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
@@ -157,7 +158,6 @@ def add(
 
     Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
     """
-    from ..api.paper_lookup import Adding, aadd_papers, parse_identifiers
 
     def agreed(work: NewPaper) -> bool:
         if download is not None:
@@ -169,9 +169,9 @@ def add(
         return typer.confirm(one_line(f"Download {url} ({service})?"), default=True, err=True)
 
     settings, found = resolve()
-    wanted = parse_identifiers(identifiers)
+    wanted = api.paper_lookup.parse_identifiers(identifiers)
     with command_session(settings, found) as session, ingest_progress() as show:
-        options = Adding(
+        options = api.paper_lookup.Adding(
             agreed=agreed,
             wants_file=bool(download),
             anyway=anyway,
@@ -182,7 +182,7 @@ def add(
             on_report=warnings_and_refusals,
             on_notice=notice,
         )
-        records = run_async(aadd_papers(session, wanted, options))
+        records = run_async(api.paper_lookup.aadd_papers(session, wanted, options))
     failed = any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records)
     return Printed({"papers": records}, _added_lines, DONE_WITH_REFUSALS if failed else DONE)
 
@@ -234,30 +234,29 @@ def sync_zotero(
 
     Example: citeloom sync zotero --collection Thesis --watch
     """
-    from ..api.paper_lookup import ZoteroRequest, aread_zotero, async_reading, awatch_zotero
-
     if watch and dry_run:
         raise InputError("--watch and --dry-run exclude each other.", help="Give one of them.")
     settings, found = resolve()
-    request = ZoteroRequest(group, tuple(collection or ()), prune)
+    lookup = api.paper_lookup
+    request = lookup.ZoteroRequest(group, tuple(collection or ()), prune)
     in_progress = False
 
     async def sync(reading: ZoteroReading) -> SyncReport:
         nonlocal in_progress
         in_progress = True
         with command_session(settings, found) as session, ingest_progress() as show:
-            report = await async_reading(session, reading, request, dry_run=dry_run, on_event=show, on_notice=notice)
+            listeners: dict[str, Any] = {"on_event": show, "on_notice": notice}
+            report = await lookup.async_reading(session, reading, request, dry_run=dry_run, **listeners)
         in_progress = False
         warnings_and_refusals(report.record)
         if as_json:
             result_json(report.record)
         else:
-            for line in _sync_lines(report.record):
-                result(one_line(line))
+            result(*(one_line(line) for line in _sync_lines(report.record)))
         return report
 
     async def sync_once() -> SyncReport:
-        return await sync(await aread_zotero(settings, request, notice))
+        return await sync(await lookup.aread_zotero(settings, request, notice))
 
     if not watch:
         if run_async(sync_once()).record["refused"]:
@@ -265,7 +264,7 @@ def sync_zotero(
         return
     notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")
     try:
-        run_async(awatch_zotero(settings, found, request, sync, notice))
+        run_async(lookup.awatch_zotero(settings, found, request, sync, notice))
     except KeyboardInterrupt:  # a clean end unless a sync is in progress
         if in_progress:
             raise

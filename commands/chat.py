@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .. import api
 from ..api.blocking import run_async, run_here
 from ..api.messages import counted, filled
 from ..api.run_options import ChatSettings
@@ -56,22 +57,20 @@ def chat(
 
 
 async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | None) -> int:
-    from ..api.homes import chunk_counts
-    from ..api.stored_conversations import new_thread_id
     from .shell import display, parser
     from .shell.repl import converse
     from .shell.research_commands import finish_opening, restore
     from .shell.shell_state import NO_PAPERS, Opening, Shell
 
     opening = Opening(settings, home)
-    chunks = chunk_counts(home)
+    chunks = api.homes.chunk_counts(home)
     if chunks:
         opening.start()
         held = f"{counted(len(chunks), 'paper')}, {counted(sum(chunks.values()), 'chunk')}"
         notice(f"{held}. 'help' lists the commands, Ctrl-D leaves.")
     else:
         display.failure(f"The library is empty. {filled(NO_PAPERS)}")
-    shell = Shell(opening, new_thread_id(), exp)
+    shell = Shell(opening, api.stored_conversations.new_thread_id(), exp)
     if thread is not None:
         restore(shell, home, thread)
     if chunks:
@@ -106,23 +105,19 @@ def _open_home() -> tuple[Settings, Home]:
 
 def _turns_of(thread_id: str) -> tuple[Home, str, list[KeptTurn]]:
     """The home of a command, and a conversation's whole id and finished turns, with the user's edits."""
-    from ..api import stored_conversations as stored
-
     settings, found = _open_home()
-    thread_id = stored.find_conversation(found, thread_id).thread_id
-    if not stored.is_edited(found, thread_id):
-        return found, thread_id, stored.read_turns(found, thread_id)
+    thread_id = api.stored_conversations.find_conversation(found, thread_id).thread_id
+    if not api.stored_conversations.is_edited(found, thread_id):
+        return found, thread_id, api.stored_conversations.read_turns(found, thread_id)
     with command_session(settings, found, create=False, reading=True) as session:
-        return found, thread_id, stored.turns_as_shown(session, thread_id)
+        return found, thread_id, api.stored_conversations.turns_as_shown(session, thread_id)
 
 
 async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
     """Delete expired conversations except `but`, and print how many."""
     if settings.conversation_days is None:
         return
-    from ..api.conversation import delete_expired
-
-    deleted = await delete_expired(home, settings.conversation_days, but)
+    deleted = await api.conversation.delete_expired(home, settings.conversation_days, but)
     if deleted:
         count, days = counted(len(deleted), "conversation"), counted(settings.conversation_days, "day")
         notice(f"Deleted {count} unused for {days} (CITELOOM_CONVERSATION_DAYS).")
@@ -135,10 +130,8 @@ def list_conversations(
     archived: Annotated[bool, "Those that are archived."] = False,
 ) -> Printed:
     """List the conversations, the latest first."""
-    from ..api import stored_conversations as stored
-
-    entries = stored.list_conversations(_open_home()[1], search, archived=archived)
-    records = [stored.conversation_summary(entry) for entry in entries]
+    entries = api.stored_conversations.list_conversations(_open_home()[1], search, archived=archived)
+    records = [api.stored_conversations.conversation_summary(entry) for entry in entries]
     columns: Columns = {
         "conversation": "thread_id",
         "turns": "turns",
@@ -151,10 +144,9 @@ def list_conversations(
 @conversations_app.command("show")
 def show_conversation(thread_id: IdArgument) -> Printed:
     """Show a conversation: its questions and answers, with the references of all."""
-    from ..api import stored_conversations as stored
-
     found, thread_id, turns = _turns_of(thread_id)
     unanswered = f"Conversation {thread_id}: no question has been answered yet."
+    stored = api.stored_conversations
     record = stored.conversation_record(stored.find_conversation(found, thread_id), turns)
     return Printed(record, lambda _: [stored.transcript(thread_id, turns)] if turns else notice(unanswered))
 
@@ -167,12 +159,9 @@ def export_conversation(
     files: OverwriteOption,
 ) -> None:
     """Export a conversation to a file; never overwrites a file that you edited."""
-    from ..api import stored_conversations as stored
-
     found, thread_id, turns = _turns_of(thread_id)
-    written, notices = stored.write_transcript(file, thread_id, turns, home=found, force=files.force)
-    for line in notices:
-        notice(f"Note: {line}")
+    written, notices = api.stored_conversations.write_transcript(file, thread_id, turns, home=found, force=files.force)
+    notice(*(f"Note: {line}" for line in notices))
     notice(f"Written: {written}")
 
 
@@ -183,12 +172,9 @@ def label_conversation(
     archive: Annotated[bool | None, typer.Option("--archive/--no-archive", help="Archive it, or not any more.")] = None,
 ) -> None:
     """Name a conversation, or archive it; the next question brings it back."""
-    from ..api.homes import require_writable_home
-    from ..api.stored_conversations import label_conversation
-
     found = _open_home()[1]
-    require_writable_home(found)
-    entry = label_conversation(found, thread_id, name=name, archived=archive)
+    api.homes.require_writable_home(found)
+    entry = api.stored_conversations.label_conversation(found, thread_id, name=name, archived=archive)
     notice(f"{entry.thread_id}: {entry.title or 'no question yet'}{' (archived)' if entry.archived else ''}")
 
 
@@ -199,12 +185,8 @@ def delete_conversations(
     ],
 ) -> None:
     """Delete conversations; cached model answers stay in the journal."""
-    from ..api.conversation import delete_conversation
-    from ..api.homes import require_writable_home
-    from ..api.stored_conversations import find_conversation
-
     found = _open_home()[1]
-    require_writable_home(found)
-    for entry in [find_conversation(found, thread_id) for thread_id in thread_ids]:
-        run_async(delete_conversation(found, entry.thread_id))
+    api.homes.require_writable_home(found)
+    for entry in [api.stored_conversations.find_conversation(found, thread_id) for thread_id in thread_ids]:
+        run_async(api.conversation.delete_conversation(found, entry.thread_id))
         notice(f"Deleted {entry.thread_id}.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import (
@@ -43,12 +44,10 @@ class TableFiles(OverwriteOption):
             raise InputError("--format needs a folder.", help="Name one with --out.")
 
     def write(self, session: Session, table_id: str) -> dict[str, Any]:
-        from ..api.evidence_tables import aload_table, asave_table
-
         if self.out is None:
-            return run_async(aload_table(session, table_id))
+            return run_async(api.evidence_tables.aload_table(session, table_id))
         formats: Sequence[Any] = self.formats
-        return run_async(asave_table(session, table_id, self.out, formats, force=self.force))
+        return run_async(api.evidence_tables.asave_table(session, table_id, self.out, formats, force=self.force))
 
 
 tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, edit and delete tables.")
@@ -72,11 +71,9 @@ def make_table(
 
     Example: citeloom table "trials of aspirin for migraine" --columns "n,dose[mg],pain free:number[%]" --out tables
     """
-    from ..api.evidence_tables import make_table as make
-
     files.require_folder()
     with home_session(**settings.changes()) as session:
-        record = make(
+        record = api.evidence_tables.make_table(
             session, question, columns=options.columns, papers=options.papers, experiment=experiment, on_progress=notice
         )
         if files.out is not None:
@@ -87,10 +84,8 @@ def make_table(
 @tables_app.command("list")
 def list_tables() -> Printed:
     """List all tables, the latest first."""
-    from ..api.evidence_tables import alist_tables
-
     with home_session(reading=True) as session:
-        records = [asdict(item) for item in run_async(alist_tables(session))]
+        records = [asdict(item) for item in run_async(api.evidence_tables.alist_tables(session))]
     columns: Columns = {"table": "table_id", "last": lambda record: when(record["updated_at"]), "question": "question"}
     return Printed.listed(records, "table", columns, ("question",))
 
@@ -114,49 +109,39 @@ def edit_table(
     study: Annotated[str, "Name of the study, if the paper reports several."] = "",
 ) -> None:
     """Write your own value into a cell; later readings do not replace it."""
-    from ..api.evidence_tables import aedit_cell
-
     with home_session() as session:
-        run_async(aedit_cell(session, table_id, key, column, value, study=study))
+        run_async(api.evidence_tables.aedit_cell(session, table_id, key, column, value, study=study))
     notice(f"{key}, {column}: {value}")
 
 
 @tables_app.command("delete")
 def delete_tables(table_ids: Annotated[list[str], "Ids of the tables."]) -> None:
     """Delete tables with your edits; cached model answers stay in the journal."""
-    from ..api.evidence_tables import adelete_table
-
     with home_session() as session:
         for table_id in table_ids:
-            run_async(adelete_table(session, table_id))
+            run_async(api.evidence_tables.adelete_table(session, table_id))
             notice(f"Deleted {table_id}.")
 
 
 def show(record: dict[str, Any]) -> None:
     """Print a table, its counts, and why borderline papers were left out."""
-    from ..api.evidence_tables import cell_text, count_line, study_name, sum_lines
-
     names = [column["name"] for column in record["columns"]]
 
     def text_of(name: str) -> Callable[[dict[str, Any]], str]:
-        return lambda row: plain_sentence(cell_text(row["cells"][name]))
+        return lambda row: plain_sentence(api.evidence_tables.cell_text(row["cells"][name]))
 
     columns: Columns = {
-        "study": lambda row: one_line(study_name(row)) + ("*" if row["changed"] else ""),
+        "study": lambda row: one_line(api.evidence_tables.study_name(row)) + ("*" if row["changed"] else ""),
         "year": "year",
         **{name: text_of(name) for name in names},
     }
     table(record["question"], record["rows"], columns, prose=names)
-    for item in record["left_out"]:
-        notice(f"Left out: {item['key']}: {item['reason']}")
-    for line in (count_line(record), *sum_lines(record)):
-        notice(line)
+    notice(*(f"Left out: {item['key']}: {item['reason']}" for item in record["left_out"]))
+    notice(api.evidence_tables.count_line(record), *api.evidence_tables.sum_lines(record))
     if any(row["changed"] for row in record["rows"]):
         notice("* The paper has changed since it was read; run the same command to read it again.")
-    for line in filter(None, (record["notice"], *record.get("warnings", ()))):
-        notice(line)
-    for file in record.get("files", {}).values():
-        notice(f"Wrote {file}")
+    notice(*filter(None, (record["notice"], *record.get("warnings", ()))))
+    notice(*(f"Wrote {file}" for file in record.get("files", {}).values()))
     if not record["rows"]:
         notice("No paper was included. Ask in the words that papers use, or name papers with --papers KEY.")
     elif not record.get("files"):
@@ -179,22 +164,17 @@ def agree(
 
     Example: citeloom agree "Ensembles are better calibrated than single networks" --out agree --format html
     """
-    from ..api.evidence_tables import aagree, agreement_lines
-
     files.require_folder()
     with home_session(**settings.changes()) as session:
-        record = run_async(aagree(session, claim, papers=options.papers, on_progress=notice))
+        record = run_async(api.evidence_tables.aagree(session, claim, papers=options.papers, on_progress=notice))
         if files.out is not None:
             record["files"] = files.write(session, record["table_id"])["files"]
 
     def show_stances(record: dict[str, Any]) -> None:
         _show_studies(record["claim"], record["studies"])
-        for item in record["silent"]:
-            notice(f"Silent: {item['key']}{': ' if item['reason'] else ''}{item['reason']}")
-        for line in filter(None, (*agreement_lines(record), record["notice"])):
-            notice(line)
-        for file in record.get("files", {}).values():
-            notice(f"Wrote {file}")
+        notice(*(f"Silent: {item['key']}{': ' if item['reason'] else ''}{item['reason']}" for item in record["silent"]))
+        notice(*filter(None, (*api.evidence_tables.agreement_lines(record), record["notice"])))
+        notice(*(f"Wrote {file}" for file in record.get("files", {}).values()))
 
     return Printed(record, show_stances)
 
@@ -209,17 +189,14 @@ def contradictions(options: ContradictionOptions, settings: ModelSettings) -> Pr
 
     Example: citeloom contradictions --topic "do ensembles improve calibration" --claims 4
     """
-    from ..api.evidence_tables import acontradictions
-
     with home_session(**settings.changes()) as session:
-        record = run_async(acontradictions(session, **vars(options), on_notice=notice))
+        record = run_async(api.evidence_tables.acontradictions(session, **vars(options), on_notice=notice))
         spent = session.spent_now()
     found, unjudged = record["contradictions"], record["unjudged"]
     skipped = f"; {counted(unjudged, 'stance')} without a valid answer of the judge" if unjudged else ""
     cost = f"{counted(spent.llm_calls, 'model call')}, {counted(spent.journal_hits, 'cached answer')}"
     notice(f"Papers disagree on {len(found)} of {counted(len(record['claims']), 'claim')}{skipped}; {cost}.")
-    for line in record["warnings"]:
-        notice(f"Warning: {line}")
+    notice(*(f"Warning: {line}" for line in record["warnings"]))
     if not record["judged"]:
         notice("No stance was judged: whether the papers contradict each other is not known.")
     elif not found:

@@ -6,10 +6,11 @@ import shlex
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from .. import api
 from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, Tracked, WordOptions, option
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
@@ -45,15 +46,11 @@ def export(
 
     Example: citeloom export paper/discussion.md --format docx --citations zotero
     """
-    from ..api.arguments import parse_formats
-    from ..api.files import export as export_file
-
-    wanted = parse_formats(files.formats, Path())
+    wanted = api.arguments.parse_formats(files.formats, Path())
     options = {item.name: getattr(files, item.name) for item in fields(WordOptions)}
     with home_session(**settings.changes()) as session:
-        exported = export_file(session, source, wanted, out=out, csl=settings.csl, force=files.force, **options)
-    for warning in exported["warnings"]:
-        notice(f"Note: {warning}")
+        exported = api.files.export(session, source, wanted, out=out, csl=settings.csl, force=files.force, **options)
+    notice(*(f"Note: {warning}" for warning in exported["warnings"]))
     return Printed(exported, lambda record: record["files"].values())
 
 
@@ -72,20 +69,16 @@ def import_document(
 
     Example: citeloom import paper/discussion.docx --tracked accept
     """
-    from ..api.files import TrackedChangesError, import_text
-
     with home_session() as session:
         try:
-            imported = import_text(session, file, run=run, tracked=tracked)
-        except TrackedChangesError as error:
+            imported = api.files.import_text(session, file, run=run, tracked=tracked)
+        except api.files.TrackedChangesError as error:
             if not sys.stdin.isatty():
                 raise
             accepted = typer.confirm(f"{error.message} Accept them?")
-            imported = import_text(session, file, run=run, tracked="accept" if accepted else "reject")
-    for warning in imported["warnings"]:
-        notice(f"Warning: {warning}")
-    for comment in imported["comments"]:
-        notice(one_line(f"Comment of {comment['author']}: {comment['text']}"))
+            imported = api.files.import_text(session, file, run=run, tracked="accept" if accepted else "reject")
+    notice(*(f"Warning: {warning}" for warning in imported["warnings"]))
+    notice(*(one_line(f"Comment of {comment['author']}: {comment['text']}") for comment in imported["comments"]))
     counts = ", ".join(f"{count} {state}" for state, count in imported["counts"].items())
     notice(f"{counted(sum(imported['counts'].values()), 'sentence')}: {counts}. Run {imported['run']} has your text.")
     notice(f"Check what it cites: {command_on_home('check')} {shlex.quote(str(file))}")
@@ -109,10 +102,8 @@ def verify_file(
 
     Example: citeloom verify paper/discussion.docx
     """
-    from ..api.files import verify
-
     with home_session() as session:
-        verified = verify(session, file)
+        verified = api.files.verify(session, file)
     checked, mismatches = verified["checked"], verified["mismatches"]
     quotes, findings = counted(checked["quotes"], "citation"), counted(checked["findings"], "finding")
     numbers = counted(checked["numbers"], "number")
@@ -122,8 +113,7 @@ def verify_file(
         f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else "all of these hold" if unchecked else "all hold"
     )
     notice(f"{counts}; {outcome}.")
-    for what, count in unchecked.items():
-        notice(f"Not checked: {count} {what}.")
+    notice(*(f"Not checked: {count} {what}." for what, count in unchecked.items()))
     lines = [one_line(f"{file}:{item['field']}: {item['problem']}") for item in mismatches]
     return Printed(verified, lambda _: lines, DONE_WITH_REFUSALS if wrong else DONE)
 
@@ -146,19 +136,17 @@ def sync_tex(
 
     Example: citeloom sync-tex ~/overleaf-clone --run discussion-1a2b
     """
-    from ..api.files import sync_tex as sync
-
     if ours and theirs:
         raise InputError("--ours and --theirs exclude each other.", help="Choose one.")
     with home_session() as session:
-        synced = sync(session, folder, runs=run or (), side="ours" if ours else "theirs" if theirs else "")
+        side: Literal["ours", "theirs", ""] = "ours" if ours else "theirs" if theirs else ""
+        synced = api.files.sync_tex(session, folder, runs=run or (), side=side)
     lines = []
     for item in synced["regions"]:
         lines.append(one_line(f"{item['file']}:{item['line']}: {item['section']} {item['state']}"))
         lines += [item["diff"]] if item["diff"] else []
         lines += [one_line(f"The file as it was: {item['backup']}")] if item["backup"] else []
-    for line in (*synced["notices"], *(f"Problem: {problem}" for problem in synced["problems"])):
-        notice(line)
+    notice(*synced["notices"], *(f"Problem: {problem}" for problem in synced["problems"]))
     states = {item["state"] for item in synced["regions"]}
     if "conflict" in states:
         notice("An edited region stays: --theirs takes your text into the run, --ours overwrites it.")

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import counted
 from .options import resolve
@@ -29,9 +30,7 @@ _EFFECTS: Final = {
 @memory_app.command("list")
 def list_lines() -> Printed:
     """List the lines, yours first."""
-    from ..api.remembering import alist_memory
-
-    records: list[Any] = run_async(alist_memory(*resolve()))
+    records: list[Any] = run_async(api.remembering.alist_memory(*resolve()))
     columns: Columns = {
         "id": "id",
         "of": lambda record: "everyone" if record["shared"] else "you",
@@ -49,33 +48,25 @@ def add_line(
     shared: SharedOption = False,
 ) -> None:
     """Add a line."""
-    from ..api.remembering import aremember
-
-    _say(run_async(aremember(*resolve(), text, shared=shared)))
+    _say(run_async(api.remembering.aremember(*resolve(), text, shared=shared)))
 
 
 @memory_app.command("edit")
 def edit_line(line_id: IdArgument, text: Annotated[str, typer.Argument(help="The new line.")]) -> None:
     """Replace a line."""
-    from ..api.remembering import aremember
-
-    _say(run_async(aremember(*resolve(), text, note_id=line_id)))
+    _say(run_async(api.remembering.aremember(*resolve(), text, note_id=line_id)))
 
 
 @memory_app.command("delete")
 def delete_line(line_id: IdArgument) -> None:
     """Delete a line."""
-    from ..api.remembering import aforget
-
-    notice(f"Deleted: {one_line(run_async(aforget(*resolve(), line_id))['text'])}")
+    notice(f"Deleted: {one_line(run_async(api.remembering.aforget(*resolve(), line_id))['text'])}")
 
 
 @memory_app.command("proposals")
 def list_proposals() -> Printed:
     """List what your edits of finished texts suggest; accept or decline each."""
-    from ..api.remembering import apropose_memory
-
-    records: list[Any] = run_async(apropose_memory(*resolve()))
+    records: list[Any] = run_async(api.remembering.apropose_memory(*resolve()))
 
     lines = [
         one_line(line)
@@ -95,9 +86,7 @@ def accept_proposal(
     shared: SharedOption = False,
 ) -> None:
     """Put a proposal into the memory."""
-    from ..api.remembering import aanswer_proposal
-
-    line = run_async(aanswer_proposal(*resolve(), proposal_id, accept=True, text=text, shared=shared))
+    line = run_async(api.remembering.aanswer_proposal(*resolve(), proposal_id, accept=True, text=text, shared=shared))
     if line is not None:
         _say(line)
 
@@ -105,9 +94,7 @@ def accept_proposal(
 @memory_app.command("decline")
 def decline_proposal(proposal_id: IdArgument) -> None:
     """Never propose this again."""
-    from ..api.remembering import aanswer_proposal
-
-    run_async(aanswer_proposal(*resolve(), proposal_id, accept=False))
+    run_async(api.remembering.aanswer_proposal(*resolve(), proposal_id, accept=False))
     notice(f"{proposal_id} will not be proposed again.")
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_
 
 import typer
 
+from .. import api
 from ..api.messages import command, given_command, help_as_called, program
 from ..api.run_options import FLAGS, shown_options, spread_options
 from ..errors import CiteloomError, InputError, causes
@@ -97,7 +98,6 @@ def _with_help(item: inspect.Parameter) -> inspect.Parameter:
 
 def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
     """Load settings and home, and print the home; `to_copy` allows a folder with CITELOOM_VECTORS, that of its copy."""
-    from ..api.homes import configured_home
     from ..settings.config import load_settings
 
     given = next(iter(_named), None)
@@ -106,7 +106,7 @@ def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]
     _given[:] = [given] if given else []
     flags = {name: _FLAGS.get(name, f"--{name.replace('_', '-')}") for name in ("home", *overrides)}
     settings = load_settings(home=given, flags=flags, **overrides)
-    found = configured_home(settings, to_copy=to_copy)
+    found = api.homes.configured_home(settings, to_copy=to_copy)
     found.require_place()
     new = given_command() in _CREATING and not found.exists()
     notice(f"Home: {found.name}{' (new)' if new else ''}")
@@ -116,9 +116,7 @@ def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]
 
 def command_on_home(arguments: str) -> str:
     """A Citeloom command as the user can type it, with the `--home` that was given."""
-    from ..api.homes import shown_address
-
-    return command(f"--home {shlex.quote(shown_address(_given[0]))} {arguments}" if _given else arguments)
+    return command(f"--home {shlex.quote(api.homes.shown_address(_given[0]))} {arguments}" if _given else arguments)
 
 
 def home_in_use() -> list[Path]:
@@ -127,9 +125,7 @@ def home_in_use() -> list[Path]:
 
 def readable_records(home: Home) -> Home:
     """The home, for commands that only read runs, conversations or the journal; raises `InputError`."""
-    from ..api.homes import records_home
-
-    return records_home(home, notice)
+    return api.homes.records_home(home, notice)
 
 
 @contextmanager
@@ -143,9 +139,7 @@ def home_session(
     """
     settings, found = resolve(**overrides)
     if early and found.exists():
-        from ..api.early_loading import load_early
-
-        load_early(settings, early)
+        api.early_loading.load_early(settings, early)
     with command_session(settings, found, create=False, reading=reading) as session:
         yield session
 
@@ -154,9 +148,7 @@ def command_session(
     settings: Settings, home: Home, *, create: bool = True, reading: bool = False
 ) -> AbstractContextManager[Session]:
     """Open a home for one command, with `reading` also a read-only one, to change nothing. Raises `InputError`."""
-    from ..api.homes import open_home
-
-    return open_home(settings, home, notice, create=create, reading=reading)
+    return api.homes.open_home(settings, home, notice, create=create, reading=reading)
 
 
 def takes_options(**groups: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -203,13 +195,12 @@ def _completes(kind: str) -> Callable[[typer.Context, str], list[str]]:
     """Complete ids of this kind; none if the home is unreadable, since shells show no errors here."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        from ..api.homes import complete_ids, configured_home
         from ..settings.config import load_settings
 
         outer = ctx.find_root().params.get("home")
         with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
-            home = configured_home(load_settings(home=ctx.params.get("home") or outer))
-            return [name for name in complete_ids(home, kind) if name.startswith(incomplete)]
+            home = api.homes.configured_home(load_settings(home=ctx.params.get("home") or outer))
+            return [name for name in api.homes.complete_ids(home, kind) if name.startswith(incomplete)]
         return []
 
     return complete

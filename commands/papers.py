@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import command, counted, shorten
 from ..api.run_options import BudgetOptions
@@ -39,10 +40,8 @@ _OUTCOMES: Final = (
 @papers_app.command("list")
 def list_papers() -> Printed:
     """List the papers with their keys."""
-    from ..api.library_papers import alist_papers
-
     with home_session(reading=True) as session:
-        return Printed(run_async(alist_papers(session)), show_papers)
+        return Printed(run_async(api.library_papers.alist_papers(session)), show_papers)
 
 
 def show_papers(records: Sequence[PaperSummary], *, numbered: bool = False) -> None:
@@ -73,10 +72,8 @@ def show_paper(
 
     Example: citeloom papers show smith2024quantum --text
     """
-    from ..api.library_papers import apaper_details
-
     with home_session(reading=True) as session:
-        record = run_async(apaper_details(session, key, text=text))
+        record = run_async(api.library_papers.apaper_details(session, key, text=text))
     return Printed(record, text_lines if text else paper_lines)
 
 
@@ -85,12 +82,9 @@ def remove_papers(
     keys: Annotated[list[str], typer.Argument(help="Citation keys.", autocompletion=complete_keys)],
 ) -> None:
     """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
-    from ..api.library_papers import aremove_papers
-
     with home_session() as session:
-        run_async(aremove_papers(session, keys))
-    for key in dict.fromkeys(keys):
-        result(one_line(f"Removed {key}."))
+        run_async(api.library_papers.aremove_papers(session, keys))
+    result(*(one_line(f"Removed {key}.") for key in dict.fromkeys(keys)))
 
 
 @papers_app.command("figures")
@@ -104,11 +98,9 @@ def paper_figures(
 
     Example: citeloom papers figures smith2024quantum --out figures/
     """
-    from ..api.library_papers import afigures, asave_figures, count_kinds
-
     with home_session(reading=True) as session:
-        records = run_async(afigures(session, key))
-        written = run_async(asave_figures(session, key, out)) if out is not None else {}
+        records = run_async(api.library_papers.afigures(session, key))
+        written = run_async(api.library_papers.asave_figures(session, key, out)) if out is not None else {}
         were_read = bool(session.library.records()[key].figures_version)
     files = {number: str(path) for number, path in written.items()}
 
@@ -133,7 +125,8 @@ def paper_figures(
             unread = f"The figures of {key} were never read: ingest it again."
             notice(f"{key} has no figures or tables." if were_read else unread)
             return
-        table(count_kinds([record["kind"] for record in records]), records, columns, prose=("caption",))
+        kinds = api.library_papers.count_kinds([record["kind"] for record in records])
+        table(kinds, records, columns, prose=("caption",))
         if out is not None:
             result(f"{counted(len(written), 'image')} written to {out}.")
 
@@ -159,8 +152,6 @@ def enrich_papers(
 
     Example: citeloom papers enrich smith2024quantum
     """
-    from ..api.paper_lookup import enrich
-
     named: set[str] = set()
 
     def show(found: dict[str, Any]) -> None:
@@ -172,7 +163,7 @@ def enrich_papers(
                 notice(f"Failed: {failure}")
 
     with home_session() as session:
-        record = enrich(
+        record = api.paper_lookup.enrich(
             session,
             keys or (),
             offline=offline,
@@ -204,10 +195,8 @@ def describe_papers(
 
     Example: citeloom papers describe smith2024quantum --max-calls 50
     """
-    from ..api.ingesting import describe_figures
-
     with home_session(**limits.changes()) as session, ingest_progress() as show:
-        record = describe_figures(session, keys or (), refresh=refresh, on_event=show)
+        record = api.ingesting.describe_figures(session, keys or (), refresh=refresh, on_event=show)
     name_refused_figures(record)
     counts = f"{len(record['refused'])} not described, {record['already_described']} described before"
     line = f"{counted(record['described'], 'figure')} described, {counts}."
@@ -220,8 +209,6 @@ _FIELD_LABELS: Final = {"open_access": "open access", "type": "kind"}
 
 def paper_lines(record: PaperDetails) -> Iterator[str]:
     """Format metadata, findings of services, figure count, summary, the user's note, and the section tree."""
-    from ..api.library_papers import count_kinds
-
     known = record["metadata"]
     if known["status"]:
         yield f"{known['status'].upper()}\n"
@@ -238,7 +225,7 @@ def paper_lines(record: PaperDetails) -> Iterator[str]:
         runs = (f"{first}" if first == last else f"{first}-{last}" for first, last in zip(starts, ends, strict=True))
         yield f"Read by OCR: {'p.' if len(pages) == 1 else 'pp.'} {', '.join(runs)}"
     if record["figures"]:
-        kinds = count_kinds([figure["kind"] for figure in record["figures"]])
+        kinds = api.library_papers.count_kinds([figure["kind"] for figure in record["figures"]])
         yield one_line(f"It has {kinds}: {command('papers figures')} {record['key']}")
     if known["doi"] and not record["doi"]:
         yield f"doi: {known['doi']} (found by title)"

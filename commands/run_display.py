@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import counted, shorten
 from ..errors import DONE_WITH_REFUSALS, InputError, WaitingError
@@ -218,9 +219,7 @@ class AnswerStreamView:
         """Whether the streamed text equals the answer of `record`."""
         if self._out is None:
             return False
-        from ..api.run_texts import inert  # imports all of `citations`
-
-        return inert("".join(self._said)).strip() == inert(str(record["text"])).strip()
+        return api.run_texts.inert("".join(self._said)).strip() == api.run_texts.inert(str(record["text"])).strip()
 
     @property
     def has_output(self) -> bool:
@@ -255,9 +254,7 @@ def references_markdown(record: Mapping[str, Any]) -> str:
     if not record["references"]:
         return ""
     if record["cite_style"] == "numeric":
-        from ..api.run_texts import numbered_list
-
-        return f"## References\n\n{numbered_list(record['references'])}"
+        return f"## References\n\n{api.run_texts.numbered_list(record['references'])}"
     lines = [f"- **{reference['label']}**: {reference['text']}" for reference in record["references"]]
     return "## References\n\n" + "\n".join(lines)
 
@@ -278,9 +275,7 @@ def show_answer(record: Mapping[str, Any], view: AnswerStreamView | None = None)
 def show_markdown(markdown: str, *, title: str = "") -> None:
     """Print a result: drawn on a terminal, framed if it has a title; as plain text elsewhere."""
     if not sys.stdout.isatty():
-        from ..api.run_texts import inert  # imports all of `citations`
-
-        result(inert(markdown))
+        result(api.run_texts.inert(markdown))
         return
     from rich.console import Console
     from rich.markdown import Markdown
@@ -311,12 +306,9 @@ def next_steps(record: Mapping[str, Any]) -> list[str]:
 
 
 def report_run(finished: SavedRun) -> None:
-    from ..api.run_texts import coverage_line
-
     record = finished.record
     is_answer = "question" in record
-    for warning in record["warnings"]:
-        notice(f"Note: {warning}")
+    notice(*(f"Note: {warning}" for warning in record["warnings"]))
     made = _ENDINGS[record["outcome"]] if is_answer else record["section"]
     if is_answer and record["outcome"] == "nothing" and record["citations"]:
         made = "Not answered, the nearest evidence"
@@ -328,7 +320,7 @@ def report_run(finished: SavedRun) -> None:
     if finished.finished_earlier:
         verb = "answers" if is_answer else "writes"
         notice(f"Run {record['thread_id']} was finished earlier: no call was made now; --fresh {verb} again.")
-    if coverage := coverage_line(record["coverage"]):
+    if coverage := api.run_texts.coverage_line(record["coverage"]):
         notice(coverage)
     if not is_answer and (numbers := record["numbers"]):
         found = sum(number["found"] is not None for number in numbers)
@@ -350,15 +342,13 @@ def usage_words(usage: UsageRecord) -> str:
 
 def end_incomplete(record: ResultRecord) -> None:
     """Exit with code 4 if a section has no text, or the model could read no passage for it."""
-    from ..api.run_texts import all_unreadable
-
     sections = record.get("sections") or [record]
     if empty := [item for item in sections if "section" in item and not item["text"].strip()]:
         names = ", ".join(str(item["section"]) for item in empty)
         remedy = "Write without --strict" if any(item["left_out"] for item in empty) else "Write with --fresh"
         notice(f"Failed: no text was written for: {names}. {remedy}, or name another model.")
         raise typer.Exit(DONE_WITH_REFUSALS)
-    if all_unreadable(record["coverage"]):
+    if api.run_texts.all_unreadable(record["coverage"]):
         notice("Warning: the model could read none of the passages; the result rests on none of them.")
         raise typer.Exit(DONE_WITH_REFUSALS)
 
@@ -371,21 +361,19 @@ def run_steered(
     Writes files if a folder is given, reports on stderr, and shows an answer's `draft`. Raises `WaitingError` without a
     terminal, and when the person leaves a question for later.
     """
-    from ..api.running import AnswerError, ResearchRequest, run_and_save, signed_answer
-
     waiting: WaitingError | None = None
-    about = session.notice(answer=isinstance(request, ResearchRequest))
+    about = session.notice(answer=isinstance(request, api.running.ResearchRequest))
     if about and answer is None:
         notice(about)
     with answer_progress(session.spent_now, draft=draft) as view:
         while True:
-            said = None if answer is None else signed_answer(answer)
+            said = None if answer is None else api.running.signed_answer(answer)
             try:
-                work = run_and_save(request, session, output, on_event=view, on_notice=notice, answer=said)
+                work = api.running.run_and_save(request, session, output, on_event=view, on_notice=notice, answer=said)
                 finished = run_async(work)
             except WaitingError as asked:
                 waiting = asked
-            except AnswerError as error:
+            except api.running.AnswerError as error:
                 if waiting is None:
                     raise
                 notice(f"Error: {error}")
@@ -403,8 +391,7 @@ def _ask(detail: QuestionDetail) -> object:
     """What the person says to a question: "accept", "ignore", the fields that they changed, or None for later."""
     of = f" of the {detail['section']}" if detail["section"] else ""
     notice(f"\n{detail['ask'].capitalize()}{of}: {detail['summary']}\n")
-    for line in detail["about"].splitlines():
-        notice(f"  {line}")
+    notice(*(f"  {line}" for line in detail["about"].splitlines()))
     answers: dict[str, object] = {"": "accept", "e": "edit", "l": None}
     stop = ""
     if "ignore" in detail["answers"]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import command, counted, shorten
 from ..api.run_options import RunLimits
@@ -31,9 +32,7 @@ IdArgument = Annotated[str, typer.Argument(help="Id of the run, or a prefix of i
 @runs_app.command("list")
 def list_all() -> Printed:
     """List all runs, the latest first."""
-    from ..api.stored_runs import list_runs
-
-    records = list_runs(readable_records(resolve()[1]))
+    records = api.stored_runs.list_runs(readable_records(resolve()[1]))
     columns: Columns = {
         "run": "thread_id",
         "status": lambda record: "waiting for you" if record["status"] == "asking" else record["status"],
@@ -47,9 +46,7 @@ def list_all() -> Printed:
 @runs_app.command("show")
 def show_run(run_id: IdArgument) -> Printed:
     """Show one run: status, what it asks you, searches, and its text if finished."""
-    from ..api.stored_runs import run_details
-
-    return Printed(run_async(run_details(run_id, readable_records(resolve()[1]))), _show_run)
+    return Printed(run_async(api.stored_runs.run_details(run_id, readable_records(resolve()[1]))), _show_run)
 
 
 def _show_run(record: RunDetails) -> None:
@@ -102,12 +99,10 @@ def answer_run(
 
 def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = None, *, as_json: bool = False) -> None:
     """Resume a run, with an answer if it asks something, and print its text."""
-    from ..api.stored_runs import ResumableRun
-
     current, found = resolve(**limits.changes())
     found.require_library()
     found.prepare()
-    run = ResumableRun.load(run_id, found, current, limits.changes())
+    run = api.stored_runs.ResumableRun.load(run_id, found, current, limits.changes())
     with command_session(run.settings, found, create=False) as session:
         run_async(run.require_unchanged(session))
         record, _ = run_steered(run.request, session, output, answer)
@@ -120,13 +115,11 @@ def delete_runs(
     run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.", autocompletion=complete_runs)],
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""
-    from ..api.stored_runs import delete_run, find_run
-
     _, found = resolve()
     found.require_library()
     found.prepare()
-    for run in [find_run(found, run_id) for run_id in run_ids]:  # all are known before any is deleted
-        run_async(delete_run(found, run.thread_id))
+    for run in [api.stored_runs.find_run(found, run_id) for run_id in run_ids]:  # all are known before any is deleted
+        run_async(api.stored_runs.delete_run(found, run.thread_id))
         notice(f"Deleted {run.thread_id}.")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import counted, shorten
 from ..api.run_options import SearchOptions, YearLimits
@@ -32,14 +33,10 @@ def search(query: QueryArgument, options: SearchOptions) -> Printed:
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    from ..api.early_loading import require_words
-
-    require_words(query)
+    api.early_loading.require_words(query)
     with home_session(reading=True, early="search", retrieval_mode=options.mode) as session:
-        from ..api.library_search import search as search_passages, year_range
-
-        years = year_range(options.from_year, options.to_year)
-        records = search_passages(
+        years = api.library_search.year_range(options.from_year, options.to_year)
+        records = api.library_search.search(
             session,
             query,
             options.limit,
@@ -83,12 +80,10 @@ def find(
 
     Example: citeloom find "random permutation of networks" --fulltext --from-year 2015
     """
-    from ..api.library_search import afind_papers, require_words
-
-    require_words(query)
+    api.library_search.require_words(query)
     with home_session(reading=True) as session:
         by: Literal["text", "summary"] = "text" if fulltext else "summary"
-        record = run_async(afind_papers(session, query, by, years.from_year, years.to_year, page))
+        record = run_async(api.library_search.afind_papers(session, query, by, years.from_year, years.to_year, page))
 
     def show(record: FoundPapers) -> None:
         show_found(record, page, fulltext=fulltext)
@@ -135,8 +130,7 @@ def _matched(record: FoundPassage) -> str:
 
 
 def show_notices(records: Sequence[Mapping[str, Any]]) -> None:
-    for line in dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())):
-        notice(line)
+    notice(*dict.fromkeys(f"{record['key']}: {line}" for record in records for line in record.get("notices", ())))
 
 
 def with_status(record: Mapping[str, Any], text: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import command
 from ..api.run_options import (
@@ -35,7 +36,7 @@ from .run_display import (
 )
 
 if TYPE_CHECKING:
-    from ..api.running import Output
+    pass
 
 ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.")]
 ExpOption = Annotated[Path | None, "The experiment, if it is not named first."]
@@ -54,13 +55,10 @@ class RunFiles(WordOptions, OverwriteOption):
         "Put images of the cited PDF pages into the evidence report, with the cited words marked.", value=False
     )
 
-    def output(self, out: Path, formats: Sequence[str] = ()) -> Output:
-        from ..api.arguments import parse_formats
-        from ..api.running import FORMATS, Output
-
-        wanted = parse_formats(formats, out)
-        ordered = tuple(known for known in FORMATS if known in wanted)
-        return Output(out, ordered, self.force, self.page_images, self.document())
+    def output(self, out: Path, formats: Sequence[str] = ()) -> api.running.Output:
+        wanted = api.arguments.parse_formats(formats, out)
+        ordered = tuple(known for known in api.running.FORMATS if known in wanted)
+        return api.running.Output(out, ordered, self.force, self.page_images, self.document())
 
 
 class TextFiles(RunFiles):
@@ -109,19 +107,17 @@ def section_command(kind: RunKind) -> Callable[..., None]:
         fresh: FreshOption = False,
         as_json: JsonOption = False,
     ) -> None:
-        from ..api.writing import load_section_request, with_tables
-
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
         tables = files if isinstance(files, TableSources) else TableSources()
-        request = load_section_request(kind, given, fresh=fresh)
+        request = api.writing.load_section_request(kind, given, fresh=fresh)
         with home_session(**settings.changes()) as session:
             if settings.section_words is not None and "writer" in session.extractive:
                 notice("--words has no effect without a chat model: your own statements are never shortened.")
             others = ", ".join(name for name in output.formats if name in ("docx", "odt", "html", "pdf"))
             if session.settings.cite_style == "numeric" and others and not session.settings.csl:
                 notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
-            whole = run_async(with_tables(request, session, tables))
+            whole = run_async(api.writing.with_tables(request, session, tables))
             record, _ = run_steered(whole, session, output)
         if as_json:
             result_json(record)
@@ -176,19 +172,16 @@ def research(
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018
     """
-    from ..api.early_loading import plain_question
-
     if out is None and (files.formats or files.page_images):
         flag = "--format" if files.formats else "--page-images"
         raise InputError(f"{flag} needs a folder.", help="Name one with --out.")
     output = None if out is None else files.output(out, files.formats)
-    plain_question(question)  # before a home is created or printed
+    api.early_loading.plain_question(question)  # before a home is created or printed
     with home_session(early="answer", **settings.changes()) as session:
         record, view = run_steered(limits.request(question, session), session, output, draft=not as_json)
     if as_json:
         result_json(record)
     else:
         show_answer(record, view)
-        for step in next_steps(record):
-            notice(step)
+        notice(*next_steps(record))
     end_incomplete(record)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from .. import api
 from ..api.messages import counted
 from ..api.run_options import ModelSettings, OptionGroup, Shown, option
 from ..errors import DONE, DONE_WITH_REFUSALS, PAUSED, InputError
@@ -69,11 +71,10 @@ def check(
         raise InputError(
             f"--watch only prints summaries, so it cannot be combined with {other}.", help="Leave one of them out."
         )
-    from ..api.checking import check_text, needs_attention
 
     def check_once() -> CheckResult:
         with home_session(**settings.changes()) as session:
-            return check_text(session, file, on_notice=notice, **vars(options))
+            return api.checking.check_text(session, file, on_notice=notice, **vars(options))
 
     record = check_once()
     while watch:
@@ -83,7 +84,7 @@ def check(
         while _stamp(file) in (seen, 0):
             time.sleep(_POLL_INTERVAL)
         record = check_once()
-    code = DONE if not needs_attention(record) else DONE_WITH_REFUSALS
+    code = DONE if not api.checking.needs_attention(record) else DONE_WITH_REFUSALS
     return Printed(record, _show, code if record["complete"] else PAUSED)
 
 
@@ -96,17 +97,14 @@ def _stamp(file: Path) -> int:
 
 
 def _show(record: CheckResult) -> None:
-    from ..api.checking import problem_lines, shown_place, summary_lines
-
     for sentence in record["sentences"]:
-        lines = problem_lines(sentence)
+        lines = api.checking.problem_lines(sentence)
         if not record["model"]:
             nearest = [source["passages"][0] for source in sentence["sources"] if source["passages"]]
             lines += [f'Nearest in {item["key"]}: "{plain_sentence(item["quote"])}"' for item in nearest]
         if lines:
-            result(f"{shown_place(sentence['place'])}: {one_line(sentence['claim'])}")
-            for line in lines:
-                result(f"    {one_line(line)}")
+            result(f"{api.checking.shown_place(sentence['place'])}: {one_line(sentence['claim'])}")
+            result(*(f"    {one_line(line)}" for line in lines))
     uncited = [entry["key"] for entry in record["references"] if not entry["cited"]]
     for entry in record["references"]:
         for found in entry["faults"] if entry["cited"] else ():
@@ -114,20 +112,16 @@ def _show(record: CheckResult) -> None:
     if uncited:
         more = f" and {len(uncited) - _NAMED} more" if len(uncited) > _NAMED else ""
         result(f"Cited nowhere: {', '.join(map(one_line, uncited[:_NAMED]))}{more}.")
-    for line in summary_lines(record):
-        result(line)
+    result(*api.checking.summary_lines(record))
     if not record["model"]:
         notice("No model judged the sentences; set CITELOOM_CHAT_MODEL (or give --model) to have them judged.")
-    for line in record["warnings"]:
-        notice(f"Warning: {line}")
+    notice(*(f"Warning: {line}" for line in record["warnings"]))
     usage = record["usage"]
     calls, reused = usage.get("llm_calls") or 0, usage.get("journal_hits") or 0
     if record["model"]:
         notice(f"{counted(calls, 'model call')}, {counted(reused, 'cached answer')}.")
-    for path in record.get("files", {}).values():
-        notice(f"Written: {path}")
-    for path in record.get("kept", ()):
-        notice(f"Comments were put into the text; as it was: {path}")
+    notice(*(f"Written: {path}" for path in record.get("files", {}).values()))
+    notice(*(f"Comments were put into the text; as it was: {path}" for path in record.get("kept", ())))
 
 
 _LIBRARY_INTERVAL: Final = 5.0  # seconds
@@ -158,13 +152,12 @@ def update(
 
     Example: citeloom update --accept 3f2a90c1
     """
-    from ..api.text_updating import update_texts
-
     if watch and (as_json or accept or accept_all):
         raise InputError("--watch only shows what changed.", help="Leave --json and --accept out.")
     wanted = _ids(accept)
     with home_session(**settings.changes()) as session:
-        record = update_texts(session, runs or (), accept=wanted, accept_all=accept_all, on_notice=notice)
+        compare = partial(api.text_updating.update_texts, session, runs or (), on_notice=notice)
+        record = compare(accept=wanted, accept_all=accept_all)
         if not as_json:
             _show_updates(record)
         asks = sys.stdin.isatty() and sys.stdout.isatty() and not (watch or as_json or wanted)
@@ -172,7 +165,7 @@ def update(
         while asks and record["items"] and (given := typer.prompt(which, default="", show_default=False).strip()):
             chosen = () if given == "all" else _ids(given)
             try:
-                record = update_texts(session, runs or (), accept=chosen, accept_all=given == "all", on_notice=notice)
+                record = compare(accept=chosen, accept_all=given == "all")
                 _show_accepted(record)
             except InputError as error:
                 notice(str(error))
@@ -182,7 +175,7 @@ def update(
                 version = session.library.version()
                 while session.library.version() == version:
                     time.sleep(_LIBRARY_INTERVAL)
-                _show_updates(update_texts(session, runs or (), on_notice=notice))
+                _show_updates(compare())
     if as_json:
         result_json(record)
     if not record["complete"]:
@@ -208,8 +201,7 @@ def _show_updates(record: UpdateRecord) -> None:
 
 
 def _show_accepted(record: UpdateRecord) -> None:
-    for item in record["accepted"]:
-        result(one_line(f"Accepted {item['id']}: {item['proposed'] or item['sentence']}"))
+    result(*(one_line(f"Accepted {item['id']}: {item['proposed'] or item['sentence']}") for item in record["accepted"]))
     if record["accepted"] and record["items"]:
         notice(f"{counted(len(record['items']), 'item')} left.")
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from .. import api
 from ..api.blocking import run_async
 from ..api.messages import command, counted, megabytes
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
@@ -42,18 +43,20 @@ def doctor(
     The LangGraph server opens the same home when it is started in the same folder with the same environment. Exit
     code 1 if a problem remains.
     """
-    from ..api.library_upkeep import acheck_library, alibrary_counts, arepair_library, settings_in_force
-
     settings, found = resolve()
-    record: dict[str, Any] = {"home": str(found.name), "settings": settings_in_force(settings), "findings": []}
+    record: dict[str, Any] = {
+        "home": str(found.name),
+        "settings": api.library_upkeep.settings_in_force(settings),
+        "findings": [],
+    }
     if found.exists():
         with command_session(settings, found, create=False, reading=not repair) as session:
-            record["library"] = run_async(alibrary_counts(session))
+            record["library"] = run_async(api.library_upkeep.alibrary_counts(session))
             if repair:
                 with ingest_progress() as show:
-                    record["findings"], refused = run_async(arepair_library(session, on_event=show))
+                    record["findings"], refused = run_async(api.library_upkeep.arepair_library(session, on_event=show))
                 warnings_and_refusals({"warnings": (), "refused": refused})
-            record["findings"] += run_async(acheck_library(session))
+            record["findings"] += run_async(api.library_upkeep.acheck_library(session))
     failed = any(finding["level"] == "problem" for finding in record["findings"])
     return Printed(record, lambda record: _doctor_lines(record, all_settings=all_settings), int(failed))
 
@@ -87,10 +90,8 @@ def rebuild_index() -> Printed:
     ingest into a new --home. A paper whose file is gone stays as it is while its passages are complete.
     Exit code 4 means that some could not be repaired, each named with its reason.
     """
-    from ..api.library_upkeep import arebuild_index
-
     with home_session() as session, ingest_progress() as show:
-        record = run_async(arebuild_index(session, on_event=show))
+        record = run_async(api.library_upkeep.arebuild_index(session, on_event=show))
     warnings_and_refusals(record)
     return Printed(record, show_rebuilt, DONE_WITH_REFUSALS if record["refused"] else DONE)
 
@@ -118,14 +119,11 @@ def copy_library(
     are copied, and compared at the end; the papers' own files stay where they are. An interrupted copy continues
     when the command is given again. A home that holds anything else is refused.
     """
-    from ..api.homes import readable_home
-    from ..api.library_upkeep import acopy_library, target_home
-
     settings, found = resolve(to_copy=True)
-    other = target_home(settings, found, to, to_vectors)
-    readable = readable_home(found, notice, library=True, records=not papers_only)
+    other = api.library_upkeep.target_home(settings, found, to, to_vectors)
+    readable = api.homes.readable_home(found, notice, library=True, records=not papers_only)
     with command_session(settings, readable, create=False, reading=True) as session:
-        record = run_async(acopy_library(session, other, papers_only=papers_only, on_notice=notice))
+        record = run_async(api.library_upkeep.acopy_library(session, other, papers_only=papers_only, on_notice=notice))
     held = f"{counted(record['copied'], 'paper')} copied, {record['present']} already there"
     lines = [f"{held}; {counted(record['chunks'], 'chunk')} compared, version {record['version']}."]
     if records := record["records"]:
@@ -148,12 +146,10 @@ def usage(
 
     A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
     """
-    from ..api.stored_runs import read_spending, spending_record, usage_total
-
     settings, found = resolve()
-    rows = run_async(read_spending(readable_records(found), run_ids or ()))
-    records = [spending_record(row, settings.prices) for row in rows]
-    total = usage_total(rows, settings.prices)
+    rows = run_async(api.stored_runs.read_spending(readable_records(found), run_ids or ()))
+    records = [api.stored_runs.spending_record(row, settings.prices) for row in rows]
+    total = api.stored_runs.usage_total(rows, settings.prices)
 
     def count_of(name: str) -> Callable[[Mapping[str, Any]], str]:
         return lambda record: f"{record[name]:,}"
@@ -183,11 +179,9 @@ def usage(
 @journal_app.command("stats")
 def stats() -> Printed:
     """Show the size, age, models and reuse of cached answers."""
-    from ..api.stored_runs import survey_journal
-
     named = resolve()[1]
     place = one_line(str(named.place_of("journal.sqlite")))
-    return Printed(survey_journal(readable_records(named)), lambda record: _show_stats(place, record))
+    return Printed(api.stored_runs.survey_journal(readable_records(named)), lambda record: _show_stats(place, record))
 
 
 def _show_stats(place: str, record: dict[str, Any]) -> None:
@@ -222,12 +216,11 @@ def prune(
 
     The usage of runs stays counted. Answers of a paused or killed run are always kept, since it resumes from them.
     """
-    from ..api.stored_runs import prune_journal
-
     _, found = resolve()
     if older_than is None and not rejected:
         raise InputError("No answers were selected to prune.", help="Give --older-than DAYS, --rejected, or both.")
-    pruned = prune_journal(found, older_than=older_than, rejected=rejected, embeddings=embeddings, dry_run=dry_run)
+    which: dict[str, Any] = {"older_than": older_than, "rejected": rejected, "embeddings": embeddings}
+    pruned = api.stored_runs.prune_journal(found, **which, dry_run=dry_run)
     verb = "would be deleted" if dry_run else "deleted"
     gone = f"{counted(pruned['answers'], 'answer')} {verb} ({megabytes(pruned['payload_bytes'])})"
     lines = [f"{gone}; {pruned['kept_for_runs']} kept for unfinished runs."]
@@ -249,38 +242,37 @@ def setup(
 
     Example: citeloom setup --yes
     """
-    from ..api.model_setup import atry_model, write_settings
     from ..settings.key_trust import user_configuration
 
     asking = not yes and sys.stdin.isatty()
     if not asking and not yes:
         raise InputError("There is no terminal to ask on.", help="Give --yes to take the first model that is found.")
     url, name = _chosen(model, base_url, asking=asking)
-    run_async(atry_model(name, url))
+    run_async(api.model_setup.atry_model(name, url))
     file = user_configuration()
     if asking and not typer.confirm(f"{name} answers. Write it to {file}?", default=True):
         raise typer.Exit(0)
-    write_settings(file, {"chat_model": name, "chat_base_url": url})
+    api.model_setup.write_settings(file, {"chat_model": name, "chat_base_url": url})
     result(one_line(f"{name} at {url} answers, and is now the chat model ({file})."))
     result(f"Next: {command('ingest PAPERS --bib FILE')}")
 
 
 def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[str, str]:
-    from ..api.model_setup import USUAL_PORTS, FoundServer, find_servers, models_at
     from ..settings.config import OPENAI_BASE_URL
 
     if base_url is not None:
-        found = [FoundServer("server", base_url, (model,) if model else models_at(base_url))]
+        found = [
+            api.model_setup.FoundServer("server", base_url, (model,) if model else api.model_setup.models_at(base_url))
+        ]
     else:
-        found = find_servers()
-        for server in found:
-            notice(f"Found {server.name} at {server.base_url} ({', '.join(server.models[:5])})")
+        found = api.model_setup.find_servers()
+        notice(*(f"Found {server.name} at {server.base_url} ({', '.join(server.models[:5])})" for server in found))
     if model is not None and base_url is None:
         having = [server for server in found if model in server.models or server.base_url == OPENAI_BASE_URL]
         return (having[0].base_url if having else OPENAI_BASE_URL), model
     found = [server for server in found if server.models]
     if not found:
-        ports = ", ".join(f"{name} ({port})" for name, port in USUAL_PORTS.items())
+        ports = ", ".join(f"{name} ({port})" for name, port in api.model_setup.USUAL_PORTS.items())
         raise InputError(
             f"No chat model was found: no OPENAI_API_KEY is set, and no server answers of {ports}."
             if base_url is None
@@ -293,8 +285,7 @@ def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[s
 
 
 def _asked(what: str, names: list[str]) -> int:
-    for number, name in enumerate(names, 1):
-        notice(f"  {number}  {one_line(name)}")
+    notice(*(f"  {number}  {one_line(name)}" for number, name in enumerate(names, 1)))
     chosen = 0
     while not 1 <= chosen <= len(names):
         chosen = typer.prompt(what, default=1, type=int, err=True)

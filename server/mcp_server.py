@@ -46,7 +46,7 @@ from .access import TOOLS, caller
 from .job import Job
 from .problems import ServerError, client_help
 from .request_models import AgreementBody, ResearchBody, TableBody
-from .routes import paper_routes as paper_routes  # which has shared tools
+from .routes import paper_routes as paper_routes, status_routes as status_routes  # which have shared tools
 from .run_jobs import RunJobs
 from .shared_calls import SHARED_TOOLS, get_table
 

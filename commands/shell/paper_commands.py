@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ... import api
 from ...api.messages import command
 from ...api.run_options import SECTION_KINDS
 from ..output import ingest_progress, notice, result, show_rebuilt, warnings_and_refusals
@@ -29,9 +30,7 @@ _NEXT = ("`summary <number>` shows what a paper is about (e.g. `summary 1`)", "`
 
 
 async def list_papers(shell: Shell, _: str) -> ShellState:
-    from ...api.library_papers import alist_papers
-
-    papers = await alist_papers(await shell.session())
+    papers = await api.library_papers.alist_papers(await shell.session())
     show_papers(papers, numbered=True)
     display.next_steps(_NEXT)
     return shell.state.listed(_numbers(papers))
@@ -39,12 +38,10 @@ async def list_papers(shell: Shell, _: str) -> ShellState:
 
 async def find(shell: Shell, argument: str) -> ShellState:
     """The ten best papers by summary and note, or by full text, like `find` on the command line."""
-    from ...api.library_search import afind_papers, require_words
-
     words = " ".join(word for word in argument.split() if word != _FULLTEXT)
-    require_words(words)
+    api.library_search.require_words(words)
     by_text = _FULLTEXT in argument.split()
-    record = await afind_papers(await shell.session(), words, "text" if by_text else "summary")
+    record = await api.library_search.afind_papers(await shell.session(), words, "text" if by_text else "summary")
     show_found(record, fulltext=by_text, numbered=True)
     if not record["papers"]:
         return shell.state.without_result()
@@ -54,28 +51,23 @@ async def find(shell: Shell, argument: str) -> ShellState:
 
 async def sem_search(shell: Shell, query: str) -> ShellState:
     """The passages nearest to a query; their numbers stand for their papers."""
-    from ...api.library_search import asearch
-    from ...api.run_texts import inert  # imports all of `citations`
-
-    records = await asearch(await shell.session(), query, _PASSAGES, "dense")
+    records = await api.library_search.asearch(await shell.session(), query, _PASSAGES, "dense")
     if not records:
         display.failure(f'No passage found near to "{query}".')
         return shell.state.without_result()
     show_passages(records)
     display.next_steps([*_NEXT, "`research <question>` answers from the papers", "`save` saves this list"])
     found = "\n\n".join(
-        f"{number}. {inert(record['key'])}\n\n   > {inert(matching_line(record))}"
+        f"{number}. {api.run_texts.inert(record['key'])}\n\n   > {api.run_texts.inert(matching_line(record))}"
         for number, record in enumerate(records, 1)
     )
-    draft = ShellDraft("sem-search", f"# Passages near to: {inert(query)}\n\n{found}\n")
+    draft = ShellDraft("sem-search", f"# Passages near to: {api.run_texts.inert(query)}\n\n{found}\n")
     return ShellState(_numbers(records), draft, query)
 
 
 async def summary(shell: Shell, argument: str) -> ShellState:
-    from ...api.library_papers import apaper_details
-
-    for line in paper_lines(await apaper_details(await shell.session(), await _chosen_key(shell, argument))):
-        result(line)
+    key = await _chosen_key(shell, argument)
+    result(*paper_lines(await api.library_papers.apaper_details(await shell.session(), key)))
     display.next_steps([f"`open {argument}` opens the file"])
     return shell.state
 
@@ -85,19 +77,15 @@ def _numbers(records: Iterable[Mapping[str, Any]]) -> dict[int, str]:
 
 
 async def open_paper(shell: Shell, argument: str) -> ShellState:
-    from ...api.library_papers import apaper
-
     key = await _chosen_key(shell, argument)
-    paper = await apaper(await shell.session(), key)
+    paper = await api.library_papers.apaper(await shell.session(), key)
     notice(f"{paper.key} - {' '.join(paper.title.split())}")
     notice(await open_file(paper.source))
     return shell.state
 
 
 async def _chosen_key(shell: Shell, argument: str) -> str:
-    from ...api.ingesting import apaper_sources
-
-    return chosen(shell.state, argument, list(await apaper_sources(await shell.session())))
+    return chosen(shell.state, argument, list(await api.ingesting.apaper_sources(await shell.session())))
 
 
 # Programs that fail do so at once; if still running, it shows the file.
@@ -144,25 +132,23 @@ RESULTS = Path("results")
 
 async def save(shell: Shell, argument: str) -> ShellState:
     """Save the last result as markdown, with the other files of an answer or section."""
-    from ...api.run_texts import inert, save as save_text, slug, stored, write_own_file
-
     draft = shell.state.draft
     assert draft is not None  # ensured by `require`
-    name = f"{slug(shell.state.original_query)}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    name = f"{api.run_texts.slug(shell.state.original_query)}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
     path = await asyncio.to_thread(_target, argument, name)
     display.stage("💾", f"Saving {_CALLED[draft.kind]}...")
     home = (await shell.session()).home
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
-        saved = await save_text(stored(draft.record), folder, stem=path.stem, home=home)
-        own = {inert(line) for line in draft.record["warnings"]}
+        saved = await api.run_texts.save(api.run_texts.stored(draft.record), folder, stem=path.stem, home=home)
+        own = {api.run_texts.inert(line) for line in draft.record["warnings"]}
         for line in saved["warnings"]:
             if line not in own:
                 display.warning(line)
         beside = ", ".join(f".{kind}" for kind in saved["files"] if kind != "md")
         display.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {saved['files']['md']} (beside it {beside})")
         return shell.state
-    written, notices = await asyncio.to_thread(write_own_file, path.absolute(), draft.markdown, home=home)
+    written, notices = await asyncio.to_thread(api.run_texts.write_own_file, path.absolute(), draft.markdown, home=home)
     for line in notices:
         display.warning(line)
     display.stage("✅", f"{_CALLED[draft.kind].capitalize()} saved to: {written}")
@@ -185,9 +171,6 @@ def _target(argument: str, name: str) -> Path:
 
 
 async def section(shell: Shell, argument: str) -> ShellState:
-    from ...api.running import run_request
-    from ...api.writing import load_section_request
-
     kind, _, given = argument.partition(" ")
     if kind not in SECTION_KINDS:
         near = difflib.get_close_matches(kind, SECTION_KINDS, n=1)
@@ -199,11 +182,11 @@ async def section(shell: Shell, argument: str) -> ShellState:
             "A section is about an experiment, and none was named.",
             help=f"Name its file: 'section {kind} exp.json', or start with 'chat --exp exp.json'.",
         )
-    request = await asyncio.to_thread(load_section_request, kind, source)
+    request = await asyncio.to_thread(api.writing.load_section_request, kind, source)
     shell.experiment = source
     session = await shell.session()
     with section_progress(session.spent_now) as show:
-        finished = await run_request(request, session, on_event=show, on_notice=notice)
+        finished = await api.running.run_request(request, session, on_event=show, on_notice=notice)
     record = finished.record
     if finished.finished_earlier:
         notice(f"Run {record['thread_id']} was finished earlier; no model was called.")
@@ -219,11 +202,9 @@ async def section(shell: Shell, argument: str) -> ShellState:
 
 
 async def rebuild_index(shell: Shell, _: str) -> ShellState:
-    from ...api.library_upkeep import arebuild_index
-
     session = await shell.session()
     with ingest_progress() as show:
-        record = await arebuild_index(session, on_event=show)
+        record = await api.library_upkeep.arebuild_index(session, on_event=show)
     warnings_and_refusals(record)
     show_rebuilt(record)
     return shell.state

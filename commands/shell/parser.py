@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from ... import api
 from ..output import notice
 
 if TYPE_CHECKING:
@@ -234,9 +235,8 @@ def suggestions(typed: str, listed: Mapping[int, str], keys: Sequence[str]) -> l
             if rest.casefold() in key.casefold()
         ]
     if takes == "section":
-        from ...api.run_options import SECTIONS
-
-        return [(kind, spec.purpose) for kind, spec in SECTIONS.items() if kind.startswith(rest.casefold())]
+        kinds = api.run_options.SECTIONS.items()
+        return [(kind, spec.purpose) for kind, spec in kinds if kind.startswith(rest.casefold())]
     return _files(rest) if takes == "file" else []
 
 

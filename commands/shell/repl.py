@@ -12,6 +12,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from ... import api
 from ...errors import DONE, PAUSED, UNEXPECTED, WRONG_INPUT, CiteloomError, ExitCode, PausedError
 from ..output import notice, result
 from . import display, paper_commands, research_commands
@@ -41,9 +42,7 @@ async def converse(shell: Shell, lines: Lines) -> ExitCode:
         if request is None:
             continue
         if isinstance(request, NotUnderstood):
-            from ...api.conversation import is_remark  # slow import
-
-            request = ShellRequest("ask", line.strip()) if is_remark(line) else request
+            request = ShellRequest("ask", line.strip()) if api.conversation.is_remark(line) else request
         if isinstance(request, NotUnderstood):
             display.failure(request.message)
             code = WRONG_INPUT
@@ -166,14 +165,10 @@ async def require_question(shell: Shell, text: str) -> None:
     words = text.split()
     if len(words) > _MOST_WORDS or not text.isascii() or "?" in text or words[0].casefold() in _ASKING:
         return
-    from ...api.conversation import is_remark
-
-    if is_remark(text):
+    if api.conversation.is_remark(text):
         return
     session = await shell.session()
-    from ...api.library_search import aunknown_words
-
-    unknown = await aunknown_words(session, words)
+    unknown = await api.library_search.aunknown_words(session, words)
     if unknown:
         named = " and ".join(f"'{word}'" for word in unknown)
         verb = "occurs" if len(unknown) == 1 else "occur"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ... import api
 from ...api.homes import Home
 from ...api.messages import counted
 from ...api.stored_conversations import find_conversation, last_turn
@@ -48,9 +49,6 @@ async def improve(shell: Shell, feedback: str) -> ShellState:
 
 async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     session = await shell.session()
-    from ...api.conversation import TurnRequest, take_turn
-    from ...api.run_texts import coverage_line, coverage_warnings
-
     if session.notice(answer=True) and not shell.told_of_mode:
         notice(session.notice(answer=True))
         shell.told_of_mode = True
@@ -59,7 +57,8 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     drafts = sys.stdout if sys.stdout.isatty() and "writer" not in session.extractive else None
     view = AnswerStreamView(stages, drafts, shutil.get_terminal_size().columns)
     try:
-        turn = await take_turn(shell.thread_id, TurnRequest(asked, kind), session, on_event=view, on_notice=notice)
+        request = api.conversation.TurnRequest(asked, kind)
+        turn = await api.conversation.take_turn(shell.thread_id, request, session, on_event=view, on_notice=notice)
     except CiteloomError as error:
         if stages.writing:
             error.add_note(SYNTHESIS_FAILED)
@@ -72,7 +71,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
         result(str(record["text"]))
         return shell.state.without_result()
     if not record["citations"]:
-        for text in coverage_warnings(record["coverage"]):
+        for text in api.run_texts.coverage_warnings(record["coverage"]):
             display.warning(text)
         if stages.papers and not stages.chunks:
             display.failure("No detailed content found in the selected papers. Papers may not be properly indexed.")
@@ -98,7 +97,7 @@ async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
     display.panel("Research Results", "\n\n".join(parts))
     if record["usage"]["llm_calls"] or record["usage"]["journal_hits"]:
         notice(f"{usage_words(record['usage'])}.")
-    if coverage := coverage_line(record["coverage"]):
+    if coverage := api.run_texts.coverage_line(record["coverage"]):
         notice(coverage)
     display.next_steps(_NEXT)
     return reached
@@ -187,9 +186,7 @@ async def finish_opening(shell: Shell, settings: Settings, home: Home) -> None:
     except CiteloomError:
         return  # already reported
     await forget_expired(settings, home, shell.thread_id)
-    from ...api.conversation import paused_turn
-
-    paused = await paused_turn(shell.thread_id, home)
+    paused = await api.conversation.paused_turn(shell.thread_id, home)
     if paused is not None and not shell.state.paused:
         shell.state = shell.state.paused_at(f"{_COMMANDS[paused.kind]} {paused.asked}")
         notice(f"Interrupted question: {paused.asked} `resume` continues it.")

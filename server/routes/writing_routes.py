@@ -1,4 +1,4 @@
-"""Routes for questions, for sections and papers from an experiment with plots, and for checks of a user's own text."""
+"""Questions, sections and papers from an experiment with plots, and checks of a user's own text; and their pages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.routing import APIRoute
 
 from ...api import writing
-from ...api.checking import CheckResult, acheck_prose
-from ...api.run_options import RunKind, SectionKind
+from ...api.checking import LABELS, CheckResult, acheck_prose
+from ...api.evidence_tables import alist_tables
+from ...api.run_options import PAPER_ORDER, SECTIONS, RunKind, SectionKind
 from ...api.running import SectionRequest
 from ...api.serving import JobOrder
 from ...documents.sandbox import in_thread
@@ -23,6 +24,7 @@ from ..request_models import CheckBody, ExperimentBody, ResearchBody, WritingBod
 from ..response_models import PlotUpload, job_answers, problems
 from ..server_state import StateOf
 from ..uploaded_files import store_plots, with_uploaded_plots
+from .html import page
 
 Images = Annotated[list[UploadFile], File(description="Images: png, jpg, svg, pdf or webp.")]
 Base = Annotated[
@@ -144,3 +146,33 @@ def _left_out(request: Request) -> list[writing.UnusableField]:
     """The problems of fields left out of this request's experiment before parsing."""
     problems: list[writing.UnusableField] = getattr(request.state, "left_out", [])
     return problems
+
+
+pages = APIRouter(include_in_schema=False)
+
+
+@pages.get("/write")
+async def write(request: Request, state: StateOf) -> Response:
+    session = state.session
+    context = {
+        "weighing": [kind for kind in PAPER_ORDER if SECTIONS[kind].weighs_studies],
+        "kinds": [(kind, SECTIONS[kind].purpose) for kind in PAPER_ORDER],
+        "papers": len(await asyncio.to_thread(session.library.records)),
+        "tables": await alist_tables(session),
+        "notice": session.notice(),
+        "settings": session.settings,
+    }
+    return page(request, "write.html", context)
+
+
+@pages.get("/check")
+def check_form(request: Request, state: StateOf) -> Response:
+    session = state.session
+    context = {"papers": len(session.library.records()), "judged": "judge" not in session.extractive}
+    return page(request, "check_text.html", context)
+
+
+@pages.post("/check")
+async def checked(body: CheckBody, request: Request, call: JobCall) -> Response:
+    """The sentences of a text with remarks, beside the passages that they cite, for the form."""
+    return page(request, "checked_text.html", {"record": await check(body, call), "labels": LABELS})

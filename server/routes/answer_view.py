@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
+from urllib.parse import quote
 
+from fastapi import Request, Response
 from markupsafe import Markup
 
 from ...api import run_texts
 from ...api.serving import Session
+from ...api.writing import image_type
+from .. import response_models
 from ..problems import ServerError
-from .html import strip_controls, without_styles
+from ..server_state import ServerState
+from .html import page, strip_controls, without_styles
 
 DetailKind = Literal["citation", "finding", "number", "evidence"]
 _QUOTED: Final = 1500  # characters of a quote to search for on a PDF page
 
 
+_KINDS: Final[Mapping[str, DetailKind]] = {
+    "citations": "citation",
+    "findings": "finding",
+    "numbers": "number",
+    "evidence": "evidence",
+}
 # A sentence as it stands in the text, and the button that opens it for the keyboard.
 _SENTENCE: Final = Markup('<span class="sentence{}" id="{}sentence-{}" data-position="{}" data-text="{}">')
 _BUTTON: Final = Markup('<button class="edit" type="button" aria-label="Edit sentence {}"></button></span>')
@@ -128,3 +139,32 @@ def _pages(library: run_texts.Library, hits: list[run_texts.SearchHit]) -> dict[
         for hit in hits
         if hit.record["key"] in records
     }
+
+
+async def detail_page(request: Request, state: ServerState, view: AnswerView, kinds: str, which: str) -> Response:
+    """A link's details, as a fragment for the side panel, as a card beside the link, or as a full page."""
+    if kinds not in _KINDS:
+        raise ServerError(404, "There is no such page.")
+    shown = await asyncio.to_thread(detail, view, _KINDS[kinds], which, state.session.library)
+    template = {"": "detail_page.html", "card": "citation_card.html"}.get(
+        request.headers.get("x-part", ""), "detail.html"
+    )
+    return page(request, template, shown)
+
+
+def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[response_models.ResultFile]:
+    return [
+        {
+            "name": name,
+            "format": suffix,
+            "version": "edited" if place else "original",
+            "media_type": media_type(suffix),
+            "href": f"{base}/{quote(name)}",
+        }
+        for place, result in enumerate(files)
+        for suffix, name in zip(result.suffixes, result.names(), strict=True)
+    ]
+
+
+def media_type(suffix: str) -> str:
+    return response_models.MEDIA_TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
