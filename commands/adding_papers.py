@@ -12,9 +12,8 @@ import typer
 from typer.core import TyperCommand
 
 from .. import api
-from ..api.blocking import run_async
+from ..api import blocking, run_options
 from ..api.messages import command, counted
-from ..api.run_options import BudgetOptions, IngestOptions
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError, PausedError
 from .options import JsonOption, command_on_home, command_session, resolve, takes_options
 from .output import (
@@ -30,7 +29,7 @@ from .output import (
 )
 
 if TYPE_CHECKING:
-    from ..api.paper_lookup import NewPaper, SyncReport, ZoteroReading
+    from ..api import paper_lookup
 
 _LOCAL: Final = "local"
 # Valid values of --ray; anything else is the next argument.
@@ -69,11 +68,11 @@ def with_ray_address(arguments: list[str]) -> list[str]:
     return [*whole, *arguments[len(options) :]]
 
 
-@takes_options(options=IngestOptions, limits=BudgetOptions)
+@takes_options(options=run_options.IngestOptions, limits=run_options.BudgetOptions)
 def ingest(
     paths: Annotated[list[Path], "Papers (PDF, markdown, docx, LaTeX, JATS, HTML, epub), or folders to walk."],
-    options: IngestOptions,
-    limits: BudgetOptions,
+    options: run_options.IngestOptions,
+    limits: run_options.BudgetOptions,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -107,14 +106,14 @@ def ingest(
     settings, found = resolve(**limits.changes())
     sources = None
     if not found.exists():
-        sources = run_async(api.ingesting.aread_for_new_home(settings, found, paths, options, cluster))
+        sources = blocking.run_async(api.ingesting.aread_for_new_home(settings, found, paths, options, cluster))
     if sources is not None and not sources.found:
         record, stopped = api.ingesting.refused_record(sources), None
         warnings_and_refusals(record)
     else:
         with command_session(settings, found) as session, ingest_progress() as show:
             given: dict[str, Any] = {"ray": cluster, "sources": sources, "on_report": warnings_and_refusals}
-            outcome = run_async(api.ingesting.aingest_papers(session, paths, options, on_event=show, **given))
+            outcome = blocking.run_async(api.ingesting.aingest_papers(session, paths, options, on_event=show, **given))
         record, stopped = outcome.as_dict(), outcome.stopped
     lines = [
         f"{counted(record['papers_added'], 'paper')} added, {record['papers_updated']} updated, "
@@ -159,7 +158,7 @@ def add(
     Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
     """
 
-    def agreed(work: NewPaper) -> bool:
+    def agreed(work: paper_lookup.NewPaper) -> bool:
         if download is not None:
             return download
         url, service = work.pdfs[0]
@@ -182,7 +181,7 @@ def add(
             on_report=warnings_and_refusals,
             on_notice=notice,
         )
-        records = run_async(api.paper_lookup.aadd_papers(session, wanted, options))
+        records = blocking.run_async(api.paper_lookup.aadd_papers(session, wanted, options))
     failed = any(record["outcome"] in ("refused", "similar") or record["failures"] for record in records)
     return Printed({"papers": records}, _added_lines, DONE_WITH_REFUSALS if failed else DONE)
 
@@ -241,7 +240,7 @@ def sync_zotero(
     request = lookup.ZoteroRequest(group, tuple(collection or ()), prune)
     in_progress = False
 
-    async def sync(reading: ZoteroReading) -> SyncReport:
+    async def sync(reading: paper_lookup.ZoteroReading) -> paper_lookup.SyncReport:
         nonlocal in_progress
         in_progress = True
         with command_session(settings, found) as session, ingest_progress() as show:
@@ -255,16 +254,16 @@ def sync_zotero(
             result(*(one_line(line) for line in _sync_lines(report.record)))
         return report
 
-    async def sync_once() -> SyncReport:
+    async def sync_once() -> paper_lookup.SyncReport:
         return await sync(await lookup.aread_zotero(settings, request, notice))
 
     if not watch:
-        if run_async(sync_once()).record["refused"]:
+        if blocking.run_async(sync_once()).record["refused"]:
             raise typer.Exit(DONE_WITH_REFUSALS)
         return
     notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")
     try:
-        run_async(lookup.awatch_zotero(settings, found, request, sync, notice))
+        blocking.run_async(lookup.awatch_zotero(settings, found, request, sync, notice))
     except KeyboardInterrupt:  # a clean end unless a sync is in progress
         if in_progress:
             raise

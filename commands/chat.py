@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .. import api
-from ..api.blocking import run_async, run_here
+from ..api import blocking, run_options
 from ..api.messages import counted, filled
-from ..api.run_options import ChatSettings
 from .options import command_on_home, command_session, complete_conversations, readable_records, resolve, takes_options
 from .output import Columns, Printed, notice, notice_command
 from .runs import when
 from .sections import OverwriteOption
 
 if TYPE_CHECKING:
-    from ..api.homes import Home
-    from ..api.stored_conversations import KeptTurn
+    from ..api import homes, stored_conversations
     from ..settings.config import Settings
 
 HISTORY = "chat_history"
@@ -34,9 +32,9 @@ IdArgument = Annotated[
 ]
 
 
-@takes_options(settings=ChatSettings)
+@takes_options(settings=run_options.ChatSettings)
 def chat(
-    settings: ChatSettings,
+    settings: run_options.ChatSettings,
     exp: Annotated[Path | None, "The experiment for 'section', as JSON."] = None,
     thread: Annotated[
         str | None,
@@ -51,12 +49,12 @@ def chat(
     accept the numbers of the last list or of citations; a citation keeps its number for the whole conversation. Ctrl-C
     pauses a running answer, 'resume' continues it, Ctrl-D leaves. Lines can also be piped in, one command each.
     """
-    code = run_here(_chat(*resolve(**settings.changes()), exp, thread))
+    code = blocking.run_here(_chat(*resolve(**settings.changes()), exp, thread))
     if code:
         raise typer.Exit(code)
 
 
-async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | None) -> int:
+async def _chat(settings: Settings, home: homes.Home, exp: Path | None, thread: str | None) -> int:
     from .shell import display, parser
     from .shell.repl import converse
     from .shell.research_commands import finish_opening, restore
@@ -94,16 +92,16 @@ async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | 
     return 0 if interactive else code
 
 
-def _open_home() -> tuple[Settings, Home]:
+def _open_home() -> tuple[Settings, homes.Home]:
     """The settings and home of a command, after deleting expired conversations."""
     settings, found = resolve()
     found = readable_records(found)
     if found.copy_of is None:
-        run_async(forget_expired(settings, found))
+        blocking.run_async(forget_expired(settings, found))
     return settings, found
 
 
-def _turns_of(thread_id: str) -> tuple[Home, str, list[KeptTurn]]:
+def _turns_of(thread_id: str) -> tuple[homes.Home, str, list[stored_conversations.KeptTurn]]:
     """The home of a command, and a conversation's whole id and finished turns, with the user's edits."""
     settings, found = _open_home()
     thread_id = api.stored_conversations.find_conversation(found, thread_id).thread_id
@@ -113,7 +111,7 @@ def _turns_of(thread_id: str) -> tuple[Home, str, list[KeptTurn]]:
         return found, thread_id, api.stored_conversations.turns_as_shown(session, thread_id)
 
 
-async def forget_expired(settings: Settings, home: Home, but: str = "") -> None:
+async def forget_expired(settings: Settings, home: homes.Home, but: str = "") -> None:
     """Delete expired conversations except `but`, and print how many."""
     if settings.conversation_days is None:
         return
@@ -188,5 +186,5 @@ def delete_conversations(
     found = _open_home()[1]
     api.homes.require_writable_home(found)
     for entry in [api.stored_conversations.find_conversation(found, thread_id) for thread_id in thread_ids]:
-        run_async(api.conversation.delete_conversation(found, entry.thread_id))
+        blocking.run_async(api.conversation.delete_conversation(found, entry.thread_id))
         notice(f"Deleted {entry.thread_id}.")

@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import api
+from ..api import messages, run_options
 from ..api.blocking import run_async
-from ..api.messages import counted
-from ..api.run_options import (
-    AgreementOptions,
-    ContradictionOptions,
-    ModelSettings,
-    Shown,
-    TableOptions,
-    option,
-)
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
 from .options import complete_keys, home_session, takes_options
 from .output import Columns, Printed, notice, one_line, table
@@ -28,22 +20,22 @@ from .searching import place_of, plain_sentence
 from .sections import OverwriteOption
 
 if TYPE_CHECKING:
-    from ..api.homes import Session
+    from ..api import homes
 
 
 class TableFiles(OverwriteOption):
-    formats: Annotated[tuple[str, ...], Shown("--format", "md")] = option(
+    formats: Annotated[tuple[str, ...], run_options.Shown("--format", "md")] = run_options.option(
         "Also write csv, xlsx (with a sheet of the words), tex, docx, html whose cells open to their words, or svg",
         value=(),
     )
 
-    out: Path | None = option("Folder for the table's files; none are written without it.")
+    out: Path | None = run_options.option("Folder for the table's files; none are written without it.")
 
     def require_folder(self) -> None:
         if self.formats and self.out is None:
             raise InputError("--format needs a folder.", help="Name one with --out.")
 
-    def write(self, session: Session, table_id: str) -> dict[str, Any]:
+    def write(self, session: homes.Session, table_id: str) -> dict[str, Any]:
         if self.out is None:
             return run_async(api.evidence_tables.aload_table(session, table_id))
         formats: Sequence[Any] = self.formats
@@ -55,12 +47,12 @@ tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List
 IdArgument = Annotated[str, "Id of the table, or a prefix of it."]
 
 
-@takes_options(files=TableFiles, options=TableOptions, settings=ModelSettings)
+@takes_options(files=TableFiles, options=run_options.TableOptions, settings=run_options.ModelSettings)
 def make_table(
     question: Annotated[str, "What the rows are, or what to ask of papers."],
     files: TableFiles,
-    options: TableOptions,
-    settings: ModelSettings,
+    options: run_options.TableOptions,
+    settings: run_options.ModelSettings,
     experiment: Annotated[Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.")] = None,
 ) -> Printed:
     """Make a table of the papers that answer a question, a row for each study.
@@ -148,12 +140,12 @@ def show(record: dict[str, Any]) -> None:
         notice("The words behind the cells: the same command with --out FOLDER, and --format html for one page.")
 
 
-@takes_options(files=TableFiles, options=AgreementOptions, settings=ModelSettings)
+@takes_options(files=TableFiles, options=run_options.AgreementOptions, settings=run_options.ModelSettings)
 def agree(
     claim: Annotated[str, "The claim, in one sentence."],
     files: TableFiles,
-    options: AgreementOptions,
-    settings: ModelSettings,
+    options: run_options.AgreementOptions,
+    settings: run_options.ModelSettings,
 ) -> Printed:
     """Show which papers are for a claim, which against it, under which condition, and which say nothing.
 
@@ -179,8 +171,8 @@ def agree(
     return Printed(record, show_stances)
 
 
-@takes_options(options=ContradictionOptions, settings=ModelSettings)
-def contradictions(options: ContradictionOptions, settings: ModelSettings) -> Printed:
+@takes_options(options=run_options.ContradictionOptions, settings=run_options.ModelSettings)
+def contradictions(options: run_options.ContradictionOptions, settings: run_options.ModelSettings) -> Printed:
     """Find claims on which papers disagree.
 
     The model names claims on which papers have results, and each paper is asked for its stance on them, as by agree.
@@ -193,9 +185,9 @@ def contradictions(options: ContradictionOptions, settings: ModelSettings) -> Pr
         record = run_async(api.evidence_tables.acontradictions(session, **vars(options), on_notice=notice))
         spent = session.spent_now()
     found, unjudged = record["contradictions"], record["unjudged"]
-    skipped = f"; {counted(unjudged, 'stance')} without a valid answer of the judge" if unjudged else ""
-    cost = f"{counted(spent.llm_calls, 'model call')}, {counted(spent.journal_hits, 'cached answer')}"
-    notice(f"Papers disagree on {len(found)} of {counted(len(record['claims']), 'claim')}{skipped}; {cost}.")
+    skipped = f"; {messages.counted(unjudged, 'stance')} without a valid answer of the judge" if unjudged else ""
+    cost = f"{messages.counted(spent.llm_calls, 'model call')}, {messages.counted(spent.journal_hits, 'cached answer')}"
+    notice(f"Papers disagree on {len(found)} of {messages.counted(len(record['claims']), 'claim')}{skipped}; {cost}.")
     notice(*(f"Warning: {line}" for line in record["warnings"]))
     if not record["judged"]:
         notice("No stance was judged: whether the papers contradict each other is not known.")

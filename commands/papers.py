@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from .. import api
-from ..api.blocking import run_async
+from ..api import blocking, run_options
 from ..api.messages import command, counted, shorten
-from ..api.run_options import BudgetOptions
 from ..errors import DONE, DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
 from .options import JsonOption, complete_keys, home_session, takes_options
 from .output import Columns, Printed, ingest_progress, name_refused_figures, notice, one_line, result, table
 
 if TYPE_CHECKING:
-    from ..api.results import FigureRecord, PaperDetails, PaperSummary, SectionRecord
+    from ..api import results
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
 
@@ -41,11 +40,11 @@ _OUTCOMES: Final = (
 def list_papers() -> Printed:
     """List the papers with their keys."""
     with home_session(reading=True) as session:
-        return Printed(run_async(api.library_papers.alist_papers(session)), show_papers)
+        return Printed(blocking.run_async(api.library_papers.alist_papers(session)), show_papers)
 
 
-def show_papers(records: Sequence[PaperSummary], *, numbered: bool = False) -> None:
-    def first_author(record: PaperSummary) -> str:
+def show_papers(records: Sequence[results.PaperSummary], *, numbered: bool = False) -> None:
+    def first_author(record: results.PaperSummary) -> str:
         first, *more = record["authors"] or [""]
         return one_line(f"{first} and {len(more)} more" if more else first)
 
@@ -73,7 +72,7 @@ def show_paper(
     Example: citeloom papers show smith2024quantum --text
     """
     with home_session(reading=True) as session:
-        record = run_async(api.library_papers.apaper_details(session, key, text=text))
+        record = blocking.run_async(api.library_papers.apaper_details(session, key, text=text))
     return Printed(record, text_lines if text else paper_lines)
 
 
@@ -83,7 +82,7 @@ def remove_papers(
 ) -> None:
     """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
     with home_session() as session:
-        run_async(api.library_papers.aremove_papers(session, keys))
+        blocking.run_async(api.library_papers.aremove_papers(session, keys))
     result(*(one_line(f"Removed {key}.") for key in dict.fromkeys(keys)))
 
 
@@ -99,12 +98,12 @@ def paper_figures(
     Example: citeloom papers figures smith2024quantum --out figures/
     """
     with home_session(reading=True) as session:
-        records = run_async(api.library_papers.afigures(session, key))
-        written = run_async(api.library_papers.asave_figures(session, key, out)) if out is not None else {}
+        records = blocking.run_async(api.library_papers.afigures(session, key))
+        written = blocking.run_async(api.library_papers.asave_figures(session, key, out)) if out is not None else {}
         were_read = bool(session.library.records()[key].figures_version)
     files = {number: str(path) for number, path in written.items()}
 
-    def caption(record: FigureRecord) -> str:
+    def caption(record: results.FigureRecord) -> str:
         """The caption without label, why there is no image, and the model's description, marked as such."""
         own = record["caption"].removeprefix(record["label"]).lstrip(" .:|")
         parts = [shorten(own, _MAX_CAPTION)]
@@ -180,9 +179,9 @@ def enrich_papers(
 
 
 @papers_app.command("describe")
-@takes_options(limits=BudgetOptions)
+@takes_options(limits=run_options.BudgetOptions)
 def describe_papers(
-    limits: BudgetOptions,
+    limits: run_options.BudgetOptions,
     keys: KeysArgument = None,
     refresh: Annotated[bool, "Describe figures again that another model or prompt described."] = False,
 ) -> Printed:
@@ -207,7 +206,7 @@ _MAX_VALUE: Final = 160  # characters
 _FIELD_LABELS: Final = {"open_access": "open access", "type": "kind"}
 
 
-def paper_lines(record: PaperDetails) -> Iterator[str]:
+def paper_lines(record: results.PaperDetails) -> Iterator[str]:
     """Format metadata, findings of services, figure count, summary, the user's note, and the section tree."""
     known = record["metadata"]
     if known["status"]:
@@ -236,7 +235,7 @@ def paper_lines(record: PaperDetails) -> Iterator[str]:
     yield from section_lines(record["sections"])
 
 
-def section_lines(sections: Sequence[SectionRecord]) -> Iterator[str]:
+def section_lines(sections: Sequence[results.SectionRecord]) -> Iterator[str]:
     for section in sections:
         held = "no chunks" if section["searchable"] else "not searched"
         facts = [
@@ -253,7 +252,7 @@ def _range(one: str, several: str, ends: Sequence[int]) -> str:
     return f"{one} {ends[0]}" if ends[0] == ends[1] else f"{several} {ends[0]}-{ends[1]}"
 
 
-def text_lines(record: PaperDetails) -> Iterator[str]:
+def text_lines(record: results.PaperDetails) -> Iterator[str]:
     """The searchable text, under its section titles."""
     yield f"# {one_line(record['title'])}"
     title = record["title"]

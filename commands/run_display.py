@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from .. import api
-from ..api.blocking import run_async
+from ..api import blocking
 from ..api.messages import counted, shorten
 from ..errors import DONE_WITH_REFUSALS, InputError, WaitingError
 from .options import command_on_home
@@ -24,16 +24,13 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.live import Live
 
-    from ..api.homes import Session
-    from ..api.results import QuestionDetail, QuestionField
-    from ..api.run_texts import ResultRecord, UsageRecord
+    from ..api import homes, results, run_texts, stored_runs
     from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, SavedRun
-    from ..api.stored_runs import Usage
 
-    Spent = Callable[[], Usage]
+    Spent = Callable[[], stored_runs.Usage]
 
 
-def paid_parts(used: Usage) -> list[str]:
+def paid_parts(used: stored_runs.Usage) -> list[str]:
     """Calls, tokens and cost; empty if there were no calls."""
     if not used.llm_calls and not used.journal_hits:
         return []
@@ -228,7 +225,7 @@ class AnswerStreamView:
 
 
 @contextmanager
-def answer_progress(spent: Callable[[], Usage], *, draft: bool) -> Iterator[AnswerStreamView]:
+def answer_progress(spent: Callable[[], stored_runs.Usage], *, draft: bool) -> Iterator[AnswerStreamView]:
     """Renders an answer's events; also its draft if `draft` is set and stdout is a terminal."""
     # Keep stdout before the live view starts, since that redirects it.
     out = sys.stdout if draft and sys.stdout.isatty() else None
@@ -332,7 +329,7 @@ def report_run(finished: SavedRun) -> None:
         notice("Files: " + ", ".join(record["files"].values()))
 
 
-def usage_words(usage: UsageRecord) -> str:
+def usage_words(usage: run_texts.UsageRecord) -> str:
     calls = counted(usage["llm_calls"], "model call")
     hits = counted(usage["journal_hits"], "answer")
     tokens = counted(usage["input_tokens"] + usage["output_tokens"], "token")
@@ -340,7 +337,7 @@ def usage_words(usage: UsageRecord) -> str:
     return f"{calls}, {hits} from the journal, {tokens}{cost}"
 
 
-def end_incomplete(record: ResultRecord) -> None:
+def end_incomplete(record: run_texts.ResultRecord) -> None:
     """Exit with code 4 if a section has no text, or the model could read no passage for it."""
     sections = record.get("sections") or [record]
     if empty := [item for item in sections if "section" in item and not item["text"].strip()]:
@@ -354,8 +351,8 @@ def end_incomplete(record: ResultRecord) -> None:
 
 
 def run_steered(
-    request: RunRequest, session: Session, output: Output | None, answer: object = None, *, draft: bool = False
-) -> tuple[ResultRecord, AnswerStreamView]:
+    request: RunRequest, session: homes.Session, output: Output | None, answer: object = None, *, draft: bool = False
+) -> tuple[run_texts.ResultRecord, AnswerStreamView]:
     """Run a request, or resume it with an `answer`, given what the person at the terminal says until it asks no more.
 
     Writes files if a folder is given, reports on stderr, and shows an answer's `draft`. Raises `WaitingError` without a
@@ -370,7 +367,7 @@ def run_steered(
             said = None if answer is None else api.running.signed_answer(answer)
             try:
                 work = api.running.run_and_save(request, session, output, on_event=view, on_notice=notice, answer=said)
-                finished = run_async(work)
+                finished = blocking.run_async(work)
             except WaitingError as asked:
                 waiting = asked
             except api.running.AnswerError as error:
@@ -387,7 +384,7 @@ def run_steered(
                 raise waiting
 
 
-def _ask(detail: QuestionDetail) -> object:
+def _ask(detail: results.QuestionDetail) -> object:
     """What the person says to a question: "accept", "ignore", the fields that they changed, or None for later."""
     of = f" of the {detail['section']}" if detail["section"] else ""
     notice(f"\n{detail['ask'].capitalize()}{of}: {detail['summary']}\n")
@@ -404,7 +401,7 @@ def _ask(detail: QuestionDetail) -> object:
     return {item["name"]: value for item in detail["fields"] if (value := _ask_field(item)) != item["value"]}
 
 
-def _ask_field(item: QuestionField) -> str:
+def _ask_field(item: results.QuestionField) -> str:
     """The new value of a field: for one with a value a line, for one of several entries lines up to an empty one."""
     if not item["several"]:
         notice(f"{item['name']}: {one_line(item['value'])}")

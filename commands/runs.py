@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from .. import api
-from ..api.blocking import run_async
-from ..api.messages import command, counted, shorten
+from ..api import blocking, messages
 from ..api.run_options import RunLimits
 from ..errors import InputError
 from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
@@ -19,7 +18,7 @@ from .run_display import end_incomplete, read_json, run_steered
 from .sections import OutOption, RunFiles
 
 if TYPE_CHECKING:
-    from ..api.results import RunDetails
+    from ..api import results
     from ..api.running import Output
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, answer, resume and delete runs.")
@@ -46,10 +45,10 @@ def list_all() -> Printed:
 @runs_app.command("show")
 def show_run(run_id: IdArgument) -> Printed:
     """Show one run: status, what it asks you, searches, and its text if finished."""
-    return Printed(run_async(api.stored_runs.run_details(run_id, readable_records(resolve()[1]))), _show_run)
+    return Printed(blocking.run_async(api.stored_runs.run_details(run_id, readable_records(resolve()[1]))), _show_run)
 
 
-def _show_run(record: RunDetails) -> None:
+def _show_run(record: results.RunDetails) -> None:
     detail = f" ({record['detail']})" if record["detail"] else ""
     result(one_line(f"{record['thread_id']}: {record['status']}{detail}"))
     of = "research" if record["section"] == "research" else f"{record['section']} of"
@@ -57,12 +56,12 @@ def _show_run(record: RunDetails) -> None:
     result(f"{of}: {one_line(record['title'])}\nstarted {started}, updated {updated}\n")
     if asked := record["waiting"]:
         result(f"It waits for you ({asked['ask']}: {asked['summary']}):\n{asked['about']}\n")
-        result(f"To answer it: {command('runs answer ' + record['thread_id'])}\n")
+        result(f"To answer it: {messages.command('runs answer ' + record['thread_id'])}\n")
     for query in record["queries"]:
         ids = query["evidence_ids"]
         named = f"{', '.join(ids[:_FIRST_IDS])}{', ...' if len(ids) > _FIRST_IDS else ''}"
-        found = f"{counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
-        said = shorten(query["query"], _MAX_QUERY)
+        found = f"{messages.counted(len(ids), 'finding')} ({named})" if ids else "nothing found"
+        said = messages.shorten(query["query"], _MAX_QUERY)
         result(one_line(f"[{query['origin']}] {said} -> {found}"))
     if record["result"]:
         result(f"\n{record['result']['text']}")
@@ -104,7 +103,7 @@ def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = Non
     found.prepare()
     run = api.stored_runs.ResumableRun.load(run_id, found, current, limits.changes())
     with command_session(run.settings, found, create=False) as session:
-        run_async(run.require_unchanged(session))
+        blocking.run_async(run.require_unchanged(session))
         record, _ = run_steered(run.request, session, output, answer)
     result_json(record) if as_json else result(f"\n{record['text']}")
     end_incomplete(record)
@@ -119,7 +118,7 @@ def delete_runs(
     found.require_library()
     found.prepare()
     for run in [api.stored_runs.find_run(found, run_id) for run_id in run_ids]:  # all are known before any is deleted
-        run_async(api.stored_runs.delete_run(found, run.thread_id))
+        blocking.run_async(api.stored_runs.delete_run(found, run.thread_id))
         notice(f"Deleted {run.thread_id}.")
 
 

@@ -9,21 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .. import api
-from ..api.blocking import run_async
-from ..api.messages import command
-from ..api.run_options import (
-    SECTIONS,
-    AnswerSettings,
-    OptionGroup,
-    PaperSettings,
-    QuestionOptions,
-    RunKind,
-    SectionSettings,
-    Shown,
-    TableSources,
-    WordOptions,
-    option,
-)
+from ..api import blocking, messages, run_options
 from ..errors import InputError
 from .options import FILE_FORMATS, JsonOption, home_session, require_single_value, takes_options
 from .output import notice, one_line, result, result_json
@@ -46,12 +32,12 @@ OutOption = Annotated[Path, "Folder for the files; created if missing."]
 FreshOption = Annotated[bool, "Write it again, without reusing cached answers."]
 
 
-class OverwriteOption(OptionGroup):
-    force: bool = option("Overwrite files that you edited; by default new files get a number.", value=False)
+class OverwriteOption(run_options.OptionGroup):
+    force: bool = run_options.option("Overwrite files that you edited; by default new files get a number.", value=False)
 
 
-class RunFiles(WordOptions, OverwriteOption):
-    page_images: bool = option(
+class RunFiles(run_options.WordOptions, OverwriteOption):
+    page_images: bool = run_options.option(
         "Put images of the cited PDF pages into the evidence report, with the cited words marked.", value=False
     )
 
@@ -64,14 +50,14 @@ class RunFiles(WordOptions, OverwriteOption):
 class TextFiles(RunFiles):
     """Which files of a text are written, and how."""
 
-    formats: Annotated[tuple[str, ...], Shown("--format", "md", "formats")] = option(
+    formats: Annotated[tuple[str, ...], run_options.Shown("--format", "md", "formats")] = run_options.option(
         "Also write tex (LaTeX, citing from the .bib), docx, odt, html, pdf (where xelatex or tectonic is installed), "
         "or zip (LaTeX, .bib and figures)",
         value=(),
     )
 
 
-class TableTextFiles(TableSources, TextFiles):
+class TableTextFiles(run_options.TableSources, TextFiles):
     """The same for a text that weighs studies, and the tables that it rests on."""
 
 
@@ -85,22 +71,23 @@ _PAPER_HELP = (
     "Writes paper.md, paper.bib, paper.evidence.html and paper.json, and prints the text; --format adds others. Run "
     "the same command again to resume a killed or paused run.\n\n"
     "exp.json needs what the sections need: "
-    + " ".join(f"{kind}: {spec.needs}." for kind, spec in SECTIONS.items())
+    + " ".join(f"{kind}: {spec.needs}." for kind, spec in run_options.SECTIONS.items())
     + f" {_FIELDS}\n\nExample: citeloom paper exp.json --out paper/ --format docx"
 )
 
 
-def section_command(kind: RunKind) -> Callable[..., None]:
+def section_command(kind: run_options.RunKind) -> Callable[..., None]:
     """The command that writes a section, or all as a paper."""
 
-    weighs = kind == "paper" or SECTIONS[kind].weighs_studies
+    weighs = kind == "paper" or run_options.SECTIONS[kind].weighs_studies
 
     @takes_options(
-        files=TableTextFiles if weighs else TextFiles, settings=PaperSettings if kind == "paper" else SectionSettings
+        files=TableTextFiles if weighs else TextFiles,
+        settings=run_options.PaperSettings if kind == "paper" else run_options.SectionSettings,
     )
     def write(
         files: TextFiles,
-        settings: PaperSettings,
+        settings: run_options.PaperSettings,
         file: ExpArgument = None,
         exp: ExpOption = None,
         out: OutOption = Path(),
@@ -109,7 +96,7 @@ def section_command(kind: RunKind) -> Callable[..., None]:
     ) -> None:
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)
-        tables = files if isinstance(files, TableSources) else TableSources()
+        tables = files if isinstance(files, run_options.TableSources) else run_options.TableSources()
         request = api.writing.load_section_request(kind, given, fresh=fresh)
         with home_session(**settings.changes()) as session:
             if settings.section_words is not None and "writer" in session.extractive:
@@ -117,7 +104,7 @@ def section_command(kind: RunKind) -> Callable[..., None]:
             others = ", ".join(name for name in output.formats if name in ("docx", "odt", "html", "pdf"))
             if session.settings.cite_style == "numeric" and others and not session.settings.csl:
                 notice(f"--cite-style numeric: {others} cite by author and year; --csl ieee numbers them as well.")
-            whole = run_async(api.writing.with_tables(request, session, tables))
+            whole = blocking.run_async(api.writing.with_tables(request, session, tables))
             record, _ = run_steered(whole, session, output)
         if as_json:
             result_json(record)
@@ -129,17 +116,17 @@ def section_command(kind: RunKind) -> Callable[..., None]:
     write.__doc__ = _PAPER_HELP
     if kind != "paper":
         write.__doc__ = (
-            f"Write the {kind}: {SECTIONS[kind].purpose}.\n\n"
+            f"Write the {kind}: {run_options.SECTIONS[kind].purpose}.\n\n"
             f"Writes {kind}.md, {kind}.bib (the cited entries), {kind}.evidence.html (opens every citation to its "
             f"passage) and {kind}.json, and prints the text; --format adds others. A killed or paused run "
             "resumes when the same command is run again; a finished one is not paid for twice.\n\n"
-            f"exp.json needs: {SECTIONS[kind].needs}. {_FIELDS}\n\n"
+            f"exp.json needs: {run_options.SECTIONS[kind].needs}. {_FIELDS}\n\n"
             f"Example: citeloom {kind} exp.json --out paper/ --cite-style pandoc"
         )
     return write
 
 
-def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
+def experiment_file(kind: run_options.RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment file, given by position or as --exp."""
 
     require_single_value("--format", FILE_FORMATS, file)
@@ -147,19 +134,19 @@ def experiment_file(kind: RunKind, file: Path | None, exp: Path | None) -> Path:
         raise InputError(f"Two experiments were given, {file} and {exp}.", help="Give one.")
     if given := file or exp:
         return given
-    raise InputError("No experiment was given.", help=f"Give its file: {command(f'{kind} exp.json')}.")
+    raise InputError("No experiment was given.", help=f"Give its file: {messages.command(f'{kind} exp.json')}.")
 
 
 QuestionArgument = Annotated[str, "What to answer."]
 AnswerFolder = Annotated[Path | None, "Folder for the answer's files; none are written without it."]
 
 
-@takes_options(files=TextFiles, limits=QuestionOptions, settings=AnswerSettings)
+@takes_options(files=TextFiles, limits=run_options.QuestionOptions, settings=run_options.AnswerSettings)
 def research(
     question: QuestionArgument,
     files: TextFiles,
-    limits: QuestionOptions,
-    settings: AnswerSettings,
+    limits: run_options.QuestionOptions,
+    settings: run_options.AnswerSettings,
     out: AnswerFolder = None,
     as_json: JsonOption = False,
 ) -> None:

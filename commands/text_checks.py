@@ -20,8 +20,7 @@ from .output import Printed, notice, one_line, result, result_json
 from .searching import plain_sentence
 
 if TYPE_CHECKING:
-    from ..api.checking import CheckResult
-    from ..api.text_updating import UpdateItem, UpdateRecord
+    from ..api import checking, text_updating
 
 FileArgument = Annotated[Path, "The text: .tex, .md, .qmd, .org, .docx, .typ or .pdf."]
 WatchOption = Annotated[bool, "Check again whenever the file changes; only changed sentences are judged."]
@@ -72,7 +71,7 @@ def check(
             f"--watch only prints summaries, so it cannot be combined with {other}.", help="Leave one of them out."
         )
 
-    def check_once() -> CheckResult:
+    def check_once() -> checking.CheckResult:
         with home_session(**settings.changes()) as session:
             return api.checking.check_text(session, file, on_notice=notice, **vars(options))
 
@@ -96,7 +95,7 @@ def _stamp(file: Path) -> int:
         return 0
 
 
-def _show(record: CheckResult) -> None:
+def _show(record: checking.CheckResult) -> None:
     for sentence in record["sentences"]:
         lines = api.checking.problem_lines(sentence)
         if not record["model"]:
@@ -186,7 +185,7 @@ def _ids(given: str) -> list[str]:
     return given.replace(",", " ").split()
 
 
-def _show_updates(record: UpdateRecord) -> None:
+def _show_updates(record: text_updating.UpdateRecord) -> None:
     last = ""
     for item in record["items"]:
         if item["run"] != last:
@@ -200,13 +199,13 @@ def _show_updates(record: UpdateRecord) -> None:
     notice(f"{counted(len(record['items']), 'item')} to look at; {looked}; {calls}, {reused} reused.")
 
 
-def _show_accepted(record: UpdateRecord) -> None:
+def _show_accepted(record: text_updating.UpdateRecord) -> None:
     result(*(one_line(f"Accepted {item['id']}: {item['proposed'] or item['sentence']}") for item in record["accepted"]))
     if record["accepted"] and record["items"]:
         notice(f"{counted(len(record['items']), 'item')} left.")
 
 
-def _show_update(item: UpdateItem) -> None:
+def _show_update(item: text_updating.UpdateItem) -> None:
     judged = "" if item["judged"] or item["kind"] == "table" else ", not judged"
     result(one_line(f"  {item['id']} [{item['reason']}{judged}] {item['section']}: {item['sentence']}"))
     result(one_line(f"     {item['detail']}"))

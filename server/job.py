@@ -14,8 +14,7 @@ from weakref import WeakValueDictionary
 
 from typing_extensions import TypedDict
 
-from ..api import serving
-from ..api.results import Meaning
+from ..api import results, serving
 from ..api.serving import ACTIVE, JobEntry, JobOrder, JobState
 from ..errors import CiteloomError, causes
 from .problems import Problem, problem
@@ -128,7 +127,7 @@ class JobRecord(TypedDict):
     state: str
     events: int
     problem: Problem | None
-    result: NotRequired[Annotated[dict[str, Any], Meaning("The report of a finished ingest.")]]
+    result: NotRequired[Annotated[dict[str, Any], results.Meaning("The report of a finished ingest.")]]
 
 
 def job_record(entry: JobEntry, problem: Problem | None = None) -> JobRecord:

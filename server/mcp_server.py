@@ -31,15 +31,10 @@ from mcp_types import (
 )
 from pydantic import Field, ValidationError, create_model
 
+from ..api import conversation, library_papers, library_search, run_options, serving, stored_runs
 from ..api.agent_tools import AGENT_TOOLS, describe_arguments, search_evidence, with_fields
-from ..api.conversation import answer_with_sources, short_answer
 from ..api.evidence_tables import agreement_of, aload_table
-from ..api.library_papers import alist_papers, apaper, apaper_markdown
-from ..api.library_search import apassage_window
 from ..api.results import AgreementRecord, AnswerRecord, TableRecord, WaitingQuestion
-from ..api.run_options import SectionKind
-from ..api.serving import Session
-from ..api.stored_runs import run_details
 from ..documents import Paper
 from ..errors import CiteloomError, InputError
 from .access import TOOLS, caller
@@ -65,7 +60,7 @@ _INSTRUCTIONS: Final = (
 class LibraryTools:
     """The tools that are jobs of the server, and the two that ChatGPT needs; agents read their docstrings."""
 
-    def __init__(self, session: Session, runs: RunJobs) -> None:
+    def __init__(self, session: serving.Session, runs: RunJobs) -> None:
         self._session = session
         self._runs = runs
 
@@ -98,7 +93,7 @@ class LibraryTools:
             try:
                 return _as_result(await _follow(job, context))
             except ServerError as error:
-                asked = (await run_details(job.id, self._session.home))["waiting"]
+                asked = (await stored_runs.run_details(job.id, self._session.home))["waiting"]
                 if asked is None:
                     raise
                 sent = (context.input_responses or {}).get(asked["question"])
@@ -144,7 +139,7 @@ class LibraryTools:
         for item in found:
             place = [item["section"].strip(), f"p. {item['page']}" if item["page"] is not None else ""]
             title = ", ".join(filter(None, [item["title"], *place]))
-            paper = await apaper(self._session, item["key"])
+            paper = await library_papers.apaper(self._session, item["key"])
             results.append({"id": item["chunk_id"], "title": title, "url": _address(paper)})
         return json.dumps({"results": results}, ensure_ascii=False)
 
@@ -153,11 +148,11 @@ class LibraryTools:
     ) -> str:
         """Read a passage that search gave, with its neighbours, or a whole paper by its citation key."""
         try:
-            found = await apassage_window(self._session, id, _NEIGHBOURS)
+            found = await library_search.apassage_window(self._session, id, _NEIGHBOURS)
             key, text = found["key"], "\n\n".join(item["text"] for item in found["passages"])
         except InputError:
-            key, text = id, await apaper_markdown(self._session, id)
-        paper = await apaper(self._session, key)
+            key, text = id, await library_papers.apaper_markdown(self._session, id)
+        paper = await library_papers.apaper(self._session, key)
         about = {"key": paper.key, "authors": ", ".join(paper.authors), "year": str(paper.year or "")}
         answer = {"id": id, "title": paper.title, "text": text, "url": _address(paper)}
         return json.dumps({**answer, "metadata": {**about, "venue": paper.venue}}, ensure_ascii=False)
@@ -188,7 +183,7 @@ def _as_result(record: Mapping[str, Any]) -> CallToolResult:
     """An answer with its sources, or the text of a section."""
     if "question" not in record:
         return CallToolResult(content=[TextContent(text=str(record["text"]))])
-    answer, text = dict(short_answer(record)), answer_with_sources(record)
+    answer, text = dict(conversation.short_answer(record)), conversation.answer_with_sources(record)
     return CallToolResult(content=[TextContent(text=text)], structured_content=answer)
 
 
@@ -206,7 +201,7 @@ async def _follow(job: Job, context: Context[Any, Any]) -> Mapping[str, Any]:
     raise ServerError(problem["status"], problem["detail"], help=problem.get("help", ""))
 
 
-def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
+def mcp_server(session: serving.Session, runs: RunJobs) -> MCPServer[Any]:
     # The package would otherwise print the log messages of all modules in its own format.
     logging.basicConfig(format="%(message)s")
     tools, shared = LibraryTools(session, runs), (*AGENT_TOOLS, *SHARED_TOOLS)
@@ -233,7 +228,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
     )
     async def paper(key: str) -> str:
         try:
-            return await apaper_markdown(session, key)
+            return await library_papers.apaper_markdown(session, key)
         except CiteloomError as error:
             raise ResourceNotFoundError(f"{error.message} {client_help(error)}".strip()) from error
 
@@ -242,7 +237,7 @@ def mcp_server(session: Session, runs: RunJobs) -> MCPServer[Any]:
     return server
 
 
-def write_section(section: SectionKind, about: str) -> str:
+def write_section(section: run_options.SectionKind, about: str) -> str:
     """Write a section of a paper from passages of the library, each cited by key and page."""
     return (
         f"Write the {section} of a paper about: {about}\n\nFirst list what has to be known for it. Then find passages "
@@ -285,7 +280,7 @@ def _strict_tool(
 class _LibraryServer(MCPServer[Any]):
     """Lists papers in pages, and reports errors as one line with the remedy."""
 
-    def __init__(self, session: Session, tools: list[Tool]) -> None:
+    def __init__(self, session: serving.Session, tools: list[Tool]) -> None:
         super().__init__(
             "citeloom",
             title="Citeloom",
@@ -323,7 +318,7 @@ class _LibraryServer(MCPServer[Any]):
         cursor = (params.cursor if params else None) or "0"
         if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
             raise MCPError(INVALID_PARAMS, f"There is no page {cursor[:80]!r} of the papers.")
-        papers, start = await alist_papers(self._session), int(cursor)
+        papers, start = await library_papers.alist_papers(self._session), int(cursor)
         page = []
         for record in papers[start : start + _PAGE]:
             authors = ", ".join(record["authors"][:3]) or "no authors"

@@ -12,34 +12,11 @@ from inspect import isawaitable
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from ..api import stored_conversations
+from ..api import homes, model_setup, people, running, serving, stored_conversations
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
 from ..api.evidence_tables import aagree, agreement_of, aload_table, amake_table, id_of_agreement, id_of_table
-from ..api.homes import Home
-from ..api.model_setup import aoffered_models
-from ..api.people import acting
 from ..api.run_options import RunLimits, SteeredOptions
 from ..api.run_texts import NotEditedError, find_text, public_record, stored
-from ..api.running import (
-    AnsweredError,
-    EventRecorder,
-    RunRequest,
-    begin_run,
-    plain_question,
-    require_valid_answer,
-    run_and_save,
-    signed_answer,
-)
-from ..api.serving import (
-    CallLocks,
-    JobKind,
-    JobOrder,
-    JobState,
-    RecentEndings,
-    RunUnderWayError,
-    Session,
-    UnknownPaperError,
-)
 from ..api.stored_conversations import UnknownConversationError
 from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
 from ..errors import InputError
@@ -53,7 +30,7 @@ _STORED_EPOCH: Final = "stored"
 
 @dataclass(frozen=True, slots=True)
 class RunJobs:
-    session: Session
+    session: serving.Session
     jobs: Jobs
     orders: Orders
 
@@ -107,12 +84,12 @@ class RunJobs:
             await self.orders.end(conversation_deleted(thread_id))
             self.jobs.forget(thread_id)
 
-    async def start_run(self, request: RunRequest, limits: RunLimits) -> Job:
+    async def start_run(self, request: running.RunRequest, limits: RunLimits) -> Job:
         """Start a run or join it; a finished one answers at once. Raises `InputError`, or `ServerError` if too busy."""
         session = await self.session.with_settings(**limits.changes()).with_memory()
         while True:
-            run = await begin_run(request, session)
-            order = JobOrder(run.thread_id, "run", {"limits": limits.changes()})
+            run = await running.begin_run(request, session)
+            order = serving.JobOrder(run.thread_id, "run", {"limits": limits.changes()})
             async with self.orders.on(run_deleted(run.thread_id)):
                 if await asyncio.to_thread(self._is_registered, run.thread_id):  # otherwise it was deleted meanwhile
                     return await self.jobs.start(
@@ -122,13 +99,13 @@ class RunJobs:
     async def answer_run(self, run_id: str, answer: Mapping[str, Any]) -> Job:
         """Answer what a run asks, and resume it; raises `AnswerError`, or `AnsweredError` if another was taken."""
         run = await self.find_run(run_id)
-        given = signed_answer(answer, ", ".join(filter(None, (acting.get(), answer.get("by")))))
-        await require_valid_answer(self.session, run.thread_id, given)
+        given = running.signed_answer(answer, ", ".join(filter(None, (people.acting.get(), answer.get("by")))))
+        await running.require_valid_answer(self.session, run.thread_id, given)
         known = await self.jobs.find(run.thread_id)  # which has the limits that the run was started with
         limits = SteeredOptions(**known.order.request.get("limits", {})) if known else RunLimits()
         job = await self.resume_run(run.thread_id, limits, given)
         if job.order.request.get("answer") != given:
-            raise AnsweredError(f"Run {run.thread_id} was answered already.")
+            raise running.AnsweredError(f"Run {run.thread_id} was answered already.")
         return job
 
     async def resume_run(self, run_id: str, limits: RunLimits, answer: object = None) -> Job:
@@ -143,7 +120,7 @@ class RunJobs:
         if run.status != "finished":
             await resumed.require_unchanged(session)
         async with self.order_on(run):
-            order = JobOrder(run.thread_id, "run", {"limits": given, **({"answer": answer} if answer else {})})
+            order = serving.JobOrder(run.thread_id, "run", {"limits": given, **({"answer": answer} if answer else {})})
             return await self.jobs.start(order, partial(_run, resumed.request, session, answer=answer))
 
     async def ask(
@@ -151,19 +128,19 @@ class RunJobs:
     ) -> Job:
         """Start a conversation's next turn, or join it; raises `QuestionError`, or `ServerError` during another."""
         thread_id = (await self.find_conversation(thread_id)).thread_id
-        request: dict[str, Any] = {"asked": plain_question(asked), "kind": kind, "limits": limits.changes()}
+        request: dict[str, Any] = {"asked": running.plain_question(asked), "kind": kind, "limits": limits.changes()}
         request |= {"papers": list(papers)} if papers else {}
         await self.session.require_papers()
         chosen = limits.chat_model
         if chosen not in (None, self.session.settings.chat_model):
-            offered = await aoffered_models(self.session)
+            offered = await model_setup.aoffered_models(self.session)
             if chosen not in offered:
                 known = f"There is {', '.join(offered[:10])}." if offered else "Choose one in the settings."
                 raise InputError(f"chat_model: {chosen!r:.100} is not offered here.", help=known)
         async with self.orders.on(conversation_deleted(thread_id)):
             request["number"] = await asyncio.to_thread(self._next_number, thread_id)
             return await self.jobs.start(
-                JobOrder(thread_id, "turn", request), partial(self._take_turn, thread_id, request)
+                serving.JobOrder(thread_id, "turn", request), partial(self._take_turn, thread_id, request)
             )
 
     async def make_table(self, asked: TableBody | AgreementBody) -> Job:
@@ -173,9 +150,9 @@ class RunJobs:
         papers, agree = list(asked.papers), isinstance(asked, AgreementBody)
         request = {"question": question, "columns": list(columns), "papers": papers, "agree": agree}
         name = (id_of_agreement if agree else id_of_table)(question, papers)
-        return await self.resume_order(JobOrder(name, "table", {**request, "limits": asked.changes()}))
+        return await self.resume_order(serving.JobOrder(name, "table", {**request, "limits": asked.changes()}))
 
-    async def find(self, order: JobOrder) -> Job | None:
+    async def find(self, order: serving.JobOrder) -> Job | None:
         """The job of an earlier request or its stored outcome, resumed if paused; None if it is to be asked again."""
         job = await self.jobs.find(order.id)
         if job is not None and job.order.request == order.request and job.state != "paused":
@@ -194,7 +171,7 @@ class RunJobs:
         except UnknownRunError:
             return None
 
-    async def resume_order(self, order: JobOrder) -> Job:
+    async def resume_order(self, order: serving.JobOrder) -> Job:
         """Restart a job that an earlier server left unfinished; raises `CiteloomError` if impossible."""
         if order.kind == "run":
             return await self.resume_run(order.id, SteeredOptions(**order.request.get("limits", {})))
@@ -231,14 +208,16 @@ def _unknown_conversation(thread_id: str) -> stored_conversations.UnknownConvers
     return stored_conversations.UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
 
 
-async def _run(request: RunRequest, session: Session, emit: Emit, *, answer: object = None) -> Mapping[str, Any]:
+async def _run(
+    request: running.RunRequest, session: serving.Session, emit: Emit, *, answer: object = None
+) -> Mapping[str, Any]:
     recorder = _recorder(emit)
-    saved = await run_and_save(request, session, on_event=recorder, on_notice=_notices(emit), answer=answer)
+    saved = await running.run_and_save(request, session, on_event=recorder, on_notice=_notices(emit), answer=answer)
     recorder.done(saved.record)
     return saved.record
 
 
-async def _make_table(request: Mapping[str, Any], session: Session, emit: Emit) -> Mapping[str, Any]:
+async def _make_table(request: Mapping[str, Any], session: serving.Session, emit: Emit) -> Mapping[str, Any]:
     def show(text: str) -> None:
         emit("stage", {"source": "citeloom", "kind": "stage", "stage": "table", "text": text})
 
@@ -248,27 +227,29 @@ async def _make_table(request: Mapping[str, Any], session: Session, emit: Emit) 
     return await amake_table(limited, request["question"], columns=request["columns"], papers=papers, on_progress=show)
 
 
-def _recorder(emit: Emit) -> EventRecorder:
-    return EventRecorder(lambda event: emit(event["kind"], event))
+def _recorder(emit: Emit) -> running.EventRecorder:
+    return running.EventRecorder(lambda event: emit(event["kind"], event))
 
 
 def _notices(emit: Emit) -> Any:
     return lambda text: emit("notice", {"text": text})
 
 
-async def load_ended_run(run_id: str, home: Home) -> Job:
+async def load_ended_run(run_id: str, home: homes.Home) -> Job:
     """The outcome of a run of another process; raises `UnknownRunError`, or `RunUnderWayError` before its end."""
     run = await asyncio.to_thread(find_run, home, run_id)
     if run.status == "finished" and run.result is not None:
         return _ended_job(run.thread_id, "run", public_record(stored(run.result)))
     if await asyncio.to_thread(is_under_way, home, run.thread_id):
-        raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.", help="Wait for it to end.")
+        raise serving.RunUnderWayError(
+            f"Run {run.thread_id} is under way in another process.", help="Wait for it to end."
+        )
     if run.status == "failed":
         return _ended_job(run.thread_id, "run", problem=problem(502, run.detail or "The run failed."))
     return _ended_job(run.thread_id, "run")
 
 
-async def load_ended_turn(thread_id: str, home: Home) -> Job:
+async def load_ended_turn(thread_id: str, home: homes.Home) -> Job:
     """The outcome of the last turn; raises `UnknownConversationError`, or `ServerError` if there is none."""
     entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
     if await paused_turn(entry.thread_id, home) is not None:
@@ -279,30 +260,30 @@ async def load_ended_turn(thread_id: str, home: Home) -> Job:
     return _ended_job(entry.thread_id, "turn", stored_conversations.turn_record(last))
 
 
-async def load_ended_table(table_id: str, session: Session) -> Job:
+async def load_ended_table(table_id: str, session: serving.Session) -> Job:
     """The outcome of a job that no server knows any more: the table; raises `UnknownTableError`."""
     table = await aload_table(session, table_id)
     return _ended_job(table["table_id"], "table", agreement_of(table) or table)
 
 
 def _ended_job(
-    job_id: str, kind: JobKind, result: Mapping[str, Any] | None = None, problem: Problem | None = None
+    job_id: str, kind: serving.JobKind, result: Mapping[str, Any] | None = None, problem: Problem | None = None
 ) -> Job:
     """A job that ended earlier, with a result or a problem, or else was stopped; its only event says so."""
     log = EventLog(_STORED_EPOCH)
     if result is not None:
-        EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
+        running.EventRecorder(lambda event: log.append(event["kind"], event)).done(result)
     else:
         log.append("error" if problem else "stopped", problem or STOPPED)
     log.close()
-    state: JobState = "finished" if result is not None else "failed" if problem else "paused"
-    return Job(JobOrder(job_id, kind, {}), log, state, result, problem)
+    state: serving.JobState = "finished" if result is not None else "failed" if problem else "paused"
+    return Job(serving.JobOrder(job_id, kind, {}), log, state, result, problem)
 
 
 T = TypeVar("T")
 # The connection of the current request.
 connection: ContextVar[str] = ContextVar("connection of the current request", default="")
-_GONE: Final = (UnknownRunError, UnknownConversationError, UnknownPaperError)
+_GONE: Final = (UnknownRunError, UnknownConversationError, serving.UnknownPaperError)
 _POLL_INTERVAL: Final = 0.05  # seconds
 _TIMEOUT: Final = 30.0  # seconds to wait for another server
 
@@ -310,7 +291,7 @@ _TIMEOUT: Final = 30.0  # seconds to wait for another server
 class Orders:
     """Used from one event loop; `locks` exclude other servers. Outside a server, both arguments are None."""
 
-    def __init__(self, endings: RecentEndings | None = None, locks: CallLocks | None = None) -> None:
+    def __init__(self, endings: serving.RecentEndings | None = None, locks: serving.CallLocks | None = None) -> None:
         self._endings = endings
         self._locks = locks
         self._here: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

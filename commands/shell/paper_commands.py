@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import api
-from ...api.messages import command
-from ...api.run_options import SECTION_KINDS
+from ...api import messages, run_options
 from ..output import ingest_progress, notice, result, show_rebuilt, warnings_and_refusals
 from ..papers import paper_lines, show_papers
 from ..run_display import section_progress
@@ -105,7 +104,7 @@ async def open_file(source: str) -> str:
     """Open the file, or give its path in a pipe; returns one line for the user."""
     path = await asyncio.to_thread(Path(source).absolute)  # no leading hyphen: cannot be taken for an option
     if not await asyncio.to_thread(path.is_file):
-        return f"Its file is gone: {source}. Its indexed text: {command('papers show KEY --text')}"
+        return f"Its file is gone: {source}. Its indexed text: {messages.command('papers show KEY --text')}"
     program = opener() if on_terminal() else None
     if program is None:
         return f"File: {source}"
@@ -172,9 +171,9 @@ def _target(argument: str, name: str) -> Path:
 
 async def section(shell: Shell, argument: str) -> ShellState:
     kind, _, given = argument.partition(" ")
-    if kind not in SECTION_KINDS:
-        near = difflib.get_close_matches(kind, SECTION_KINDS, n=1)
-        hint = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(SECTION_KINDS)}."
+    if kind not in run_options.SECTION_KINDS:
+        near = difflib.get_close_matches(kind, run_options.SECTION_KINDS, n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(run_options.SECTION_KINDS)}."
         raise NotNowError(f"There is no section '{kind}'.", help=hint)
     source = Path(given) if given else shell.experiment
     if source is None:

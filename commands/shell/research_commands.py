@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import api
-from ...api.homes import Home
+from ...api import homes, stored_conversations
 from ...api.messages import counted
-from ...api.stored_conversations import find_conversation, last_turn
 from ...errors import CiteloomError
 from ...settings.config import Settings
 from ..chat import forget_expired
@@ -21,8 +20,7 @@ from .parser import CommandName
 from .shell_state import Shell, ShellDraft, ShellState
 
 if TYPE_CHECKING:
-    from ...api.conversation import TurnKind
-    from ...api.running import ProgressEvent
+    from ...api import conversation, running
 
 
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
@@ -47,7 +45,7 @@ async def improve(shell: Shell, feedback: str) -> ShellState:
     return await _take(shell, feedback, "improve")
 
 
-async def _take(shell: Shell, asked: str, kind: TurnKind) -> ShellState:
+async def _take(shell: Shell, asked: str, kind: conversation.TurnKind) -> ShellState:
     session = await shell.session()
     if session.notice(answer=True) and not shell.told_of_mode:
         notice(session.notice(answer=True))
@@ -127,7 +125,7 @@ class TurnStages(RunProgress):
         self.papers = self.chunks = 0
         self.read = self.writing = False
 
-    def draw(self, event: ProgressEvent) -> None:
+    def draw(self, event: running.ProgressEvent) -> None:
         text, total = event["text"], event.get("total", 0)
         match event["stage"]:
             case "rewritten":
@@ -162,24 +160,24 @@ def _capital(text: str) -> str:
 _COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask", "improve": "improve"}
 
 
-def restore(shell: Shell, home: Home, thread: str) -> None:
+def restore(shell: Shell, home: homes.Home, thread: str) -> None:
     """Restore the shell to where a conversation was left; blocks briefly. Raises `UnknownConversationError`."""
     home.require_library()
-    entry = find_conversation(home, thread)
+    entry = stored_conversations.find_conversation(home, thread)
     shell.thread_id = entry.thread_id
-    last = last_turn(home, entry.thread_id)
+    last = stored_conversations.last_turn(home, entry.thread_id)
     if last is None:
         notice(f"Conversation {entry.thread_id}: no question has been answered yet.")
         return
     shell.turns = last.number
-    answered = last if last.answered else last_turn(home, entry.thread_id, answered=True)
+    answered = last if last.answered else stored_conversations.last_turn(home, entry.thread_id, answered=True)
     if answered is not None:
         shell.state = draft_answer(answered.record)
     turns = counted(entry.turns, "turn")
     notice(f"Conversation {entry.thread_id}, {turns}. The last question: {last.question}")
 
 
-async def finish_opening(shell: Shell, settings: Settings, home: Home) -> None:
+async def finish_opening(shell: Shell, settings: Settings, home: homes.Home) -> None:
     """Finish startup once the library is open: expire conversations, report a paused question."""
     try:
         await shell.opening.wait()

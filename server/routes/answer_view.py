@@ -11,9 +11,7 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from markupsafe import Markup
 
-from ...api import run_texts
-from ...api.serving import Session
-from ...api.writing import image_type
+from ...api import run_texts, serving, writing
 from .. import response_models
 from ..problems import ServerError
 from ..server_state import ServerState
@@ -53,14 +51,14 @@ class AnswerView:
         return [line for line in self.record["warnings"] if not any(message in line for message in findings)]
 
 
-async def show_text(run: run_texts.RunRecord, session: Session, base: str, prefix: str = "") -> AnswerView:
+async def show_text(run: run_texts.RunRecord, session: serving.Session, base: str, prefix: str = "") -> AnswerView:
     """A finished text in the user's version, with retractions since; ids of its sentences begin with `prefix`."""
     edits = await asyncio.to_thread(session.home.runs().edits, run.thread_id)
     current = await run_texts.current_text(run_texts.editable_text(run, edits), session)
     return await asyncio.to_thread(_view, current, session, base, prefix)
 
 
-def _view(current: run_texts.CurrentText, session: Session, base: str, prefix: str) -> AnswerView:
+def _view(current: run_texts.CurrentText, session: serving.Session, base: str, prefix: str) -> AnswerView:
     """The text with its links; of a sentence no finding is a link, as it opens its findings. Blocks."""
     record = run_texts.with_notices(current.record, session)
     report = run_texts.report_view(record)
@@ -167,4 +165,4 @@ def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[resp
 
 
 def media_type(suffix: str) -> str:
-    return response_models.MEDIA_TYPES.get(suffix) or image_type(suffix) or "application/octet-stream"
+    return response_models.MEDIA_TYPES.get(suffix) or writing.image_type(suffix) or "application/octet-stream"

@@ -10,11 +10,9 @@ from typing import Annotated, Any, Final, Literal, get_args
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api import run_texts, stored_conversations
+from ...api import library_papers, results, run_texts, stored_conversations
 from ...api.conversation import TurnKind, paused_turn
-from ...api.library_papers import alist_papers
 from ...api.library_search import Labels, akeys_within
-from ...api.results import ConversationSummary, PaperSummary
 from ...api.serving import JobEntry
 from ...settings.config import CitationStyle
 from .. import response_models
@@ -150,7 +148,7 @@ async def _turn(
     return await call.answer(asdict(body), start, "conversations")
 
 
-def _with_job(record: ConversationSummary, jobs: Mapping[str, JobEntry]) -> response_models.ListedConversation:
+def _with_job(record: results.ConversationSummary, jobs: Mapping[str, JobEntry]) -> response_models.ListedConversation:
     """Add the active turn, whose question is the title until there is an answer."""
     active = active_record(jobs, record["thread_id"])
     asked = jobs[record["thread_id"]].order.request["asked"] if active else ""
@@ -243,7 +241,7 @@ async def _conversation_page(
     question: str = "",
     chosen: Sequence[str] = (),
 ) -> Response:
-    papers = await alist_papers(state.session)
+    papers = await library_papers.alist_papers(state.session)
     thread_id = entry.thread_id if entry else ""
     context = {
         "entry": entry,
@@ -266,7 +264,7 @@ async def _conversation_page(
     return page(request, "ask.html", context)
 
 
-def first_questions(papers: Sequence[PaperSummary]) -> list[str]:
+def first_questions(papers: Sequence[results.PaperSummary]) -> list[str]:
     """Questions to begin with: one for each of the latest papers, and one over all of them."""
     latest = sorted((paper for paper in papers if paper["title"]), key=lambda paper: -(paper["year"] or 0))
     asked = [f"What does “{paper['title']}” find, and from what data?" for paper in latest[:_SUGGESTED]]

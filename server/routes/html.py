@@ -22,8 +22,7 @@ from fastapi.responses import FileResponse, HTMLResponse
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...api import run_texts
-from ...api.messages import counted
+from ...api import messages, run_texts
 from ...documents.plain_text import plain_text
 from ..access import caller
 from ..problems import MEDIA_TYPE, ServerError
@@ -134,7 +133,7 @@ def _environment() -> Environment:
     environment.filters.update(
         markdown=markdown,
         plain=without_markup,
-        counted=counted,
+        counted=messages.counted,
         doi=run_texts.doi_html,
         reference=run_texts.reference_html,
         moment=moment,

@@ -16,21 +16,8 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, File, Form, Header, Path as InPath, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse, RedirectResponse
 
-from ...api import library_papers
-from ...api.ingesting import PAPER_SUFFIXES
+from ...api import ingesting, library_papers, library_upkeep, paper_lookup, results, serving
 from ...api.library_search import Labels, afind_papers, asearch, year_range
-from ...api.library_upkeep import alibrary_counts
-from ...api.paper_lookup import parse_identifiers
-from ...api.results import (
-    FoundPapers,
-    FoundPassage,
-    FoundPassages,
-    PaperFigures,
-    PaperList,
-    PaperSummary,
-    PaperText,
-)
-from ...api.serving import JobOrder
 from ...documents import entry_labels
 from ...documents.figures import IMAGE_TYPES, image_type
 from ...documents.pdf.drawing import MAX_WORDS
@@ -93,7 +80,7 @@ async def search_passages(
     kind: Annotated[str, Query(max_length=50)] = "",
     tag: Annotated[str, Query(max_length=200)] = "",
     collection: Annotated[str, Query(max_length=500)] = "",
-) -> FoundPassages:
+) -> results.FoundPassages:
     """Find passages by meaning, by words, or both."""
     settings, years = state.session.settings, year_range(from_year, to_year)
     mode = mode or settings.retrieval_mode
@@ -110,7 +97,7 @@ async def search_papers(
     from_year: Year = None,
     to_year: Year = None,
     page: Annotated[int, Query(ge=1, le=10**6, description="Ten papers each.")] = 1,
-) -> FoundPapers:
+) -> results.FoundPapers:
     """Find papers by summary and note, or by full text."""
     return await afind_papers(state.session, q, by, from_year, to_year, page)
 
@@ -141,12 +128,12 @@ async def list_papers(
     descending: bool = False,
     limit: Limit = 50,
     offset: Offset = 0,
-) -> PaperList:
+) -> results.PaperList:
     """List the papers whose metadata contain all of the words, sorted; if there are none, those whose text does."""
     found, in_text = await library_papers.aselect_papers(
         state.session, q.split(), order=sort, descending=descending, **limits
     )
-    papers: list[PaperSummary] = [
+    papers: list[results.PaperSummary] = [
         {**paper, "source": file_name(paper["source"])} for paper in found[offset : offset + limit]
     ]
     return {"papers": papers, "total": len(found), "in_text": in_text}
@@ -164,7 +151,7 @@ async def export_papers(
 
 
 @router.get("/{key:path}/text", responses=problems(404))
-async def get_text(key: str, state: StateOf) -> PaperText:
+async def get_text(key: str, state: StateOf) -> results.PaperText:
     """The searchable text of a paper, by section and page."""
     return {"key": key, "text": await library_papers.apaper_text(state.session, key)}
 
@@ -200,7 +187,7 @@ async def page_image(
 async def list_figures(
     session: SessionOf,
     key: Annotated[str, InPath(min_length=1, max_length=500, description="Citation key of the paper.")],
-) -> PaperFigures:
+) -> results.PaperFigures:
     """List a paper's figures and tables with their captions. Free and fast."""
     return {"key": key, "figures": await library_papers.afigures(session, key)}
 
@@ -291,7 +278,7 @@ async def add_papers(
             if not stored:
                 raise refuse_all("files can be added", refused)
             await asyncio.to_thread(state.member.uploads.publish, upload_id)
-            order = JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
+            order = serving.JobOrder(upload_id, "ingest", {"files": stored, "refused": refused, "replace": replace})
             return await state.ingests.start(order)
 
     def digest(file: UploadFile) -> str:
@@ -310,7 +297,7 @@ async def add_by_identifier(body: IdentifierBody, call: JobCall) -> Response:
 
     The identifiers are sent to the metadata services of the server's settings.
     """
-    parse_identifiers(body.identifiers)
+    paper_lookup.parse_identifiers(body.identifiers)
     await asyncio.to_thread(require_space, call.state.session, {"": 1})
     return await _start_lookup(body.model_dump(), call)
 
@@ -328,7 +315,7 @@ async def enrich_papers(body: EnrichBody, call: JobCall) -> Response:
 
 async def _start_lookup(content: dict[str, Any], call: JobCall) -> Response:
     require_services(call.state.session)
-    order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", content)
+    order = serving.JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", content)
     return await call.answer(content, lambda: call.state.ingests.start(order), "ingests")
 
 
@@ -396,7 +383,7 @@ async def library(
         "passages_found": await _find_passages(state, q, limits) if q and not offset else [],
         "export": urlencode({name: value for name, value in query.items() if value and name != "sort"}),
         "sorts": SORTS,
-        "endings": [*PAPER_SUFFIXES, ".bib"],
+        "endings": [*ingesting.PAPER_SUFFIXES, ".bib"],
         "papers": found[offset : offset + _PAGE],
         "found": len(found),
         "in_text": in_text,
@@ -414,7 +401,7 @@ async def library(
     return page(request, "paper_list.html" if "x-part" in request.headers else "library.html", context)
 
 
-def label_choices(papers: Iterable[PaperSummary]) -> dict[str, list[str]]:
+def label_choices(papers: Iterable[results.PaperSummary]) -> dict[str, list[str]]:
     """What papers can be chosen by, by the names of the options; a collection stands with those above it."""
     found: dict[str, set[str]] = {name: set() for name in ("venue", "status", "kind", "tag", "collection")}
     for paper in papers:
@@ -426,7 +413,7 @@ def label_choices(papers: Iterable[PaperSummary]) -> dict[str, list[str]]:
     return {name: sorted(filter(None, values), key=str.casefold) for name, values in found.items()}
 
 
-async def _find_passages(state: ServerState, words: str, limits: Mapping[str, Any]) -> list[FoundPassage]:
+async def _find_passages(state: ServerState, words: str, limits: Mapping[str, Any]) -> list[results.FoundPassage]:
     """The passages nearest to what was searched for; none if nothing can be searched."""
     years = year_range(limits["from_year"], limits["to_year"])
     labels: Labels = {"kind": limits["kind"], "tag": limits["tag"], "collection": limits["collection"]}
@@ -439,7 +426,7 @@ async def _find_passages(state: ServerState, words: str, limits: Mapping[str, An
 @pages.post("/library/sample")
 async def add_sample(state: StateOf) -> Response:
     """Add the sample papers to a library that has none."""
-    if not (await alibrary_counts(state.session))["papers"]:
+    if not (await library_upkeep.alibrary_counts(state.session))["papers"]:
         await state.ingests.start_sample()
     return RedirectResponse("/library", 303)
 

@@ -12,26 +12,9 @@ from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
-from ...api import run_texts
+from ...api import people, results, run_texts, serving, stored_runs, text_updating
 from ...api.files import aimport_text
-from ...api.people import owned_runs
-from ...api.results import ImportedText, RunSummary
 from ...api.run_options import CitationFields, RunLimits, Tracked, WordOptions
-from ...api.serving import JobEntry, Session
-from ...api.stored_runs import (
-    RunHead,
-    RunRecord,
-    Spending,
-    count_runs,
-    find_run,
-    list_runs,
-    run_details,
-    run_heads,
-    run_summary,
-    usage_by_day,
-    usage_total,
-)
-from ...api.text_updating import pending_updates
 from .. import response_models
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
@@ -69,15 +52,15 @@ AskedFile = Annotated[FileOptions, Query()]
 async def get_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> response_models.RunList:
     """The runs, the latest first."""
     home = state.session.home
-    records = await asyncio.to_thread(list_runs, home, limit, offset)
-    total, jobs = await asyncio.to_thread(count_runs, home), await state.jobs.known()
+    records = await asyncio.to_thread(stored_runs.list_runs, home, limit, offset)
+    total, jobs = await asyncio.to_thread(stored_runs.count_runs, home), await state.jobs.known()
     return {"runs": [_with_job(record, jobs) for record in records], "total": total}
 
 
 @router.get("/runs/{run_id}", tags=["runs"], responses=problems(404))
 async def get_run(run_id: str, state: StateOf) -> response_models.RunWithJob:
     """A run by its id or a prefix of it, with its result once it is finished."""
-    record = await run_details(run_id, state.session.home)
+    record = await stored_runs.run_details(run_id, state.session.home)
     return {**record, **_with_job(record, await state.jobs.known())}
 
 
@@ -118,7 +101,7 @@ async def run_events(run_id: str, request: Request, state: StateOf) -> Response:
 @router.get("/runs/{run_id}/files", tags=["files"], responses=problems(404, 409))
 async def list_files(run_id: str, state: StateOf) -> response_models.FileList:
     """List the files of a finished run, and those of the user's version if sentences were edited."""
-    record = _finished(await asyncio.to_thread(find_run, state.session.home, run_id))
+    record = _finished(await asyncio.to_thread(stored_runs.find_run, state.session.home, run_id))
     versions = await asyncio.to_thread(run_texts.file_versions, record, state.session.home)
     return {"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")}
 
@@ -229,7 +212,7 @@ async def import_text(
     tracked: Annotated[
         Tracked, Form(description="What becomes of tracked changes; `ask` refuses a text with any.")
     ] = "ask",
-) -> ImportedText:
+) -> results.ImportedText:
     """Take back a text that was edited elsewhere: it is the user's version of the run from now on."""
     run, name, content = await state.runs.find_run(run_id), safe_name(file.filename or "") or "file", await file.read()
     async with state.runs.order_on(run):
@@ -247,13 +230,13 @@ async def withdraw_edited_sentence(run_id: str, position: int, state: StateOf) -
         await state.orders.end(edit_withdrawn(run.thread_id))
 
 
-def _finished(run: RunRecord) -> run_texts.StoredRecord:
+def _finished(run: stored_runs.RunRecord) -> run_texts.StoredRecord:
     if run.status != "finished" or run.result is None:
         raise ServerError(409, f"Run {run.thread_id} is not finished and has no files.", help="Resume it first.")
     return run_texts.stored(run.result)
 
 
-def _with_job(record: RunSummary, jobs: Mapping[str, JobEntry]) -> response_models.ListedRun:
+def _with_job(record: results.RunSummary, jobs: Mapping[str, serving.JobEntry]) -> response_models.ListedRun:
     job = active_record(jobs, record["thread_id"])
     return {**record, "status": "running" if job else record["status"], "active": job}
 
@@ -287,14 +270,17 @@ _NO_TEXT: Final[Mapping[str, Any]] = {"answer": None, "asked": None, "about": ""
 
 
 def view_run(
-    run: RunRecord | RunHead, session: Session, jobs: Mapping[str, JobEntry], spent: Iterable[Spending]
+    run: stored_runs.RunRecord | stored_runs.RunHead,
+    session: serving.Session,
+    jobs: Mapping[str, serving.JobEntry],
+    spent: Iterable[stored_runs.Spending],
 ) -> dict[str, Any]:
     """What a page shows of a run; `state` is its job's if active, `spent` its spending per model. Blocks."""
-    summary = run_summary(run, session.home)
+    summary = stored_runs.run_summary(run, session.home)
     job = jobs.get(run.thread_id)
     state = job.state if job is not None and job.active else summary["status"]
     detail = "" if state == "finished" else summary["detail"]
-    usage = usage_total([row for row in spent if row.run == run.thread_id], session.settings.prices)
+    usage = stored_runs.usage_total([row for row in spent if row.run == run.thread_id], session.settings.prices)
     used = {
         "max-calls": usage["llm_calls"],
         "max-tokens": usage["input_tokens"] + usage["output_tokens"],
@@ -331,11 +317,11 @@ async def runs(
 ) -> Response:
     """The runs with these words in their titles by experiment, the latest first, and the usage by day."""
     session = state.session
-    owned = await asyncio.to_thread(owned_runs, session.home)
+    owned = await asyncio.to_thread(people.owned_runs, session.home)
     spent, days = await session.journal.spending(owned), await session.journal.spending_by_day(owned)
     prices, jobs = session.settings.prices, await state.jobs.known()
     everything = await asyncio.to_thread(
-        lambda: [view_run(run, session, jobs, spent) for run in run_heads(session.home)]
+        lambda: [view_run(run, session, jobs, spent) for run in stored_runs.run_heads(session.home)]
     )
     words = q.casefold().split()
     everything = [view for view in everything if all(word in view["title"].casefold() for word in words)]
@@ -345,7 +331,7 @@ async def runs(
         groups.setdefault(view["id"] if view["kind"] == "research" else view["title"], []).append(view)
     counts = {name: sum(view["state"] in states for view in everything) for name, states in _SHOWN.items()}
     context = {
-        "updates": await asyncio.to_thread(pending_updates, session),
+        "updates": await asyncio.to_thread(text_updating.pending_updates, session),
         "groups": list(groups.values()),
         "q": q,
         "show": show,
@@ -353,8 +339,8 @@ async def runs(
         "start": start,
         "following": start + _ON_A_PAGE if start + _ON_A_PAGE < len(chosen) else None,
         "preceding": max(0, start - _ON_A_PAGE) if start else None,
-        "days": usage_by_day(days, prices)[-_DAYS:][::-1],
-        "total": usage_total(spent, prices),
+        "days": stored_runs.usage_by_day(days, prices)[-_DAYS:][::-1],
+        "total": stored_runs.usage_total(spent, prices),
     }
     return page(request, "run_list.html" if "x-part" in request.headers else "runs.html", context)
 
@@ -369,7 +355,7 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
     spent, jobs = await session.journal.spending([record.thread_id]), await state.jobs.known()
     context = {**_NO_TEXT, "run": await asyncio.to_thread(view_run, record, session, jobs, spent)}
     if record.status == "asking":
-        asked = (await run_details(record.thread_id, session.home))["waiting"]
+        asked = (await stored_runs.run_details(record.thread_id, session.home))["waiting"]
         if asked is not None:
             shown = {**asked, "summary": _FLAG.sub("", asked["summary"])}
             context |= {"asked": shown, "about": markdown(asked["about"])}
@@ -402,7 +388,7 @@ async def versions(run_id: str, request: Request, state: StateOf, other: Words =
     session = state.session
     text = await asyncio.to_thread(run_texts.load_editable, session.home, run_id)
     current = await run_texts.current_text(text, session)
-    heads = await asyncio.to_thread(run_heads, session.home)
+    heads = await asyncio.to_thread(stored_runs.run_heads, session.home)
     others = [
         head
         for head in heads
@@ -437,14 +423,14 @@ async def restore(
 @pages.get("/runs/{run_id}/{kinds}/{which}")
 async def run_detail(run_id: str, kinds: str, which: str, request: Request, state: StateOf) -> Response:
     """What a link of the text opens: a passage with its page, a finding, or a number's source."""
-    record = await asyncio.to_thread(find_run, state.session.home, run_id)
+    record = await asyncio.to_thread(stored_runs.find_run, state.session.home, run_id)
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
     view = await show_text(record, state.session, f"/runs/{record.thread_id}")
     return await detail_page(request, state, view, kinds, which)
 
 
-async def _show_text(run: RunRecord, session: Session) -> dict[str, Any]:
+async def _show_text(run: stored_runs.RunRecord, session: serving.Session) -> dict[str, Any]:
     """The user's version with retractions and the like since then, and its files."""
     view, address = await show_text(run, session, f"/runs/{run.thread_id}"), f"/api/v1/runs/{run.thread_id}/files"
     record = run_texts.stored(view.record)

@@ -13,11 +13,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ...api import model_setup, remembering
+from ...api import model_setup, people, remembering, results, stored_runs
 from ...api.library_upkeep import acheck_library, alibrary_counts, settings_in_force
-from ...api.people import owned_runs
-from ...api.results import DoctorRecord, MemoryLine, MemoryLines, MemoryProposals, UsageRecords
-from ...api.stored_runs import spending_record, usage_by_day, usage_total
 from ...errors import CiteloomError
 from ...settings.config import Settings
 from ...settings.key_trust import DEFAULT
@@ -63,15 +60,15 @@ async def metrics(request: Request, state: StateOf) -> Response:
 
 
 @router.get("/usage", responses=problems())
-async def usage(state: StateOf) -> UsageRecords:
+async def usage(state: StateOf) -> results.UsageRecords:
     """What runs cost, by run and by day."""
     journal, prices = state.session.journal, state.session.settings.prices
-    owned = await asyncio.to_thread(owned_runs, state.session.home)
+    owned = await asyncio.to_thread(people.owned_runs, state.session.home)
     rows, days = await journal.spending(owned), await journal.spending_by_day(owned)
     return {
-        "runs": [spending_record(row, prices) for row in rows],
-        "days": usage_by_day(days, prices),
-        "total": usage_total(rows, prices),
+        "runs": [stored_runs.spending_record(row, prices) for row in rows],
+        "days": stored_runs.usage_by_day(days, prices),
+        "total": stored_runs.usage_total(rows, prices),
     }
 
 
@@ -89,7 +86,7 @@ async def settings(state: StateOf) -> dict[str, SettingRecord]:
 
 
 @router.get("/doctor", responses=problems())
-async def doctor(state: StateOf) -> DoctorRecord:
+async def doctor(state: StateOf) -> results.DoctorRecord:
     """Check the library; changes nothing."""
     session = state.session
     findings = await acheck_library(session)
@@ -249,27 +246,27 @@ Id = Annotated[str, Path(min_length=1, max_length=40, description="Id of a line 
 
 @memory_router.get("", responses=problems())
 @shared_tool("What the author wants")
-async def list_memory(session: SessionOf) -> MemoryLines:
+async def list_memory(session: SessionOf) -> results.MemoryLines:
     """What the author wants of every text: terms, spelling, papers never to cite, facts. Follow it in what you write
     for the author. Free and fast."""
     return {"lines": await remembering.alist_memory(session.settings, session.home)}
 
 
 @memory_router.post("", status_code=201, responses=problems())
-async def add_line(body: MemoryBody, state: StateOf) -> MemoryLine:
+async def add_line(body: MemoryBody, state: StateOf) -> results.MemoryLine:
     """Add a line."""
     settings, home = state.session.settings, state.session.home
     return await remembering.aremember(settings, home, body.text, shared=body.shared)
 
 
 @memory_router.get("/proposals", responses=problems())
-async def list_proposals(state: StateOf) -> MemoryProposals:
+async def list_proposals(state: StateOf) -> results.MemoryProposals:
     """What the edits of finished texts suggest; nothing is stored until it is accepted."""
     return {"proposals": await remembering.apropose_memory(state.session.settings, state.session.home)}
 
 
 @memory_router.post("/proposals/{line_id}", responses=problems(404))
-async def answer_proposal(line_id: Id, body: ProposalBody, state: StateOf) -> MemoryLines:
+async def answer_proposal(line_id: Id, body: ProposalBody, state: StateOf) -> results.MemoryLines:
     """Accept a proposal, or decline it for good; returns the new line, if any."""
     line = await remembering.aanswer_proposal(
         state.session.settings, state.session.home, line_id, accept=body.accept, text=body.text, shared=body.shared
@@ -278,7 +275,7 @@ async def answer_proposal(line_id: Id, body: ProposalBody, state: StateOf) -> Me
 
 
 @memory_router.put("/{line_id}", responses=problems(404))
-async def edit_line(line_id: Id, body: MemoryBody, state: StateOf) -> MemoryLine:
+async def edit_line(line_id: Id, body: MemoryBody, state: StateOf) -> results.MemoryLine:
     """Replace a line; it stays shared or not."""
     return await remembering.aremember(state.session.settings, state.session.home, body.text, note_id=line_id)
 

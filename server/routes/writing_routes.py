@@ -11,12 +11,8 @@ from typing import Annotated, Any, Final, cast
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.routing import APIRoute
 
-from ...api import writing
+from ...api import evidence_tables, run_options, running, serving, writing
 from ...api.checking import LABELS, CheckResult, acheck_prose
-from ...api.evidence_tables import alist_tables
-from ...api.run_options import PAPER_ORDER, SECTIONS, RunKind, SectionKind
-from ...api.running import SectionRequest
-from ...api.serving import JobOrder
 from ...documents.sandbox import in_thread
 from ..ingest_jobs import check_arguments
 from ..job_requests import JobCall
@@ -72,7 +68,7 @@ async def start_research(body: ResearchBody, call: JobCall) -> Response:
 
 
 @router.post("/sections/{kind}", responses=job_answers(404), response_class=Response)
-async def write_section(kind: SectionKind, body: WritingBody, call: JobCall) -> Response:
+async def write_section(kind: run_options.SectionKind, body: WritingBody, call: JobCall) -> Response:
     """Write a section, or join or resume the run that already does."""
     return await _write(kind, body, call)
 
@@ -104,7 +100,7 @@ async def check(body: CheckBody, call: JobCall) -> CheckResult:
     content, state = body.model_dump(mode="json"), call.state
     given = await check_arguments(content)
     if "respond-async" in call.request.headers.get("prefer", ""):
-        order = JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", {"check": content})
+        order = serving.JobOrder(f"ingest-{secrets.token_hex(6)}", "ingest", {"check": content})
         reference = await call.answer(content, lambda: state.ingests.start(order), "ingests")
         return cast("CheckResult", reference)  # FastAPI sends a response as it is
     return await acheck_prose(state.session, **given)
@@ -123,14 +119,14 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
     return {"id": upload_id, "files": names, "refused": refused}
 
 
-async def _write(kind: RunKind, body: WritingBody, call: JobCall) -> Response:
+async def _write(kind: run_options.RunKind, body: WritingBody, call: JobCall) -> Response:
     _require_readable(call.request)
     left_out = _left_out(call.request)
     parsed = await asyncio.to_thread(
         writing.parse_experiment, body.experiment, *writing.required_kinds(kind), left_out=left_out
     )
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
-    request = SectionRequest(kind, experiment, fresh=body.fresh)
+    request = running.SectionRequest(kind, experiment, fresh=body.fresh)
     asked = await writing.with_tables(request, call.state.session, body)
     return await call.answer(asdict(body), lambda: call.state.runs.start_run(asked, body))
 
@@ -155,10 +151,10 @@ pages = APIRouter(include_in_schema=False)
 async def write(request: Request, state: StateOf) -> Response:
     session = state.session
     context = {
-        "weighing": [kind for kind in PAPER_ORDER if SECTIONS[kind].weighs_studies],
-        "kinds": [(kind, SECTIONS[kind].purpose) for kind in PAPER_ORDER],
+        "weighing": [kind for kind in run_options.PAPER_ORDER if run_options.SECTIONS[kind].weighs_studies],
+        "kinds": [(kind, run_options.SECTIONS[kind].purpose) for kind in run_options.PAPER_ORDER],
         "papers": len(await asyncio.to_thread(session.library.records)),
-        "tables": await alist_tables(session),
+        "tables": await evidence_tables.alist_tables(session),
         "notice": session.notice(),
         "settings": session.settings,
     }
