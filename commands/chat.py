@@ -55,10 +55,10 @@ def chat(
 
 
 async def _chat(settings: Settings, home: homes.Home, exp: Path | None, thread: str | None) -> int:
-    from .shell import display, parser
+    from .shell import parser
     from .shell.repl import converse
-    from .shell.research_commands import finish_opening, restore
-    from .shell.shell_state import NO_PAPERS, Opening, Shell
+    from .shell.shell_commands import finish_opening, restore
+    from .shell.shell_state import NO_PAPERS, Opening, Shell, failure
 
     opening = Opening(settings, home)
     chunks = api.homes.chunk_counts(home)
@@ -67,7 +67,7 @@ async def _chat(settings: Settings, home: homes.Home, exp: Path | None, thread: 
         held = f"{counted(len(chunks), 'paper')}, {counted(sum(chunks.values()), 'chunk')}"
         notice(f"{held}. 'help' lists the commands, Ctrl-D leaves.")
     else:
-        display.failure(f"The library is empty. {filled(NO_PAPERS)}")
+        failure(f"The library is empty. {filled(NO_PAPERS)}")
     shell = Shell(opening, api.stored_conversations.new_thread_id(), exp)
     if thread is not None:
         restore(shell, home, thread)
