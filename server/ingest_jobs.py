@@ -203,11 +203,7 @@ def require_services(session: Session) -> None:
 
 
 def _emitter(emit: Emit) -> Callable[[ingesting.IngestEvent], None]:
-    def show(event: ingesting.IngestEvent) -> None:
-        record = ingesting.event_record(event)
-        emit(record["kind"], record)
-
-    return show
+    return lambda event: emit((record := ingesting.event_record(event))["kind"], record)
 
 
 def _strip_path(record: Mapping[str, Any]) -> dict[str, Any]:

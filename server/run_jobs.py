@@ -90,11 +90,10 @@ class RunJobs:
         while True:
             run = await running.begin_run(request, session)
             order = serving.JobOrder(run.thread_id, "run", {"limits": limits.changes()})
+            work = partial(_run, replace(request, thread_id=run.thread_id), session)
             async with self.orders.on(run_deleted(run.thread_id)):
                 if await asyncio.to_thread(self._is_registered, run.thread_id):  # otherwise it was deleted meanwhile
-                    return await self.jobs.start(
-                        order, partial(_run, replace(request, thread_id=run.thread_id), session)
-                    )
+                    return await self.jobs.start(order, work)
 
     async def answer_run(self, run_id: str, answer: Mapping[str, Any]) -> Job:
         """Answer what a run asks, and resume it; raises `AnswerError`, or `AnsweredError` if another was taken."""
@@ -138,10 +137,10 @@ class RunJobs:
                 known = f"There is {', '.join(offered[:10])}." if offered else "Choose one in the settings."
                 raise InputError(f"chat_model: {chosen!r:.100} is not offered here.", help=known)
         async with self.orders.on(conversation_deleted(thread_id)):
-            request["number"] = await asyncio.to_thread(self._next_number, thread_id)
-            return await self.jobs.start(
-                serving.JobOrder(thread_id, "turn", request), partial(self._take_turn, thread_id, request)
-            )
+            entry = await asyncio.to_thread(stored_conversations.find_conversation, self.session.home, thread_id)
+            if entry.thread_id != thread_id:
+                raise _unknown_conversation(thread_id)
+            return await self.resume_order(serving.JobOrder(thread_id, "turn", {**request, "number": entry.turns + 1}))
 
     async def make_table(self, asked: TableBody | AgreementBody) -> Job:
         """Make or complete a table, or join that job; raises `ServerError` while it is made with other columns."""
@@ -157,19 +156,15 @@ class RunJobs:
         job = await self.jobs.find(order.id)
         if job is not None and job.order.request == order.request and job.state != "paused":
             return job
-        if order.kind == "table":
-            return await self.resume_order(order)
         if order.kind == "turn":
-            given = order.request
-            home, number = self.session.home, given["number"]
+            home, number = self.session.home, order.request["number"]
             turn = await asyncio.to_thread(stored_conversations.find_turn, home, order.id, number)
-            if turn is None or turn.asked != given["asked"]:
+            if turn is None or turn.asked != order.request["asked"]:
                 return None
             return _ended_job(order.id, "turn", stored_conversations.turn_record(turn))
-        try:
-            return await self.resume_run(order.id, SteeredOptions(**order.request["limits"]))
-        except UnknownRunError:
-            return None
+        with suppress(UnknownRunError):
+            return await self.resume_order(order)
+        return None
 
     async def resume_order(self, order: serving.JobOrder) -> Job:
         """Restart a job that an earlier server left unfinished; raises `CiteloomError` if impossible."""
@@ -178,12 +173,6 @@ class RunJobs:
         if order.kind == "table":
             return await self.jobs.start(order, partial(_make_table, order.request, self.session))
         return await self.jobs.start(order, partial(self._take_turn, order.id, order.request))
-
-    def _next_number(self, thread_id: str) -> int:
-        entry = stored_conversations.find_conversation(self.session.home, thread_id)
-        if entry.thread_id != thread_id:
-            raise _unknown_conversation(thread_id)
-        return entry.turns + 1
 
     def _is_registered(self, run_id: str) -> bool:
         with suppress(UnknownRunError):
@@ -241,12 +230,10 @@ async def load_ended_run(run_id: str, home: homes.Home) -> Job:
     if run.status == "finished" and run.result is not None:
         return _ended_job(run.thread_id, "run", public_record(stored(run.result)))
     if await asyncio.to_thread(is_under_way, home, run.thread_id):
-        raise serving.RunUnderWayError(
-            f"Run {run.thread_id} is under way in another process.", help="Wait for it to end."
-        )
-    if run.status == "failed":
-        return _ended_job(run.thread_id, "run", problem=problem(502, run.detail or "The run failed."))
-    return _ended_job(run.thread_id, "run")
+        under_way = f"Run {run.thread_id} is under way in another process."
+        raise serving.RunUnderWayError(under_way, help="Wait for it to end.")
+    failed = problem(502, run.detail or "The run failed.") if run.status == "failed" else None
+    return _ended_job(run.thread_id, "run", problem=failed)
 
 
 async def load_ended_turn(thread_id: str, home: homes.Home) -> Job:

@@ -1,4 +1,4 @@
-"""The commands of the shell: turns of a conversation, lists and searches, a paper's summary and file, and saved files."""
+"""The commands of the shell: turns of a conversation, lists, searches, a paper's summary and file, and saved files."""
 
 from __future__ import annotations
 

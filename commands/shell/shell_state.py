@@ -1,4 +1,4 @@
-"""The shell's output, its library, opened while the first line is typed, and its states; each command returns the next one.
+"""The shell's output, its library, opened while a line is typed, and its states; each command returns the next one.
 
     initial --list, find--> listed          (numbers)
     initial --sem-search--> sem-search      (numbers, a draft to save)
