@@ -14,8 +14,9 @@ from typer.core import TyperCommand
 from .. import api
 from ..api import blocking, run_options
 from ..api.messages import command, counted
+from ..api.run_options import Shown
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError, PausedError
-from .options import JsonOption, command_on_home, command_session, resolve, takes_options
+from .options import JsonOption, command_on_home, resolve, takes_options
 from .output import (
     Printed,
     ingest_progress,
@@ -111,7 +112,7 @@ def ingest(
         record, stopped = api.ingesting.refused_record(sources), None
         warnings_and_refusals(record)
     else:
-        with command_session(settings, found) as session, ingest_progress() as show:
+        with api.homes.open_home(settings, found, notice) as session, ingest_progress() as show:
             given: dict[str, Any] = {"ray": cluster, "sources": sources, "on_report": warnings_and_refusals}
             outcome = blocking.run_async(api.ingesting.aingest_papers(session, paths, options, on_event=show, **given))
         record, stopped = outcome.as_dict(), outcome.stopped
@@ -139,11 +140,8 @@ def add(
     identifiers: Annotated[list[str], "DOIs or arXiv ids, bare or as links."],
     download: Annotated[
         bool | None,
-        typer.Option(
-            "--download/--no-download",
-            help="Download the free PDF where a service names one.",
-            show_default="asked on a terminal, else no",
-        ),
+        "Download the free PDF where a service names one.",
+        Shown("--download/--no-download", "asked on a terminal, else no"),
     ] = None,
     bib: Annotated[Path | None, "Also append the entries to this .bib file."] = None,
     anyway: Annotated[bool, "Also add a paper whose title and authors are in the library already."] = False,
@@ -169,7 +167,7 @@ def add(
 
     settings, found = resolve()
     wanted = api.paper_lookup.parse_identifiers(identifiers)
-    with command_session(settings, found) as session, ingest_progress() as show:
+    with api.homes.open_home(settings, found, notice) as session, ingest_progress() as show:
         options = api.paper_lookup.Adding(
             agreed=agreed,
             wants_file=bool(download),
@@ -210,14 +208,10 @@ def _sync() -> None:
 def sync_zotero(
     collection: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Only this collection and those below it, by name, path (Thesis/Methods) or key; may be repeated.",
-            show_default="the whole library",
-        ),
+        "Only this collection and those below it, by name, path (Thesis/Methods) or key; may be repeated.",
+        Shown(default="the whole library"),
     ] = None,
-    group: Annotated[
-        str, typer.Option(help="The library of this group, by name or id.", show_default="your own library")
-    ] = "",
+    group: Annotated[str, "The library of this group, by name or id.", Shown(default="your own library")] = "",
     prune: Annotated[bool, "Also remove papers that came only from collections synced earlier."] = False,
     dry_run: Annotated[bool, "Only say what would change."] = False,
     watch: Annotated[bool, "Sync again whenever Zotero changes, until Ctrl-C (CITELOOM_ZOTERO_SECONDS)."] = False,
@@ -243,7 +237,7 @@ def sync_zotero(
     async def sync(reading: paper_lookup.ZoteroReading) -> paper_lookup.SyncReport:
         nonlocal in_progress
         in_progress = True
-        with command_session(settings, found) as session, ingest_progress() as show:
+        with api.homes.open_home(settings, found, notice) as session, ingest_progress() as show:
             listeners: dict[str, Any] = {"on_event": show, "on_notice": notice}
             report = await lookup.async_reading(session, reading, request, dry_run=dry_run, **listeners)
         in_progress = False

@@ -11,7 +11,7 @@ import typer
 from .. import api
 from ..api import blocking, run_options
 from ..api.messages import counted, filled
-from .options import command_on_home, command_session, complete_conversations, readable_records, resolve, takes_options
+from .options import command_on_home, resolve, takes_options
 from .output import Columns, Printed, notice, notice_command
 from .runs import when
 from .sections import OverwriteOption
@@ -27,9 +27,7 @@ conversations_app = typer.Typer(
     help="List, show, export and delete conversations; 'chat --thread ID' continues one.",
 )
 
-IdArgument = Annotated[
-    str, typer.Argument(help="Id of the conversation, or a prefix of it.", autocompletion=complete_conversations)
-]
+IdArgument = Annotated[str, "Id of the conversation, or a prefix of it.", run_options.Shown(completes="conversations")]
 
 
 @takes_options(settings=run_options.ChatSettings)
@@ -37,10 +35,7 @@ def chat(
     settings: run_options.ChatSettings,
     exp: Annotated[Path | None, "The experiment for 'section', as JSON."] = None,
     thread: Annotated[
-        str | None,
-        typer.Option(
-            help="Id of a conversation to continue, or a prefix of it.", autocompletion=complete_conversations
-        ),
+        str | None, "Id of a conversation to continue, or a prefix of it.", run_options.Shown(completes="conversations")
     ] = None,
 ) -> None:
     """Ask questions in a shell, with follow-ups.
@@ -95,7 +90,7 @@ async def _chat(settings: Settings, home: homes.Home, exp: Path | None, thread: 
 def _open_home() -> tuple[Settings, homes.Home]:
     """The settings and home of a command, after deleting expired conversations."""
     settings, found = resolve()
-    found = readable_records(found)
+    found = api.homes.records_home(found, notice)
     if found.copy_of is None:
         blocking.run_async(forget_expired(settings, found))
     return settings, found
@@ -107,7 +102,7 @@ def _turns_of(thread_id: str) -> tuple[homes.Home, str, list[stored_conversation
     thread_id = api.stored_conversations.find_conversation(found, thread_id).thread_id
     if not api.stored_conversations.is_edited(found, thread_id):
         return found, thread_id, api.stored_conversations.read_turns(found, thread_id)
-    with command_session(settings, found, create=False, reading=True) as session:
+    with api.homes.open_home(settings, found, notice, create=False, reading=True) as session:
         return found, thread_id, api.stored_conversations.turns_as_shown(session, thread_id)
 
 
@@ -166,8 +161,8 @@ def export_conversation(
 @conversations_app.command("label")
 def label_conversation(
     thread_id: IdArgument,
-    name: Annotated[str | None, typer.Option(help="Its name; '' for its first question again.")] = None,
-    archive: Annotated[bool | None, typer.Option("--archive/--no-archive", help="Archive it, or not any more.")] = None,
+    name: Annotated[str | None, "Its name; '' for its first question again."] = None,
+    archive: Annotated[bool | None, "Archive it, or not any more.", run_options.Shown("--archive/--no-archive")] = None,
 ) -> None:
     """Name a conversation, or archive it; the next question brings it back."""
     found = _open_home()[1]
@@ -178,9 +173,7 @@ def label_conversation(
 
 @conversations_app.command("delete")
 def delete_conversations(
-    thread_ids: Annotated[
-        list[str], typer.Argument(help="Ids of the conversations.", autocompletion=complete_conversations)
-    ],
+    thread_ids: Annotated[list[str], "Ids of the conversations.", run_options.Shown(completes="conversations")],
 ) -> None:
     """Delete conversations; cached model answers stay in the journal."""
     found = _open_home()[1]

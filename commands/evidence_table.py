@@ -13,7 +13,7 @@ from .. import api
 from ..api import messages, run_options
 from ..api.blocking import run_async
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import complete_keys, home_session, takes_options
+from .options import home_session, takes_options
 from .output import Columns, Printed, notice, one_line, table
 from .runs import when
 from .searching import place_of, plain_sentence
@@ -53,7 +53,7 @@ def make_table(
     files: TableFiles,
     options: run_options.TableOptions,
     settings: run_options.ModelSettings,
-    experiment: Annotated[Path | None, typer.Option("--exp", help="Your exp.json, as a row of its own.")] = None,
+    experiment: Annotated[Path | None, "Your exp.json, as a row of its own.", run_options.Shown("--exp")] = None,
 ) -> Printed:
     """Make a table of the papers that answer a question, a row for each study.
 
@@ -95,7 +95,7 @@ def show_table(table_id: IdArgument, files: TableFiles) -> Printed:
 @tables_app.command("edit")
 def edit_table(
     table_id: IdArgument,
-    key: Annotated[str, typer.Argument(help="Citation key of the paper.", autocompletion=complete_keys)],
+    key: Annotated[str, "Citation key of the paper.", run_options.Shown(completes="papers")],
     column: Annotated[str, "Name of the column."],
     value: Annotated[str, "Your value."],
     study: Annotated[str, "Name of the study, if the paper reports several."] = "",

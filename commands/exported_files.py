@@ -14,7 +14,7 @@ from .. import api
 from ..api.messages import counted
 from ..api.run_options import Shown, StyleSettings, Tracked, WordOptions, option
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import command_on_home, complete_runs, home_session, takes_options
+from .options import command_on_home, home_session, takes_options
 from .output import Printed, notice, one_line
 from .sections import OverwriteOption
 
@@ -27,17 +27,10 @@ class ExportFiles(WordOptions, OverwriteOption):
 
 @takes_options(files=ExportFiles, settings=StyleSettings)
 def export(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="A run's id, or the .md of a section or paper, edited or not.", autocompletion=complete_runs
-        ),
-    ],
+    source: Annotated[str, "A run's id, or the .md of a section or paper, edited or not.", Shown(completes="runs")],
     files: ExportFiles,
     settings: StyleSettings,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the files.", show_default="that of the .md, or this one")
-    ] = None,
+    out: Annotated[Path | None, "Folder for the files.", Shown(default="that of the .md, or this one")] = None,
 ) -> Printed:
     """Write a finished text, or an edited markdown file, in other formats.
 
@@ -56,10 +49,8 @@ def export(
 
 def import_document(
     file: Annotated[Path, "The .docx, .odt, .tex or .md, exported by Citeloom and edited since."],
-    run: Annotated[
-        str | None, typer.Option(help="Its run, if the file does not name it.", autocompletion=complete_runs)
-    ] = None,
-    tracked: Annotated[Tracked, typer.Option(help="Tracked changes: accept, reject or ask.")] = "ask",
+    run: Annotated[str | None, "Its run, if the file does not name it.", Shown(completes="runs")] = None,
+    tracked: Annotated[Tracked, "Tracked changes: accept, reject or ask."] = "ask",
 ) -> Printed:
     """Take back a text that was edited in Word, LibreOffice, LaTeX or Markdown.
 
@@ -121,11 +112,10 @@ def verify_file(
 def sync_tex(
     folder: Annotated[Path, "The folder of the LaTeX project, such as a git clone."],
     run: Annotated[
-        list[str] | None,
-        typer.Option(help="Section or paper to put there; repeated. Default: those that are there already."),
+        list[str] | None, "Section or paper to put there; repeated. Default: those that are there already."
     ] = None,
-    ours: Annotated[bool, typer.Option("--ours", help="Overwrite edited regions; the file is copied before.")] = False,
-    theirs: Annotated[bool, typer.Option("--theirs", help="Take the text of edited regions into the run.")] = False,
+    ours: Annotated[bool, "Overwrite edited regions; the file is copied before."] = False,
+    theirs: Annotated[bool, "Take the text of edited regions into the run."] = False,
 ) -> Printed:
     """Keep your sections in a LaTeX project up to date.
 

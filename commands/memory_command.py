@@ -9,6 +9,7 @@ import typer
 from .. import api
 from ..api.blocking import run_async
 from ..api.messages import counted
+from ..api.run_options import Shown
 from .options import resolve
 from .output import Columns, Printed, notice, one_line
 
@@ -17,8 +18,8 @@ memory_app = typer.Typer(
     rich_markup_mode=None,
     help="Preferences and facts that every text should respect; none is learnt unless you accept it.",
 )
-IdArgument = Annotated[str, typer.Argument(help="Id, or a prefix of it.")]
-SharedOption = Annotated[bool, typer.Option("--shared", help="For all users of this library, not only for you.")]
+IdArgument = Annotated[str, "Id, or a prefix of it."]
+SharedOption = Annotated[bool, "For all users of this library, not only for you."]
 _EFFECTS: Final = {
     "ban": "never cited",
     "term": "shown to the writer, and checked",
@@ -42,9 +43,7 @@ def list_lines() -> Printed:
 
 @memory_app.command("add")
 def add_line(
-    text: Annotated[
-        str, typer.Argument(help="A line: 'participants, not subjects', 'British spelling', 'never cite KEY' ...")
-    ],
+    text: Annotated[str, "A line: 'participants, not subjects', 'British spelling', 'never cite KEY' ..."],
     shared: SharedOption = False,
 ) -> None:
     """Add a line."""
@@ -52,7 +51,7 @@ def add_line(
 
 
 @memory_app.command("edit")
-def edit_line(line_id: IdArgument, text: Annotated[str, typer.Argument(help="The new line.")]) -> None:
+def edit_line(line_id: IdArgument, text: Annotated[str, "The new line."]) -> None:
     """Replace a line."""
     _say(run_async(api.remembering.aremember(*resolve(), text, note_id=line_id)))
 
@@ -82,7 +81,7 @@ def list_proposals() -> Printed:
 @memory_app.command("accept")
 def accept_proposal(
     proposal_id: IdArgument,
-    text: Annotated[str, typer.Option("--as", help="Another wording of the line.")] = "",
+    text: Annotated[str, "Another wording of the line.", Shown("--as")] = "",
     shared: SharedOption = False,
 ) -> None:
     """Put a proposal into the memory."""

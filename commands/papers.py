@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
 
-KeyArgument = Annotated[str, typer.Argument(help="Citation key.", autocompletion=complete_keys)]
+KeyArgument = Annotated[str, "Citation key.", run_options.Shown(completes="papers")]
 KeysArgument = Annotated[
     list[str] | None, typer.Argument(help="Citation keys; all papers if none is given.", autocompletion=complete_keys)
 ]
@@ -78,7 +78,7 @@ def show_paper(
 
 @papers_app.command("remove")
 def remove_papers(
-    keys: Annotated[list[str], typer.Argument(help="Citation keys.", autocompletion=complete_keys)],
+    keys: Annotated[list[str], "Citation keys.", run_options.Shown(completes="papers")],
 ) -> None:
     """Remove papers from the library; their files stay where they are, but those that Citeloom stored are deleted."""
     with home_session() as session:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 people_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Accounts of a group's server; without any it is one person's."
 )
-NameArgument = Annotated[str, typer.Argument(help="Name of the account, such as ada.")]
+NameArgument = Annotated[str, "Name of the account, such as ada."]
 RoleName = Literal["reader", "writer", "owner"]
 _HERE: Final = "(command line)"  # who did it, in the log
 
@@ -48,7 +48,7 @@ def list_people() -> Printed:
 @people_app.command("role")
 def change_role(
     name: NameArgument,
-    role: Annotated[RoleName, typer.Argument(help="The new role.")],
+    role: Annotated[RoleName, "The new role."],
     budget: Annotated[float | None, "What the person may spend in all; below 0: no limit."] = None,
 ) -> None:
     """Change somebody's role, and their budget."""

@@ -10,9 +10,9 @@ import typer
 
 from .. import api
 from ..api import blocking, messages
-from ..api.run_options import RunLimits
+from ..api.run_options import RunLimits, Shown
 from ..errors import InputError
-from .options import JsonOption, command_session, complete_runs, readable_records, resolve, takes_options
+from .options import JsonOption, resolve, takes_options
 from .output import Columns, Printed, notice, one_line, result, result_json
 from .run_display import end_incomplete, read_json, run_steered
 from .sections import OutOption, RunFiles
@@ -25,13 +25,13 @@ runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, 
 
 _FIRST_IDS: Final = 5
 _MAX_QUERY: Final = 160  # characters
-IdArgument = Annotated[str, typer.Argument(help="Id of the run, or a prefix of it.", autocompletion=complete_runs)]
+IdArgument = Annotated[str, "Id of the run, or a prefix of it.", Shown(completes="runs")]
 
 
 @runs_app.command("list")
 def list_all() -> Printed:
     """List all runs, the latest first."""
-    records = api.stored_runs.list_runs(readable_records(resolve()[1]))
+    records = api.stored_runs.list_runs(api.homes.records_home(resolve()[1], notice))
     columns: Columns = {
         "run": "thread_id",
         "status": lambda record: "waiting for you" if record["status"] == "asking" else record["status"],
@@ -45,7 +45,8 @@ def list_all() -> Printed:
 @runs_app.command("show")
 def show_run(run_id: IdArgument) -> Printed:
     """Show one run: status, what it asks you, searches, and its text if finished."""
-    return Printed(blocking.run_async(api.stored_runs.run_details(run_id, readable_records(resolve()[1]))), _show_run)
+    home = api.homes.records_home(resolve()[1], notice)
+    return Printed(blocking.run_async(api.stored_runs.run_details(run_id, home)), _show_run)
 
 
 def _show_run(record: results.RunDetails) -> None:
@@ -83,8 +84,8 @@ def answer_run(
     files: RunFiles,
     limits: RunLimits,
     out: OutOption = Path(),
-    accept: Annotated[bool, typer.Option("--accept", help="Take what it asks about as it is.")] = False,
-    given: Annotated[Path | None, typer.Option("--json", help="The answer as a JSON file; - reads stdin.")] = None,
+    accept: Annotated[bool, "Take what it asks about as it is."] = False,
+    given: Annotated[Path | None, "The answer as a JSON file; - reads stdin.", Shown("--json")] = None,
 ) -> None:
     """Answer what a run asks you, and resume it.
 
@@ -102,7 +103,7 @@ def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = Non
     found.require_library()
     found.prepare()
     run = api.stored_runs.ResumableRun.load(run_id, found, current, limits.changes())
-    with command_session(run.settings, found, create=False) as session:
+    with api.homes.open_home(run.settings, found, notice, create=False) as session:
         blocking.run_async(run.require_unchanged(session))
         record, _ = run_steered(run.request, session, output, answer)
     result_json(record) if as_json else result(f"\n{record['text']}")
@@ -111,7 +112,7 @@ def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = Non
 
 @runs_app.command("delete")
 def delete_runs(
-    run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.", autocompletion=complete_runs)],
+    run_ids: Annotated[list[str], "Ids of the runs.", Shown(completes="runs")],
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""
     _, found = resolve()

@@ -11,15 +11,9 @@ import typer
 from .. import api
 from ..api import blocking, messages, run_options
 from ..errors import InputError
-from .options import FILE_FORMATS, JsonOption, home_session, require_single_value, takes_options
+from .options import FILE_FORMATS, JsonOption, home_session, one_value_hint, takes_options
 from .output import notice, one_line, result, result_json
-from .run_display import (
-    end_incomplete,
-    next_steps,
-    references_markdown,
-    run_steered,
-    show_answer,
-)
+from .run_display import end_incomplete, next_steps, references_markdown, run_steered, show_answer
 
 if TYPE_CHECKING:
     pass
@@ -129,7 +123,9 @@ def section_command(kind: run_options.RunKind) -> Callable[..., None]:
 def experiment_file(kind: run_options.RunKind, file: Path | None, exp: Path | None) -> Path:
     """The experiment file, given by position or as --exp."""
 
-    require_single_value("--format", FILE_FORMATS, file)
+    if str(file) in FILE_FORMATS:
+        message = f"{file} is a value of --format, not a file."
+        raise InputError(message, help=one_value_hint("--format").strip())
     if file and exp and file != exp:
         raise InputError(f"Two experiments were given, {file} and {exp}.", help="Give one.")
     if given := file or exp:

@@ -17,7 +17,7 @@ import typer
 from .. import api
 from ..api.messages import install_hint
 from ..errors import ConfigurationError
-from .options import home_session, home_was_named, resolve
+from .options import home_session, named_homes, resolve
 from .output import notice
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def lsp() -> None:
         raise ConfigurationError(missing, help=f"{install_hint('editor')}.") from error
     if sys.stdin.isatty():
         notice("Waiting for an editor on standard input; editors start this command themselves (Ctrl-C stops it).")
-    serve_editor(partial(home_session, reading=True), in_folder=not home_was_named())
+    serve_editor(partial(home_session, reading=True), in_folder=not named_homes)
 
 
 @contextmanager

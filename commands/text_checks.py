@@ -138,8 +138,8 @@ def update(
         ),
     ] = None,
     accept: Annotated[str, typer.Option(help="Ids of items to accept: 3f2a90c1,b7e41d55.", show_default=False)] = "",
-    accept_all: Annotated[bool, typer.Option("--accept-all", help="Accept all items.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Compare again whenever the library changes.")] = False,
+    accept_all: Annotated[bool, "Accept all items."] = False,
+    watch: Annotated[bool, "Compare again whenever the library changes."] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show which sentences, cells and answers a changed library concerns, and what they would become.

@@ -12,8 +12,9 @@ import typer
 from .. import api
 from ..api.blocking import run_async
 from ..api.messages import command, counted, megabytes
+from ..api.run_options import Shown
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import command_session, complete_runs, home_session, readable_records, resolve
+from .options import complete_runs, home_session, resolve
 from .output import (
     Columns,
     Printed,
@@ -34,9 +35,7 @@ _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key
 
 def doctor(
     repair: Annotated[bool, "Repair what is found; papers that lost their vectors are embedded again."] = False,
-    all_settings: Annotated[
-        bool, typer.Option("--settings", help="Show every setting in force with its origin.")
-    ] = False,
+    all_settings: Annotated[bool, "Show every setting in force with its origin.", Shown("--settings")] = False,
 ) -> Printed:
     """Check the library, and show the settings that you made.
 
@@ -50,7 +49,7 @@ def doctor(
         "findings": [],
     }
     if found.exists():
-        with command_session(settings, found, create=False, reading=not repair) as session:
+        with api.homes.open_home(settings, found, notice, create=False, reading=not repair) as session:
             record["library"] = run_async(api.library_upkeep.alibrary_counts(session))
             if repair:
                 with ingest_progress() as show:
@@ -107,10 +106,8 @@ def copy_library(
     papers_only: Annotated[bool, "Copy only the papers, not runs, conversations, the journal or metadata."] = False,
     to_vectors: Annotated[
         str | None,
-        typer.Option(
-            help="The Milvus that searches the other home, if that is in PostgreSQL.",
-            show_default="CITELOOM_VECTORS, if this home is a folder",
-        ),
+        "The Milvus that searches the other home, if that is in PostgreSQL.",
+        Shown(default="CITELOOM_VECTORS, if this home is a folder"),
     ] = None,
 ) -> Printed:
     """Copy a home to another one, without embedding a text or paying for an answer again.
@@ -122,7 +119,7 @@ def copy_library(
     settings, found = resolve(to_copy=True)
     other = api.library_upkeep.target_home(settings, found, to, to_vectors)
     readable = api.homes.readable_home(found, notice, library=True, records=not papers_only)
-    with command_session(settings, readable, create=False, reading=True) as session:
+    with api.homes.open_home(settings, readable, notice, create=False, reading=True) as session:
         record = run_async(api.library_upkeep.acopy_library(session, other, papers_only=papers_only, on_notice=notice))
     held = f"{counted(record['copied'], 'paper')} copied, {record['present']} already there"
     lines = [f"{held}; {counted(record['chunks'], 'chunk')} compared, version {record['version']}."]
@@ -147,7 +144,7 @@ def usage(
     A cost is shown where the settings have the model's price (CITELOOM_PRICES, or [prices] in citeloom.toml).
     """
     settings, found = resolve()
-    rows = run_async(api.stored_runs.read_spending(readable_records(found), run_ids or ()))
+    rows = run_async(api.stored_runs.read_spending(api.homes.records_home(found, notice), run_ids or ()))
     records = [api.stored_runs.spending_record(row, settings.prices) for row in rows]
     total = api.stored_runs.usage_total(rows, settings.prices)
 
@@ -181,26 +178,21 @@ def stats() -> Printed:
     """Show the size, age, models and reuse of cached answers."""
     named = resolve()[1]
     place = one_line(str(named.place_of("journal.sqlite")))
-    return Printed(api.stored_runs.survey_journal(readable_records(named)), lambda record: _show_stats(place, record))
 
+    def show(record: dict[str, Any]) -> None:
+        if not record["answers"] and not record["made"]:
+            result(f"{place}: empty. Every answer of a chat or embedding model will be kept there.")
+            return
+        oldest, size = record["oldest"], megabytes(record["file_bytes"])
+        since = "" if oldest is None else f", the oldest of {datetime.fromtimestamp(oldest):%Y-%m-%d %H:%M}"
+        result(f"{place}: {size}, {counted(record['answers'], 'answer')}{since}")
+        made, reused, rejected = record["made"], record["reused"], record["rejected"]
+        result(f"Calls made: {made}. Answers reused: {reused}. Rejected, never reused: {rejected}.")
+        columns: Columns = {name: name for name in ("kind", "model", "endpoint")}
+        numbers = {"answers": lambda row: f"{row['answers']:,}", "size": lambda row: megabytes(row["payload_bytes"])}
+        table("Cached answers", record["models"], {**columns, **numbers})
 
-def _show_stats(place: str, record: dict[str, Any]) -> None:
-    if not record["answers"] and not record["made"]:
-        result(f"{place}: empty. Every answer of a chat or embedding model will be kept there.")
-        return
-    oldest, size = record["oldest"], megabytes(record["file_bytes"])
-    since = "" if oldest is None else f", the oldest of {datetime.fromtimestamp(oldest):%Y-%m-%d %H:%M}"
-    result(f"{place}: {size}, {counted(record['answers'], 'answer')}{since}")
-    made, reused, rejected = record["made"], record["reused"], record["rejected"]
-    result(f"Calls made: {made}. Answers reused: {reused}. Rejected, never reused: {rejected}.")
-    columns: Columns = {
-        "kind": "kind",
-        "model": "model",
-        "endpoint": "endpoint",
-        "answers": lambda row: f"{row['answers']:,}",
-        "size": lambda row: megabytes(row["payload_bytes"]),
-    }
-    table("Cached answers", record["models"], columns)
+    return Printed(api.stored_runs.survey_journal(api.homes.records_home(named, notice)), show)
 
 
 @journal_app.command("prune")
@@ -261,9 +253,8 @@ def _chosen(model: str | None, base_url: str | None, *, asking: bool) -> tuple[s
     from ..settings.config import OPENAI_BASE_URL
 
     if base_url is not None:
-        found = [
-            api.model_setup.FoundServer("server", base_url, (model,) if model else api.model_setup.models_at(base_url))
-        ]
+        models = (model,) if model else api.model_setup.models_at(base_url)
+        found = [api.model_setup.FoundServer("server", base_url, models)]
     else:
         found = api.model_setup.find_servers()
         notice(*(f"Found {server.name} at {server.base_url} ({', '.join(server.models[:5])})" for server in found))

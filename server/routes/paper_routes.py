@@ -28,16 +28,7 @@ from ..ingest_jobs import require_services
 from ..job import Job, JobRecord
 from ..job_requests import JobCall, event_stream
 from ..problems import ServerError
-from ..request_models import (
-    EnrichBody,
-    EntryBody,
-    IdentifierBody,
-    Limit,
-    NoteBody,
-    Offset,
-    PaperKey,
-    Year,
-)
+from ..request_models import EnrichBody, EntryBody, IdentifierBody, Limit, NoteBody, Offset, PaperKey, Year
 from ..response_models import PaperOnServer, Stopped, attached, event_answers, problems, reference_answers
 from ..run_jobs import paper_removed
 from ..server_state import ServerState, StateOf
