@@ -100,9 +100,8 @@ def verify_file(
     numbers = counted(checked["numbers"], "number")
     counts = f"{quotes} with key and quote, the quotes of {findings}, cited or not, and {numbers} were checked"
     wrong, unchecked = len(mismatches), verified["lacks"]
-    outcome = (
-        f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else "all of these hold" if unchecked else "all hold"
-    )
+    outcome = "all of these hold" if unchecked else "all hold"
+    outcome = f"{wrong} {'is' if wrong == 1 else 'are'} wrong" if wrong else outcome
     notice(f"{counts}; {outcome}.")
     notice(*(f"Not checked: {count} {what}." for what, count in unchecked.items()))
     lines = [one_line(f"{file}:{item['field']}: {item['problem']}") for item in mismatches]

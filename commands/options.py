@@ -214,9 +214,7 @@ def disk_full(error: BaseException, places: Sequence[Path]) -> str | None:
     # User errors are reported as such even if the disk is full; errors from libraries may be caused by it.
     ours_alone = isinstance(error, CiteloomError) and len(links) == 1
     full = [] if ours_alone else [place for place in places if _free(place) < _TOO_LITTLE]
-    said = any(
-        (isinstance(link, OSError) and link.errno in _FULL) or "database or disk is full" in str(link) for link in links
-    )
+    said = any(getattr(link, "errno", 0) in _FULL or "database or disk is full" in str(link) for link in links)
     if not full and not said:
         return None
     where = f"{full[0]}: the disk is full" if full else "the disk is full where the output goes"

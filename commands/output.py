@@ -231,9 +231,7 @@ def _drawn(
     widths = list(least)
     room = width - sum(least) - _FRAME * len(columns) - 1
     growing = [place for place, name in enumerate(columns) if name in prose]
-    wanted = {
-        place: max(cell_len(cell) for cell in (columns[place], *(row[place] for row in rows))) for place in growing
-    }
+    wanted = {place: max(cell_len(row[place]) for row in (columns, *rows)) for place in growing}
     for left, place in enumerate(sorted(growing, key=lambda place: wanted[place] - least[place]), -len(growing)):
         grown = min(wanted[place] - least[place], room // -left)
         widths[place] += grown

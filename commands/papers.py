@@ -275,10 +275,8 @@ def enrichment_lines(record: dict[str, Any]) -> Iterator[str]:
         yield one_line(f"{key}: unsure, so nothing was changed: {record['why']}.")
         yield "  If one of these is the paper, put its DOI into your .bib and ingest it again:"
         for work in record["candidates"]:
-            place = f"({work['year'] or 'no year'}, {work['venue'] or 'no venue'})"
-            yield one_line(
-                f"  {work['doi']}: {shorten(work['title'], _MAX_VALUE)} {place}, similarity {work['similarity']:.2f}"
-            )
+            place = f"({work['year'] or 'no year'}, {work['venue'] or 'no venue'}), similarity {work['similarity']:.2f}"
+            yield one_line(f"  {work['doi']}: {shorten(work['title'], _MAX_VALUE)} {place}")
     elif outcome == "not-found":
         reason = f"no service knows {doi}" if doi else "no service has a paper with this title"
         yield one_line(f"{key}: {reason}.")

@@ -67,9 +67,8 @@ def check(
     """
     if watch and (as_json or options.in_place_comments):
         other = "--json" if as_json else "--in-place-comments"
-        raise InputError(
-            f"--watch only prints summaries, so it cannot be combined with {other}.", help="Leave one of them out."
-        )
+        message = f"--watch only prints summaries, so it cannot be combined with {other}."
+        raise InputError(message, help="Leave one of them out.")
 
     def check_once() -> checking.CheckResult:
         with home_session(**settings.changes()) as session:

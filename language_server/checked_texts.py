@@ -202,12 +202,9 @@ async def softer(
     if sentence is None or checked.version != document.version:
         return None
     first, last = _span(sentence)
-    cited = [
-        (start - first, end - first, [key.key for key in keys])
-        for (start, end), keys in groupby(
-            (key for key in checked.keys if first <= key.start < last), lambda key: key.whole
-        )
-    ]
+    own = (key for key in checked.keys if first <= key.start < last)
+    grouped = groupby(own, lambda key: key.whole)
+    cited = [(start - first, end - first, [key.key for key in keys]) for (start, end), keys in grouped]
     said = await checking.asoften(session, sentence, document.source[first:last], cited, max_calls)
     return lsp.TextEdit(document.range(first, last), said)
 

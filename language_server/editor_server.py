@@ -288,27 +288,18 @@ class CitationServer(LanguageServer):
         sentence = await asyncio.to_thread(sentence_at, source, *typed.whole, document.suffix)
         most = _OFFERED_BY_PREFIX if typed.prefix else _OFFERED
         without = [read.paper_of(key) if read else key for key in typed.keys]
-        found = await asuggest_citations(
-            session, sentence.text, before=sentence.before, prefix=typed.prefix, without=without, most=most
-        )
+        suggest = partial(asuggest_citations, session, sentence.text, before=sentence.before, prefix=typed.prefix)
+        found = await suggest(without=without, most=most)
         span = document.range(typed.start, typed.end)
         items = []
         for number, paper in enumerate(found["papers"]):
             key = read.keys.get(paper["key"], paper["key"]) if read else paper["key"]
-            items.append(
-                lsp.CompletionItem(
-                    key,
-                    label_details=lsp.CompletionItemLabelDetails(
-                        description=f"{paper['authors']} {paper['year'] or ''}".strip()
-                    ),
-                    kind=lsp.CompletionItemKind.Reference,
-                    detail=paper["title"],
-                    documentation=_markdown(_quoted(paper)),
-                    sort_text=f"{number:02}",
-                    filter_text=source[typed.start : place],  # the order and the choice are by meaning, not by letters
-                    text_edit=lsp.TextEdit(span, f"{typed.sign}{key}"),
-                )
-            )
+            about = lsp.CompletionItemLabelDetails(description=f"{paper['authors']} {paper['year'] or ''}".strip())
+            item = lsp.CompletionItem(key, about, lsp.CompletionItemKind.Reference, detail=paper["title"])
+            item.documentation, item.sort_text = _markdown(_quoted(paper)), f"{number:02}"
+            item.filter_text = source[typed.start : place]  # the order and the choice are by meaning, not by letters
+            item.text_edit = lsp.TextEdit(span, f"{typed.sign}{key}")
+            items.append(item)
         return lsp.CompletionList(is_incomplete=True, items=items)
 
     async def _hover(self, params: lsp.HoverParams) -> lsp.Hover | None:

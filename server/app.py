@@ -74,10 +74,7 @@ def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAP
         redoc_url=None,
         lifespan=lifespan,
         dependencies=[Depends(require_access)],
-        middleware=[
-            Middleware(status.CountAnswers, registry=answered),
-            Middleware(Guard, options=options, tokens=Tokens(options.token), people=people),
-        ],
+        middleware=[Middleware(Guard, options, Tokens(options.token), people, answered)],
     )
     app.state.answered, app.state.people = answered, people
     handle_problems(app)
@@ -149,7 +146,6 @@ async def _keep(app: FastAPI, open_state: OpenState, opened: asyncio.Future[None
                 return
             if ending.is_set():
                 raise
-            _log.warning(
-                "The server cannot join the others yet: %s", error, exc_info=not isinstance(error, CiteloomError)
-            )
+            unexpected = not isinstance(error, CiteloomError)
+            _log.warning("The server cannot join the others yet: %s", error, exc_info=unexpected)
             await asyncio.wait([asyncio.create_task(ending.wait())], timeout=_REJOIN_INTERVAL)

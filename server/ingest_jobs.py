@@ -163,9 +163,7 @@ class IngestJobs:
             "updated": [],
             "unchanged": [record["key"] for record in records if record["outcome"] == "duplicate"],
             "refused": [
-                RefusedFile(
-                    name=item["identifier"], reason=(item["why"] or _NOTHING).replace("--anyway adds", "'anyway' adds")
-                )
+                {"name": item["identifier"], "reason": (item["why"] or _NOTHING).replace("--anyway", "'anyway'")}
                 for item in records
                 if item["outcome"] in _REFUSED
             ],

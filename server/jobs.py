@@ -166,9 +166,8 @@ class Jobs:
             try:
                 await asyncio.wait_for(job.ended(), _STOP_TIMEOUT)
             except TimeoutError:
-                raise ServerError(
-                    503, f"{job_id}: its server has not stopped it yet.", help="It will be stopped.", retry_after=5
-                ) from None
+                waiting = f"{job_id}: its server has not stopped it yet."
+                raise ServerError(503, waiting, help="It will be stopped.", retry_after=5) from None
         return True
 
     async def require_idle(self, job_id: str) -> None:

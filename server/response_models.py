@@ -181,9 +181,8 @@ def attached(name: str) -> dict[str, str]:
 def problems(*statuses: int) -> Responses:
     """These problems plus those common to all routes."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {
-        status: {"description": STATUSES[status][1], "content": content} for status in sorted({*_ALWAYS, *statuses})
-    }
+    known = sorted({*_ALWAYS, *statuses})
+    return {status: {"description": STATUSES[status][1], "content": content} for status in known}
 
 
 def file_answers(*statuses: int) -> Responses:

@@ -86,9 +86,8 @@ async def carry_out(shell: Shell, request: ShellRequest) -> ExitCode:
         if os.environ.get("CITELOOM_DEBUG"):
             raise
         message = " ".join(str(error).split())
-        failure(
-            f"Unexpected {type(error).__name__}: {message} (set CITELOOM_DEBUG=1 for the traceback; please report it)."
-        )
+        hint = "set CITELOOM_DEBUG=1 for the traceback; please report it"
+        failure(f"Unexpected {type(error).__name__}: {message} ({hint}).")
         return UNEXPECTED
     return DONE
 

@@ -269,11 +269,9 @@ async def open_file(source: str) -> str:
     program = opener() if on_terminal() else None
     if program is None:
         return f"File: {source}"
-    quiet = asyncio.subprocess.DEVNULL
+    quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.DEVNULL)
     try:
-        started = await asyncio.create_subprocess_exec(
-            program, str(path), stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
-        )
+        started = await asyncio.create_subprocess_exec(program, str(path), **quiet, start_new_session=True)
     except OSError as error:
         return f"{program} cannot be started ({error.strerror}). File: {source}"
     try:

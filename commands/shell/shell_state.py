@@ -83,9 +83,8 @@ def require(state: ShellState, command: CommandName) -> None:
     if command == "improve" and state.name != "research":
         raise NotNowError("There is no answer to improve.", help="Ask with 'research QUESTION' first.")
     if command == "save" and state.draft is None:
-        raise NotNowError(
-            "There is nothing to save.", help="'research', 'sem-search' and 'section' give something that can be saved."
-        )
+        help = "'research', 'sem-search' and 'section' give something that can be saved."
+        raise NotNowError("There is nothing to save.", help=help)
     if command == "resume" and not state.paused:
         raise NotNowError("Nothing is paused.", help="'resume' continues an answer that Ctrl-C interrupted.")
 

@@ -70,9 +70,7 @@ def _view(current: run_texts.CurrentText, session: serving.Session, base: str, p
         sentences.append(run_texts.EnclosedSentence(item["start"], item["end"], before, _BUTTON.format(position + 1)))
         troubled += found
     links = run_texts.report_links(report, record)
-    links = [
-        link for link in links if link.kind != "finding" or link.end < ends.get(link.start, 0) or link.start not in ends
-    ]
+    links = [link for link in links if link.kind != "finding" or link.end < ends.get(link.start, link.end + 1)]
     placed = run_texts.non_overlapping(record["text"], links)
     name = base.strip("/").replace("/", "-")
 
@@ -86,9 +84,9 @@ def _view(current: run_texts.CurrentText, session: serving.Session, base: str, p
 
 def strip_in_place(text: str) -> str:
     """Like `strip_controls`, but keeps the length, so that spans stay valid."""
-    return (
-        "".join(strip_controls(character) or "\u200b" for character in text) if strip_controls(text) != text else text
-    )
+    if strip_controls(text) == text:
+        return text
+    return "".join(strip_controls(character) or "\u200b" for character in text)
 
 
 def detail(view: AnswerView, kind: DetailKind, which: str, library: run_texts.Library) -> dict[str, Any]:
@@ -111,9 +109,8 @@ def detail(view: AnswerView, kind: DetailKind, which: str, library: run_texts.Li
 
 
 def _unknown(kind: str, which: str) -> ServerError:
-    return ServerError(
-        404, f"There is no {kind} {which[:40]!r} here.", help="The page may be older than the text: load it again."
-    )
+    help = "The page may be older than the text: load it again."
+    return ServerError(404, f"There is no {kind} {which[:40]!r} here.", help=help)
 
 
 def _images(library: run_texts.Library, hits: list[run_texts.SearchHit]) -> dict[str, Any]:
@@ -144,10 +141,8 @@ async def detail_page(request: Request, state: ServerState, view: AnswerView, ki
     if kinds not in _KINDS:
         raise ServerError(404, "There is no such page.")
     shown = await asyncio.to_thread(detail, view, _KINDS[kinds], which, state.session.library)
-    template = {"": "detail_page.html", "card": "citation_card.html"}.get(
-        request.headers.get("x-part", ""), "detail.html"
-    )
-    return page(request, template, shown)
+    templates = {"": "detail_page.html", "card": "citation_card.html"}
+    return page(request, templates.get(request.headers.get("x-part", ""), "detail.html"), shown)
 
 
 def file_records(files: Sequence[run_texts.ResultFiles], base: str) -> list[response_models.ResultFile]:

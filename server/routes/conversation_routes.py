@@ -114,9 +114,8 @@ async def export_conversation(
     entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
     turns = await asyncio.to_thread(stored_conversations.turns_as_shown, state.session, entry.thread_id)
     stored_conversations.require_turns(entry.thread_id, turns)
-    text = (stored_conversations.transcript if format == "md" else stored_conversations.transcript_json)(
-        entry.thread_id, turns
-    )
+    write = stored_conversations.transcript if format == "md" else stored_conversations.transcript_json
+    text = write(entry.thread_id, turns)
     headers = response_models.attached(f"{entry.thread_id}.{format}")
     return Response(text.encode("utf-8", "replace"), media_type=response_models.MEDIA_TYPES[format], headers=headers)
 

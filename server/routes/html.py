@@ -122,14 +122,10 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: (
-            value if isinstance(value, Markup) or not isinstance(value, str) else strip_controls(value)
-        ),
+        finalize=lambda value: strip_controls(value) if type(value) is str else value,
     )
-    environment.globals.update(asset=STATIC.address, version=version("citeloom"), pdfjs=PDFJS_ADDRESS)
-    environment.globals.update(
-        verdicts=run_texts.VERDICTS, doubtful=run_texts.DOUBTFUL, commonness=run_texts.commonness
-    )
+    of_texts = {"verdicts": run_texts.VERDICTS, "doubtful": run_texts.DOUBTFUL, "commonness": run_texts.commonness}
+    environment.globals.update(of_texts, asset=STATIC.address, version=version("citeloom"), pdfjs=PDFJS_ADDRESS)
     environment.filters.update(
         markdown=markdown,
         plain=without_markup,

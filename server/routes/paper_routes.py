@@ -121,12 +121,10 @@ async def list_papers(
     offset: Offset = 0,
 ) -> results.PaperList:
     """List the papers whose metadata contain all of the words, sorted; if there are none, those whose text does."""
-    found, in_text = await library_papers.aselect_papers(
-        state.session, q.split(), order=sort, descending=descending, **limits
-    )
-    papers: list[results.PaperSummary] = [
-        {**paper, "source": file_name(paper["source"])} for paper in found[offset : offset + limit]
-    ]
+    chosen: dict[str, Any] = {**limits, "order": sort, "descending": descending}
+    found, in_text = await library_papers.aselect_papers(state.session, q.split(), **chosen)
+    some = found[offset : offset + limit]
+    papers: list[results.PaperSummary] = [{**paper, "source": file_name(paper["source"])} for paper in some]
     return {"papers": papers, "total": len(found), "in_text": in_text}
 
 
@@ -202,9 +200,8 @@ async def figure_image(
     content = await asyncio.to_thread(state.session.library.figure_image, figure)
     if content is None or not image_type(content):
         reason = figure.no_image or "add the paper again"
-        raise library_papers.MissingFigureError(
-            f"{figure.name} of {key} has no image.", help=f"{reason[:1].upper()}{reason[1:]}."
-        )
+        help = f"{reason[:1].upper()}{reason[1:]}."
+        raise library_papers.MissingFigureError(f"{figure.name} of {key} has no image.", help=help)
     return Response(content, media_type=image_type(content), headers=headers)
 
 
@@ -361,11 +358,10 @@ async def library(
     offset: Offset = 0,
 ) -> Response:
     chosen = sort if sort in SORTS else "title"
-    order: library_papers.PaperOrder = chosen.lstrip("-")  # type: ignore[assignment]  # all of `SORTS` are
+    order: dict[str, Any] = {"order": chosen.lstrip("-"), "descending": chosen.startswith("-")}
     everything = await library_papers.alist_papers(state.session)
-    found, in_text = await library_papers.aselect_papers(
-        state.session, q.split(), order=order, descending=chosen.startswith("-"), **limits, papers=everything
-    )
+    given = {**limits, **order, "papers": everything}
+    found, in_text = await library_papers.aselect_papers(state.session, q.split(), **given)
     query = {"q": q, "sort": chosen, **{name: str(value or "") for name, value in limits.items()}}
     context = {
         "query": query,

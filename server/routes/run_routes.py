@@ -182,14 +182,11 @@ async def check_edited_sentence(run_id: str, body: SentenceBody, state: StateOf)
     session = state.session.with_settings(**body.changes())
     run, before = await state.runs.find_text(run_id), body.before
     with conflicts(run_deleted(run.thread_id)):
-        check = await run_texts.check_sentence(
-            run.thread_id, body.position, body.text, session, before=before, judged=body.check
-        )
+        place = run.thread_id, body.position, body.text
+        check = await run_texts.check_sentence(*place, session, before=before, judged=body.check)
     if body.keep:
         async with state.runs.order_on(run):
-            await asyncio.to_thread(
-                run_texts.keep_edit, state.session.home, run.thread_id, body.position, body.text, check
-            )
+            await asyncio.to_thread(run_texts.keep_edit, state.session.home, *place, check)
     return {**check.record, "kept": body.keep}
 
 
@@ -266,6 +263,7 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 _FLAG: Final = re.compile(r" \(--(max-calls|max-tokens|max-cost)\)")
 _LEAST: Final = 0.01  # for any limit
+_KIND_NAMES: Final = {"research": "Answer", "paper": "Whole paper"}
 _NO_TEXT: Final[Mapping[str, Any]] = {"answer": None, "asked": None, "about": "", "files": (), "figures": ()}
 
 
@@ -292,9 +290,7 @@ def view_run(
         **summary,
         "id": run.thread_id,
         "kind": run.section,
-        "kind_name": {"research": "Answer", "paper": "Whole paper"}.get(
-            run.section, run_texts.section_title(run.section)
-        ),
+        "kind_name": _KIND_NAMES.get(run.section) or run_texts.section_title(run.section),
         "state": state,
         "label": label,
         "look": look,
@@ -320,10 +316,8 @@ async def runs(
     owned = await asyncio.to_thread(people.owned_runs, session.home)
     spent, days = await session.journal.spending(owned), await session.journal.spending_by_day(owned)
     prices, jobs = session.settings.prices, await state.jobs.known()
-    everything = await asyncio.to_thread(
-        lambda: [view_run(run, session, jobs, spent) for run in stored_runs.run_heads(session.home)]
-    )
-    words = q.casefold().split()
+    heads, words = await asyncio.to_thread(stored_runs.run_heads, session.home), q.casefold().split()
+    everything = await asyncio.to_thread(lambda: [view_run(run, session, jobs, spent) for run in heads])
     everything = [view for view in everything if all(word in view["title"].casefold() for word in words)]
     chosen = [view for view in everything if show == "all" or view["state"] in _SHOWN[show]]
     groups: dict[str, list[dict[str, Any]]] = {}

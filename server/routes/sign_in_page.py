@@ -97,9 +97,7 @@ def set_cookies(
     request: Request,
     response: Response,
     cookies: Mapping[str, tuple[str, int]],
-    same_site: Literal[
-        "lax", "strict"
-    ] = "lax",  # an identity provider or a mail may lead here; the guard does the rest
+    same_site: Literal["lax", "strict"] = "lax",  # an identity provider or a mail may lead here
 ) -> Response:
     """The response with cookies of these values and ages, hidden from scripts."""
     secure = own_address(request, "/").startswith("https:")

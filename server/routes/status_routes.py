@@ -1,4 +1,4 @@
-"""Health, metrics, usage, settings, models and memory of the server, and their pages; counts its answers."""
+"""Health, metrics, usage, settings, models and memory of the server, and their pages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Form, Path, Request, Response
-from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...api import model_setup, people, remembering, results, stored_runs
 from ...api.library_upkeep import acheck_library, alibrary_counts, settings_in_force
@@ -27,7 +26,6 @@ from ..shared_calls import SessionOf, shared_tool
 from .html import page
 
 router = APIRouter(tags=["status"])
-_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SPENT: Final = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "embedded_texts")
 
 
@@ -91,23 +89,6 @@ async def doctor(state: StateOf) -> results.DoctorRecord:
     session = state.session
     findings = await acheck_library(session)
     return {"home": str(session.home.name), "library": await alibrary_counts(session), "findings": findings}
-
-
-class CountAnswers:
-    """ASGI middleware that counts answers by method and status."""
-
-    def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
-        self._app = app
-        self._answered = Counter("citeloom_requests", "Answered requests.", ("method", "status"), registry=registry)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def counted(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                method = scope["method"] if scope["method"] in _METHODS else "other"
-                self._answered.labels(method, str(message["status"])).inc()
-            await send(message)
-
-        await self._app(scope, receive, counted)
 
 
 class _Scraped:
@@ -205,8 +186,7 @@ async def _settings_page(
             {
                 "role": role,
                 "purpose": purpose,
-                "model": getattr(session.settings, f"{role}_model") or "",
-                "base_url": getattr(session.settings, f"{role}_base_url") or "",
+                **{name: getattr(session.settings, f"{role}_{name}") or "" for name in ("model", "base_url")},
                 "has_key": getattr(session.settings, f"{role}_api_key") is not None,
             }
             for role, purpose in model_setup.MODEL_ROLES.items()
@@ -255,8 +235,7 @@ async def list_memory(session: SessionOf) -> results.MemoryLines:
 @memory_router.post("", status_code=201, responses=problems())
 async def add_line(body: MemoryBody, state: StateOf) -> results.MemoryLine:
     """Add a line."""
-    settings, home = state.session.settings, state.session.home
-    return await remembering.aremember(settings, home, body.text, shared=body.shared)
+    return await remembering.aremember(state.session.settings, state.session.home, **body.model_dump())
 
 
 @memory_router.get("/proposals", responses=problems())
@@ -268,9 +247,8 @@ async def list_proposals(state: StateOf) -> results.MemoryProposals:
 @memory_router.post("/proposals/{line_id}", responses=problems(404))
 async def answer_proposal(line_id: Id, body: ProposalBody, state: StateOf) -> results.MemoryLines:
     """Accept a proposal, or decline it for good; returns the new line, if any."""
-    line = await remembering.aanswer_proposal(
-        state.session.settings, state.session.home, line_id, accept=body.accept, text=body.text, shared=body.shared
-    )
+    session = state.session
+    line = await remembering.aanswer_proposal(session.settings, session.home, line_id, **body.model_dump())
     return {"lines": [] if line is None else [line]}
 
 

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
@@ -121,10 +122,8 @@ async def add_plots(state: StateOf, files: Images, base: Base = "") -> PlotUploa
 
 async def _write(kind: run_options.RunKind, body: WritingBody, call: JobCall) -> Response:
     _require_readable(call.request)
-    left_out = _left_out(call.request)
-    parsed = await asyncio.to_thread(
-        writing.parse_experiment, body.experiment, *writing.required_kinds(kind), left_out=left_out
-    )
+    parse = partial(writing.parse_experiment, left_out=_left_out(call.request))
+    parsed = await asyncio.to_thread(parse, body.experiment, *writing.required_kinds(kind))
     experiment = await asyncio.to_thread(with_uploaded_plots, parsed, call.state.session.home, body.plot_upload)
     request = running.SectionRequest(kind, experiment, fresh=body.fresh)
     asked = await writing.with_tables(request, call.state.session, body)
