@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
@@ -28,9 +28,6 @@ from .output import (
     result_json,
     warnings_and_refusals,
 )
-
-if TYPE_CHECKING:
-    from ..api import paper_lookup
 
 _LOCAL: Final = "local"
 # Valid values of --ray; anything else is the next argument.
@@ -156,7 +153,7 @@ def add(
     Example: citeloom add 10.1371/journal.pmed.0020124 arXiv:1706.03762 --download
     """
 
-    def agreed(work: paper_lookup.NewPaper) -> bool:
+    def agreed(work: api.paper_lookup.NewPaper) -> bool:
         if download is not None:
             return download
         url, service = work.pdfs[0]
@@ -234,7 +231,7 @@ def sync_zotero(
     request = lookup.ZoteroRequest(group, tuple(collection or ()), prune)
     in_progress = False
 
-    async def sync(reading: paper_lookup.ZoteroReading) -> paper_lookup.SyncReport:
+    async def sync(reading: api.paper_lookup.ZoteroReading) -> api.paper_lookup.SyncReport:
         nonlocal in_progress
         in_progress = True
         with api.homes.open_home(settings, found, notice) as session, ingest_progress() as show:
@@ -248,7 +245,7 @@ def sync_zotero(
             result(*(one_line(line) for line in _sync_lines(report.record)))
         return report
 
-    async def sync_once() -> paper_lookup.SyncReport:
+    async def sync_once() -> api.paper_lookup.SyncReport:
         return await sync(await lookup.aread_zotero(settings, request, notice))
 
     if not watch:

@@ -17,7 +17,6 @@ from .runs import when
 from .sections import OverwriteOption
 
 if TYPE_CHECKING:
-    from ..api import homes, stored_conversations
     from ..settings.config import Settings
 
 HISTORY = "chat_history"
@@ -49,7 +48,7 @@ def chat(
         raise typer.Exit(code)
 
 
-async def _chat(settings: Settings, home: homes.Home, exp: Path | None, thread: str | None) -> int:
+async def _chat(settings: Settings, home: api.homes.Home, exp: Path | None, thread: str | None) -> int:
     from .shell import parser
     from .shell.repl import converse
     from .shell.shell_commands import finish_opening, restore
@@ -87,7 +86,7 @@ async def _chat(settings: Settings, home: homes.Home, exp: Path | None, thread: 
     return 0 if interactive else code
 
 
-def _open_home() -> tuple[Settings, homes.Home]:
+def _open_home() -> tuple[Settings, api.homes.Home]:
     """The settings and home of a command, after deleting expired conversations."""
     settings, found = resolve()
     found = api.homes.records_home(found, notice)
@@ -96,7 +95,7 @@ def _open_home() -> tuple[Settings, homes.Home]:
     return settings, found
 
 
-def _turns_of(thread_id: str) -> tuple[homes.Home, str, list[stored_conversations.KeptTurn]]:
+def _turns_of(thread_id: str) -> tuple[api.homes.Home, str, list[api.stored_conversations.KeptTurn]]:
     """The home of a command, and a conversation's whole id and finished turns, with the user's edits."""
     settings, found = _open_home()
     thread_id = api.stored_conversations.find_conversation(found, thread_id).thread_id
@@ -106,7 +105,7 @@ def _turns_of(thread_id: str) -> tuple[homes.Home, str, list[stored_conversation
         return found, thread_id, api.stored_conversations.turns_as_shown(session, thread_id)
 
 
-async def forget_expired(settings: Settings, home: homes.Home, but: str = "") -> None:
+async def forget_expired(settings: Settings, home: api.homes.Home, but: str = "") -> None:
     """Delete expired conversations except `but`, and print how many."""
     if settings.conversation_days is None:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,9 +18,6 @@ from .output import Columns, Printed, notice, one_line, table
 from .runs import when
 from .searching import place_of, plain_sentence
 from .sections import OverwriteOption
-
-if TYPE_CHECKING:
-    from ..api import homes
 
 
 class TableFiles(OverwriteOption):
@@ -35,7 +32,7 @@ class TableFiles(OverwriteOption):
         if self.formats and self.out is None:
             raise InputError("--format needs a folder.", help="Name one with --out.")
 
-    def write(self, session: homes.Session, table_id: str) -> dict[str, Any]:
+    def write(self, session: api.homes.Session, table_id: str) -> dict[str, Any]:
         if self.out is None:
             return run_async(api.evidence_tables.aload_table(session, table_id))
         formats: Sequence[Any] = self.formats

@@ -24,7 +24,6 @@ from ..errors import CiteloomError, InputError, causes
 from .output import Printed, notice
 
 if TYPE_CHECKING:
-    from ..api.homes import Home, Session
     from ..settings.config import Settings
 
 HomeOption = Annotated[
@@ -93,7 +92,7 @@ def _with_help(item: inspect.Parameter) -> inspect.Parameter:
     return item.replace(annotation=Annotated[kind, given])
 
 
-def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, Home]:
+def resolve(*, to_copy: bool = False, **overrides: Any) -> tuple[Settings, api.homes.Home]:
     """Load settings and home, and print the home; `to_copy` allows a folder with CITELOOM_VECTORS, that of its copy."""
     from ..settings.config import load_settings
 
@@ -119,7 +118,7 @@ def command_on_home(arguments: str) -> str:
 @contextmanager
 def home_session(
     *, reading: bool = False, early: Literal["search", "answer"] | None = None, **overrides: Any
-) -> Iterator[Session]:
+) -> Iterator[api.homes.Session]:
     """Open an existing library for a command; prints the home on stderr. Raises `InputError`.
 
     With `reading` also a read-only one, to change nothing; `overrides` are settings. What a search or an answer needs

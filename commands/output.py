@@ -11,16 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
 import typer
 
 from .. import api
 from ..api.messages import counted
-
-if TYPE_CHECKING:
-    from ..api.ingesting import IngestEvent
-
 
 # Chunks per second that the bundled model embeds on two cores, for the estimate before the bar has its own. Low, so
 # that ingestion rarely takes longer than announced.
@@ -103,7 +99,7 @@ def ingest_progress() -> Iterator[Any]:
     with Progress(*columns, console=Console(stderr=True), disable=not terminal) as bar:
         task = bar.add_task("reading", total=None)
 
-        def show(event: IngestEvent) -> None:
+        def show(event: api.ingesting.IngestEvent) -> None:
             nonlocal done, total
             line = ""
             if isinstance(event, ingesting.Waiting):

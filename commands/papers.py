@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -16,9 +16,6 @@ from ..errors import DONE, DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
 from .options import JsonOption, complete_keys, home_session, takes_options
 from .output import Columns, Printed, ingest_progress, name_refused_figures, notice, one_line, result, table
-
-if TYPE_CHECKING:
-    from ..api import results
 
 papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
 
@@ -43,8 +40,8 @@ def list_papers() -> Printed:
         return Printed(blocking.run_async(api.library_papers.alist_papers(session)), show_papers)
 
 
-def show_papers(records: Sequence[results.PaperSummary], *, numbered: bool = False) -> None:
-    def first_author(record: results.PaperSummary) -> str:
+def show_papers(records: Sequence[api.results.PaperSummary], *, numbered: bool = False) -> None:
+    def first_author(record: api.results.PaperSummary) -> str:
         first, *more = record["authors"] or [""]
         return one_line(f"{first} and {len(more)} more" if more else first)
 
@@ -103,7 +100,7 @@ def paper_figures(
         were_read = bool(session.library.records()[key].figures_version)
     files = {number: str(path) for number, path in written.items()}
 
-    def caption(record: results.FigureRecord) -> str:
+    def caption(record: api.results.FigureRecord) -> str:
         """The caption without label, why there is no image, and the model's description, marked as such."""
         own = record["caption"].removeprefix(record["label"]).lstrip(" .:|")
         parts = [shorten(own, _MAX_CAPTION)]
@@ -206,7 +203,7 @@ _MAX_VALUE: Final = 160  # characters
 _FIELD_LABELS: Final = {"open_access": "open access", "type": "kind"}
 
 
-def paper_lines(record: results.PaperDetails) -> Iterator[str]:
+def paper_lines(record: api.results.PaperDetails) -> Iterator[str]:
     """Format metadata, findings of services, figure count, summary, the user's note, and the section tree."""
     known = record["metadata"]
     if known["status"]:
@@ -235,7 +232,7 @@ def paper_lines(record: results.PaperDetails) -> Iterator[str]:
     yield from section_lines(record["sections"])
 
 
-def section_lines(sections: Sequence[results.SectionRecord]) -> Iterator[str]:
+def section_lines(sections: Sequence[api.results.SectionRecord]) -> Iterator[str]:
     for section in sections:
         held = "no chunks" if section["searchable"] else "not searched"
         facts = [
@@ -252,7 +249,7 @@ def _range(one: str, several: str, ends: Sequence[int]) -> str:
     return f"{one} {ends[0]}" if ends[0] == ends[1] else f"{several} {ends[0]}-{ends[1]}"
 
 
-def text_lines(record: results.PaperDetails) -> Iterator[str]:
+def text_lines(record: api.results.PaperDetails) -> Iterator[str]:
     """The searchable text, under its section titles."""
     yield f"# {one_line(record['title'])}"
     title = record["title"]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from .. import api
 from .options import resolve
 from .output import Printed, notice, result
-
-if TYPE_CHECKING:
-    from ..api.people import Accounts
 
 people_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Accounts of a group's server; without any it is one person's."
@@ -85,7 +82,7 @@ def show_audit(
     return _listed(_accounts().deeds(name, most), "line", "number at person action outcome")
 
 
-def _accounts() -> Accounts:
+def _accounts() -> api.people.Accounts:
     home = resolve()[1]
     home.require_library()
     return api.people.accounts_of(home)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -16,10 +16,6 @@ from .options import JsonOption, resolve, takes_options
 from .output import Columns, Printed, notice, one_line, result, result_json
 from .run_display import end_incomplete, read_json, run_steered
 from .sections import OutOption, RunFiles
-
-if TYPE_CHECKING:
-    from ..api import results
-    from ..api.running import Output
 
 runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, answer, resume and delete runs.")
 
@@ -49,7 +45,7 @@ def show_run(run_id: IdArgument) -> Printed:
     return Printed(blocking.run_async(api.stored_runs.run_details(run_id, home)), _show_run)
 
 
-def _show_run(record: results.RunDetails) -> None:
+def _show_run(record: api.results.RunDetails) -> None:
     detail = f" ({record['detail']})" if record["detail"] else ""
     result(one_line(f"{record['thread_id']}: {record['status']}{detail}"))
     of = "research" if record["section"] == "research" else f"{record['section']} of"
@@ -97,7 +93,9 @@ def answer_run(
     _resume(run_id, files.output(out), limits, "accept" if accept else given and read_json(given))
 
 
-def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = None, *, as_json: bool = False) -> None:
+def _resume(
+    run_id: str, output: api.running.Output, limits: RunLimits, answer: object = None, *, as_json: bool = False
+) -> None:
     """Resume a run, with an answer if it asks something, and print its text."""
     current, found = resolve(**limits.changes())
     found.require_library()

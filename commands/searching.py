@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,9 +12,6 @@ from ..api import messages, run_options
 from ..api.blocking import run_async
 from .options import home_session, takes_options
 from .output import Columns, Printed, notice, one_line, table
-
-if TYPE_CHECKING:
-    from ..api import results
 
 _RERANK = 0.5  # weight of the cross-encoder if requested without a setting
 
@@ -50,7 +47,7 @@ def search(query: QueryArgument, options: run_options.SearchOptions) -> Printed:
     return Printed(records, show_passages)
 
 
-def show_passages(records: Sequence[results.FoundPassage]) -> None:
+def show_passages(records: Sequence[api.results.FoundPassage]) -> None:
     if not records:
         notice("Nothing in the library matches.")
         return
@@ -84,7 +81,7 @@ def find(
         by: Literal["text", "summary"] = "text" if fulltext else "summary"
         record = run_async(api.library_search.afind_papers(session, query, by, years.from_year, years.to_year, page))
 
-    def show(record: results.FoundPapers) -> None:
+    def show(record: api.results.FoundPapers) -> None:
         show_found(record, page, fulltext=fulltext)
         if record["next_page"]:
             notice(f"More: --page {record['next_page']}")
@@ -92,7 +89,7 @@ def find(
     return Printed(record, show)
 
 
-def show_found(record: results.FoundPapers, page: int = 1, *, fulltext: bool, numbered: bool = False) -> None:
+def show_found(record: api.results.FoundPapers, page: int = 1, *, fulltext: bool, numbered: bool = False) -> None:
     """Print a table of the papers that were found, or that there are none."""
     papers = record["papers"]
     if not papers:
@@ -117,7 +114,7 @@ _LONGEST_SENTENCE = 240  # characters
 _READ = 4_000  # read to show these
 
 
-def _matched(record: results.FoundPassage) -> str:
+def _matched(record: api.results.FoundPassage) -> str:
     """The matching sentence with its figure, and the model's descriptions of figures that may have matched."""
     name = record["figure"]["name"] if record["figure"] else ""
     label = f"[{one_line(name)}] " if name and not record["sentence"].startswith(name) else ""

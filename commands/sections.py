@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,6 @@ from ..errors import InputError
 from .options import FILE_FORMATS, JsonOption, home_session, one_value_hint, takes_options
 from .output import notice, one_line, result, result_json
 from .run_display import end_incomplete, next_steps, references_markdown, run_steered, show_answer
-
-if TYPE_CHECKING:
-    pass
 
 ExpArgument = Annotated[Path | None, typer.Argument(metavar="EXP", help="The experiment, as JSON.")]
 ExpOption = Annotated[Path | None, "The experiment, if it is not named first."]

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -18,9 +18,6 @@ from ..errors import DONE, DONE_WITH_REFUSALS, PAUSED, InputError
 from .options import JsonOption, complete_runs, home_session, takes_options
 from .output import Printed, notice, one_line, result, result_json
 from .searching import plain_sentence
-
-if TYPE_CHECKING:
-    from ..api import checking, text_updating
 
 FileArgument = Annotated[Path, "The text: .tex, .md, .qmd, .org, .docx, .typ or .pdf."]
 WatchOption = Annotated[bool, "Check again whenever the file changes; only changed sentences are judged."]
@@ -70,7 +67,7 @@ def check(
         message = f"--watch only prints summaries, so it cannot be combined with {other}."
         raise InputError(message, help="Leave one of them out.")
 
-    def check_once() -> checking.CheckResult:
+    def check_once() -> api.checking.CheckResult:
         with home_session(**settings.changes()) as session:
             return api.checking.check_text(session, file, on_notice=notice, **vars(options))
 
@@ -94,7 +91,7 @@ def _stamp(file: Path) -> int:
         return 0
 
 
-def _show(record: checking.CheckResult) -> None:
+def _show(record: api.checking.CheckResult) -> None:
     for sentence in record["sentences"]:
         lines = api.checking.problem_lines(sentence)
         if not record["model"]:
@@ -184,7 +181,7 @@ def _ids(given: str) -> list[str]:
     return given.replace(",", " ").split()
 
 
-def _show_updates(record: text_updating.UpdateRecord) -> None:
+def _show_updates(record: api.text_updating.UpdateRecord) -> None:
     last = ""
     for item in record["items"]:
         if item["run"] != last:
@@ -198,13 +195,13 @@ def _show_updates(record: text_updating.UpdateRecord) -> None:
     notice(f"{counted(len(record['items']), 'item')} to look at; {looked}; {calls}, {reused} reused.")
 
 
-def _show_accepted(record: text_updating.UpdateRecord) -> None:
+def _show_accepted(record: api.text_updating.UpdateRecord) -> None:
     result(*(one_line(f"Accepted {item['id']}: {item['proposed'] or item['sentence']}") for item in record["accepted"]))
     if record["accepted"] and record["items"]:
         notice(f"{counted(len(record['items']), 'item')} left.")
 
 
-def _show_update(item: text_updating.UpdateItem) -> None:
+def _show_update(item: api.text_updating.UpdateItem) -> None:
     judged = "" if item["judged"] or item["kind"] == "table" else ", not judged"
     result(one_line(f"  {item['id']} [{item['reason']}{judged}] {item['section']}: {item['sentence']}"))
     result(one_line(f"     {item['detail']}"))

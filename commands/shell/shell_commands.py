@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import api
 from ...api import homes, messages, run_options, stored_conversations
@@ -25,10 +25,6 @@ from ..searching import matching_line, show_found, show_passages
 from .parser import CommandName, on_terminal
 from .shell_state import NotNowError, Shell, ShellDraft, ShellState, chosen, failure, next_steps, panel, stage, warning
 
-if TYPE_CHECKING:
-    from ...api import conversation, running
-
-
 SYNTHESIS_FAILED = "Failed to synthesize research answer"
 _UNREADABLE = frozenset({"unknown-marker", "foreign-citation"})
 _NEXT = (
@@ -38,7 +34,7 @@ _NEXT = (
 )
 
 
-async def answer(shell: Shell, asked: str, kind: conversation.TurnKind) -> ShellState:
+async def answer(shell: Shell, asked: str, kind: api.conversation.TurnKind) -> ShellState:
     """Take a turn of the conversation, and show its answer."""
     if kind == "improve":
         stage("✍️ ", "Improving research answer with your feedback...")
@@ -119,7 +115,7 @@ class TurnStages(RunProgress):
         self.papers = self.chunks = 0
         self.read = self.writing = False
 
-    def draw(self, event: running.ProgressEvent) -> None:
+    def draw(self, event: api.running.ProgressEvent) -> None:
         text, total = event["text"], event.get("total", 0)
         match event["stage"]:
             case "rewritten":
