@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -22,7 +23,6 @@ from .output import cell_len, notice, one_line, printable, result
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
-    from rich.live import Live
 
     from ..api import homes, results, run_texts, stored_runs
     from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, SavedRun
@@ -66,37 +66,26 @@ class LiveProgress(RunProgress):
     """Renders a run on a terminal: finished steps scroll, the current state stays below, with the usage so far."""
 
     def __init__(self, spent: Spent, console: Console) -> None:
+        from rich.live import Live
         from rich.spinner import Spinner
 
         super().__init__(spent)
-        self._console = console
-        self._spinner = Spinner("dots")
-        self.stage = "starting"
-        self._section = ""
+        self._console, self._spinner = console, Spinner("dots")
+        self.live = Live(self, console=console, refresh_per_second=8, transient=True)
+        self.stage, self._section, self._doing = "starting", "", ""
         self._searches = self._findings = 0
-        self._doing = ""
-        self._live: Live | None = None
-
-    def show(self) -> None:
-        from rich.live import Live
-
-        if self._live is None:
-            self._live = Live(self, console=self._console, refresh_per_second=8, transient=True)
-            self._live.start(refresh=True)
 
     def hide(self) -> None:
-        live, self._live = self._live, None
-        if live is not None:
-            live.stop()
+        self.live.stop()
 
     def found(self, event: FindingEvent) -> None:
-        self.show()
+        self.live.start(refresh=True)
         self._doing = one_line(shorten(f"{event['key']}: {event['text']}", max(20, self._console.width)))
 
     def draw(self, event: ProgressEvent) -> None:
         from rich.text import Text
 
-        self.show()
+        self.live.start(refresh=True)
         if "section" in event:
             self._section = f"{event['section']}, "
         place = f" [{event['done']}/{event['total']}]" if "done" in event and "total" in event else ""
@@ -128,21 +117,18 @@ def section_progress(spent: Spent) -> Iterator[RunProgress]:
     from rich.console import Console
 
     progress = LiveProgress(spent, Console(stderr=True))
-    try:
-        progress.show()
+    with progress.live:
         yield progress
-    finally:
-        progress.hide()
 
 
+@dataclass(slots=True)
 class WrappedText:
     """Wraps streamed text between words, to `width` columns."""
 
-    def __init__(self, out: TextIO, width: int) -> None:
-        self._out = out
-        self._width = width
-        self._column = 0
-        self._word = ""
+    _out: TextIO
+    _width: int
+    _column: int = 0
+    _word: str = ""
 
     def write(self, text: str) -> None:
         for character in text:
@@ -173,15 +159,15 @@ class WrappedText:
         self._column = 0 if text == "\n" else self._column + cell_len(text)
 
 
+@dataclass(slots=True)
 class AnswerStreamView:
     """Renders a run: its steps by `progress`, and its draft to `out`, a terminal of `width` columns; None hides it."""
 
-    def __init__(self, progress: RunProgress, out: TextIO | None, width: int = 80) -> None:
-        self._progress = progress
-        self._out = out
-        self._width = width
-        self._said: list[str] = []
-        self._text: WrappedText | None = None
+    _progress: RunProgress
+    _out: TextIO | None
+    _width: int = 80
+    _said: list[str] = field(default_factory=list)
+    _text: WrappedText | None = None
 
     def __call__(self, event: Event) -> None:
         if event["kind"] == "token":

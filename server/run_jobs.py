@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
 from typing import Any, Final, TypeVar
@@ -275,13 +275,13 @@ _POLL_INTERVAL: Final = 0.05  # seconds
 _TIMEOUT: Final = 30.0  # seconds to wait for another server
 
 
+@dataclass(slots=True)
 class Orders:
-    """Used from one event loop; `locks` exclude other servers. Outside a server, both arguments are None."""
+    """Used from one event loop; `_locks` exclude other servers. Outside a server, there are neither of both."""
 
-    def __init__(self, endings: serving.RecentEndings | None = None, locks: serving.CallLocks | None = None) -> None:
-        self._endings = endings
-        self._locks = locks
-        self._here: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+    _endings: serving.RecentEndings | None = None
+    _locks: serving.CallLocks | None = None
+    _here: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def find(self, find: Callable[[], T], ending: str) -> T:
         """Find a request's target; raises `ServerError` if the `ending` (its deletion) just happened."""
