@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for annotations; what is called is found without
+    from . import checking, conversation, homes, ingesting, paper_lookup, people, results, running, text_updating  # noqa: F401
 
 
 def __getattr__(name: str) -> ModuleType:

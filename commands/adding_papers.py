@@ -16,7 +16,7 @@ from ..api import blocking, run_options
 from ..api.messages import command, counted
 from ..api.run_options import Shown
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError, PausedError
-from .options import JsonOption, command_on_home, resolve, takes_options
+from .options import JsonOption, command_group, command_on_home, resolve, takes_options
 from .output import (
     Printed,
     ingest_progress,
@@ -192,13 +192,9 @@ def _added_lines(added: dict[str, Any]) -> Iterator[str]:
         yield from (one_line(f"  Failed: {failure}") for failure in record["failures"])
 
 
-sync_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Keep the library in step with Zotero.")
+sync_app = command_group("Keep the library in step with Zotero.")
+sync_app.callback()(lambda: None)  # else a group of one command would be that command
 _MAX_TITLES: Final = 5  # items without a file
-
-
-@sync_app.callback()
-def _sync() -> None:
-    """Keep the library in step with a reference manager."""
 
 
 @sync_app.command("zotero")

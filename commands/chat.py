@@ -11,20 +11,17 @@ import typer
 from .. import api
 from ..api import blocking, run_options
 from ..api.messages import counted, filled
-from .options import command_on_home, resolve, takes_options
+from .options import command_group, command_on_home, resolve, takes_options
 from .output import Columns, Printed, notice, notice_command
 from .runs import when
 from .sections import OverwriteOption
 
 if TYPE_CHECKING:
+    from ..api.stored_conversations import KeptTurn
     from ..settings.config import Settings
 
 HISTORY = "chat_history"
-conversations_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="List, show, export and delete conversations; 'chat --thread ID' continues one.",
-)
+conversations_app = command_group("List, show, export and delete conversations; 'chat --thread ID' continues one.")
 
 IdArgument = Annotated[str, "Id of the conversation, or a prefix of it.", run_options.Shown(completes="conversations")]
 
@@ -95,7 +92,7 @@ def _open_home() -> tuple[Settings, api.homes.Home]:
     return settings, found
 
 
-def _turns_of(thread_id: str) -> tuple[api.homes.Home, str, list[api.stored_conversations.KeptTurn]]:
+def _turns_of(thread_id: str) -> tuple[api.homes.Home, str, list[KeptTurn]]:
     """The home of a command, and a conversation's whole id and finished turns, with the user's edits."""
     settings, found = _open_home()
     thread_id = api.stored_conversations.find_conversation(found, thread_id).thread_id
@@ -116,7 +113,6 @@ async def forget_expired(settings: Settings, home: api.homes.Home, but: str = ""
 
 
 @conversations_app.command("list")
-@takes_options()
 def list_conversations(
     search: Annotated[str, "Only those that have all of these words."] = "",
     archived: Annotated[bool, "Those that are archived."] = False,

@@ -7,13 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from .. import api
 from ..api import messages, run_options
 from ..api.blocking import run_async
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import home_session, takes_options
+from .options import command_group, home_session, takes_options
 from .output import Columns, Printed, notice, one_line, table
 from .runs import when
 from .searching import place_of, plain_sentence
@@ -39,7 +37,7 @@ class TableFiles(OverwriteOption):
         return run_async(api.evidence_tables.asave_table(session, table_id, self.out, formats, force=self.force))
 
 
-tables_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, edit and delete tables.")
+tables_app = command_group("List, show, edit and delete tables.")
 
 IdArgument = Annotated[str, "Id of the table, or a prefix of it."]
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-import typer
-
 from .. import api
 from ..api.blocking import run_async
 from ..api.messages import counted
 from ..api.run_options import Shown
-from .options import resolve
+from .options import command_group, resolve
 from .output import Columns, Printed, notice, one_line
 
-memory_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Preferences and facts that every text should respect; none is learnt unless you accept it.",
-)
+memory_app = command_group("Preferences and facts that every text should respect; none is learnt unless you accept it.")
 IdArgument = Annotated[str, "Id, or a prefix of it."]
 SharedOption = Annotated[bool, "For all users of this library, not only for you."]
 _EFFECTS: Final = {

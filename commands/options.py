@@ -49,6 +49,10 @@ def remember_home(home: str | None) -> None:
     named_homes[:] = [home] if home is not None else []
 
 
+def command_group(help: str) -> typer.Typer:
+    return typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=help)
+
+
 def as_command(call: Callable[..., Printed | None]) -> Callable[..., None]:
     """A command for Typer, which also takes `--home` and, if it returns what it prints, `--json`.
 

@@ -14,10 +14,10 @@ from ..api import blocking, run_options
 from ..api.messages import command, counted, shorten
 from ..errors import DONE, DONE_WITH_REFUSALS
 from .adding_papers import OfflineOption
-from .options import JsonOption, complete_keys, home_session, takes_options
+from .options import JsonOption, command_group, complete_keys, home_session, takes_options
 from .output import Columns, Printed, ingest_progress, name_refused_figures, notice, one_line, result, table
 
-papers_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Papers, their figures and metadata.")
+papers_app = command_group("Papers, their figures and metadata.")
 
 KeyArgument = Annotated[str, "Citation key.", run_options.Shown(completes="papers")]
 KeysArgument = Annotated[

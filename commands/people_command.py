@@ -9,12 +9,10 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from .. import api
-from .options import resolve
+from .options import command_group, resolve
 from .output import Printed, notice, result
 
-people_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Accounts of a group's server; without any it is one person's."
-)
+people_app = command_group("Accounts of a group's server; without any it is one person's.")
 NameArgument = Annotated[str, "Name of the account, such as ada."]
 RoleName = Literal["reader", "writer", "owner"]
 _HERE: Final = "(command line)"  # who did it, in the log

@@ -6,18 +6,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from .. import api
 from ..api import blocking, messages
 from ..api.run_options import RunLimits, Shown
 from ..errors import InputError
-from .options import JsonOption, resolve, takes_options
+from .options import JsonOption, command_group, resolve, takes_options
 from .output import Columns, Printed, notice, one_line, result, result_json
 from .run_display import end_incomplete, read_json, run_steered
 from .sections import OutOption, RunFiles
 
-runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show, answer, resume and delete runs.")
+runs_app = command_group("List, show, answer, resume and delete runs.")
 
 _FIRST_IDS: Final = 5
 _MAX_QUERY: Final = 160  # characters

@@ -14,7 +14,7 @@ from ..api.blocking import run_async
 from ..api.messages import command, counted, megabytes
 from ..api.run_options import Shown
 from ..errors import DONE, DONE_WITH_REFUSALS, InputError
-from .options import complete_runs, home_session, resolve
+from .options import command_group, complete_runs, home_session, resolve
 from .output import (
     Columns,
     Printed,
@@ -27,7 +27,8 @@ from .output import (
     warnings_and_refusals,
 )
 
-library_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Move a whole library.")
+library_app = command_group("Move a whole library.")
+library_app.callback()(lambda: None)  # else a group of one command would be that command
 
 _SHOWN_ANYWAY: Final = frozenset({"home", "embedding", "library"})  # in the lines about the library and its settings
 _FIRST_SETTINGS: Final = frozenset({"chat_model", "chat_base_url", "chat_api_key", "embedding_model"})
@@ -95,11 +96,6 @@ def rebuild_index() -> Printed:
     return Printed(record, show_rebuilt, DONE_WITH_REFUSALS if record["refused"] else DONE)
 
 
-@library_app.callback()
-def _group() -> None:
-    """Move a whole library."""
-
-
 @library_app.command("copy")
 def copy_library(
     to: Annotated[str, typer.Option(help="The other home: a folder, or a postgresql:// address.")],
@@ -130,7 +126,7 @@ def copy_library(
     return Printed(record, lambda _: lines)
 
 
-journal_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and prune cached model answers.")
+journal_app = command_group("Show and prune cached model answers.")
 
 
 def usage(

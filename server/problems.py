@@ -64,6 +64,9 @@ _STATUS: tuple[tuple[type[CiteloomError] | tuple[type[CiteloomError], ...], int]
     ((*_UNKNOWN, library_papers.MissingFigureError, library_papers.MissingPdfError), 404),
     ((AnsweredError, CellChangedError, RunUnderWayError, arguments.ReadOnlyLibraryError, SentenceChangedError), 409),
     ((EndpointUnreachableError, DatabaseError), 503),
+    (InputError, 422),
+    (PausedError, 503),
+    (CiteloomError, 502),
 )
 
 
@@ -101,14 +104,7 @@ class ServerError(CiteloomError):
 def http_status(error: BaseException) -> int:
     if isinstance(error, ServerError):
         return error.status
-    for kind, status in _STATUS:
-        if isinstance(error, kind):
-            return status
-    if isinstance(error, InputError):
-        return 422
-    if isinstance(error, PausedError):
-        return 503
-    return 502 if isinstance(error, CiteloomError) else 500
+    return next((status for kinds, status in _STATUS if isinstance(error, kinds)), 500)
 
 
 def client_help(error: CiteloomError) -> str:
