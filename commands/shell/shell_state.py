@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -123,9 +123,7 @@ class Opening:
     """
 
     def __init__(self, settings: Settings, home: Home) -> None:
-        self._settings = settings
-        self._home = home
-        self._manager: AbstractContextManager[Session] | None = None
+        self._settings, self._home, self._stack = settings, home, ExitStack()
         self._task: asyncio.Task[Session] | None = None
         self._waiting = 0
 
@@ -165,13 +163,10 @@ class Opening:
     async def close(self) -> None:
         if self._task is not None:
             await asyncio.wait([self._task])
-        if self._manager is not None and self.opened() is not None:
-            await asyncio.to_thread(self._manager.__exit__, None, None, None)
+        await asyncio.to_thread(self._stack.close)
 
     def _open(self) -> Session:
-        manager = open_home(self._settings, self._home, notice, create=False)
-        session = manager.__enter__()
-        self._manager = manager
+        session = self._stack.enter_context(open_home(self._settings, self._home, notice, create=False))
         if self._settings.embedding_model == LOCAL_EMBEDDING:
             session.library.embedding.count_tokens("ready")  # loads the tokenizer, so the first search need not wait
         return session

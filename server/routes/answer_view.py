@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
@@ -91,33 +92,22 @@ def strip_in_place(text: str) -> str:
 
 def detail(view: AnswerView, kind: DetailKind, which: str, library: run_texts.Library) -> dict[str, Any]:
     """Content of the side panel for a link; raises `ServerError` if the text has no such link."""
-    shared = {"view": view}
+    report, shown, hits = view.report, dict[str, Any](), list[run_texts.SearchHit]()
     if kind == "evidence":
-        cited = [support.found for card in view.report.cards for support in card.supports]
-        hits = [*cited, *(hit for group in view.report.unused for hit in group)]
-        found = next((hit for hit in hits if hit.record["id"] == which), None)
-        if found is None:
-            raise _unknown(kind, which)
-        return {**shared, "kind": kind, "found": found, **_images(library, [found])}
-    number = int(which) if which.isascii() and which.isdigit() and len(which) < 6 else 0
-    items = {"citation": view.report.cards, "finding": view.report.findings, "number": view.report.numbers}[kind]
-    if not 1 <= number <= len(items):
-        raise _unknown(kind, which)
-    item = items[number - 1]
-    hits = [support.found for support in item.supports] if isinstance(item, run_texts.Card) else []
-    return {**shared, "kind": kind, "number": number, "total": len(items), "item": item, **_images(library, hits)}
-
-
-def _unknown(kind: str, which: str) -> ServerError:
-    help = "The page may be older than the text: load it again."
-    return ServerError(404, f"There is no {kind} {which[:40]!r} here.", help=help)
-
-
-def _images(library: run_texts.Library, hits: list[run_texts.SearchHit]) -> dict[str, Any]:
-    return {
-        "pages": _pages(library, hits),
-        "figures": run_texts.find_cited_figures(library, [hit.record for hit in hits]),
-    }
+        cited = [support.found for card in report.cards for support in card.supports]
+        hits = [hit for hit in (*cited, *chain(*report.unused)) if hit.record["id"] == which][:1]
+        shown = {"found": hits[0]} if hits else {}
+    else:
+        items = {"citation": report.cards, "finding": report.findings, "number": report.numbers}[kind]
+        if which.isascii() and which.isdigit() and len(which) < 6 and 1 <= int(which) <= len(items):
+            item = items[int(which) - 1]
+            shown = {"number": int(which), "total": len(items), "item": item}
+            hits = [support.found for support in item.supports] if isinstance(item, run_texts.Card) else []
+    if not shown:
+        help = "The page may be older than the text: load it again."
+        raise ServerError(404, f"There is no {kind} {which[:40]!r} here.", help=help)
+    figures = run_texts.find_cited_figures(library, [hit.record for hit in hits])
+    return {"view": view, "kind": kind, **shown, "pages": _pages(library, hits), "figures": figures}
 
 
 def _pages(library: run_texts.Library, hits: list[run_texts.SearchHit]) -> dict[str, Mapping[str, Any]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Annotated, Any, Final, Literal, get_args
 
 from fastapi import APIRouter, Query, Request, Response
@@ -16,7 +17,7 @@ from ...api.library_search import Labels, akeys_within
 from ...api.serving import JobEntry
 from ...settings.config import CitationStyle
 from .. import response_models
-from ..job import Job, active_record
+from ..job import active_record
 from ..job_requests import JobCall, event_stream
 from ..request_models import ImproveBody, LabelBody, Limit, Offset, QuestionBody, Words
 from ..response_models import event_answers, job_answers, problems
@@ -80,13 +81,15 @@ async def ask(thread_id: str, body: QuestionBody, call: JobCall) -> Response:
     kind: TurnKind = "question" if body.alone else "follow-up"
     chosen = body.papers, body.without, body.from_year, body.to_year
     papers = await akeys_within(call.state.session, *chosen, **body.labels())
-    return await _turn(thread_id, body.question, kind, body, call, papers)
+    start = partial(call.state.runs.ask, thread_id, body.question, kind, body, papers)
+    return await call.answer(asdict(body), start, "conversations")
 
 
 @router.post("/{thread_id}/improve", responses=job_answers(404), response_class=Response)
 async def improve(thread_id: str, body: ImproveBody, call: JobCall) -> Response:
     """Write the last answer again in the light of feedback."""
-    return await _turn(thread_id, body.feedback, "improve", body, call)
+    start = partial(call.state.runs.ask, thread_id, body.feedback, "improve", body)
+    return await call.answer(asdict(body), start, "conversations")
 
 
 @router.post("/{thread_id}/cancel", responses=problems(404))
@@ -133,20 +136,6 @@ async def remove_conversation(thread_id: str, state: StateOf) -> None:
     await state.runs.delete_conversation(thread_id)
 
 
-async def _turn(
-    thread_id: str,
-    asked: str,
-    kind: TurnKind,
-    body: QuestionBody | ImproveBody,
-    call: JobCall,
-    papers: Sequence[str] = (),
-) -> Response:
-    def start() -> Awaitable[Job]:
-        return call.state.runs.ask(thread_id, asked, kind, body, papers)
-
-    return await call.answer(asdict(body), start, "conversations")
-
-
 def _with_job(record: results.ConversationSummary, jobs: Mapping[str, JobEntry]) -> response_models.ListedConversation:
     """Add the active turn, whose question is the title until there is an answer."""
     active = active_record(jobs, record["thread_id"])
@@ -167,7 +156,7 @@ async def new_conversation(
     paper: Annotated[list[str], Query(max_length=200)] = [],  # noqa: B006
 ) -> Response:
     """An empty conversation, with a question and the papers to ask filled in if the address has them."""
-    return await _conversation_page(request, state, None, [], None, question, paper)
+    return await _conversation_page(request, state, None, question, paper)
 
 
 @pages.get("/conversations")
@@ -182,13 +171,11 @@ async def conversation_list(
 @pages.get("/conversations/{thread_id}")
 async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
     """A conversation; for a script, its head alone."""
-    home = state.session.home
-    entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
+    entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
     if "x-part" in request.headers:
         _, first = await state.runs.find_turn(thread_id, 1)
         return page(request, "conversation_head.html", {"entry": entry, "asked": first.asked})
-    turns = await asyncio.to_thread(stored_conversations.read_turns, home, entry.thread_id)
-    return await _conversation_page(request, state, entry, turns, await _open_turn(state, entry.thread_id))
+    return await _conversation_page(request, state, entry)
 
 
 @pages.get("/conversations/{thread_id}/state")
@@ -220,28 +207,25 @@ async def turn_detail(
 async def _entries(
     state: ServerState, words: str = "", *, archived: bool = False
 ) -> list[stored_conversations.ConversationEntry]:
-    listed, home = [], state.session.home
-    jobs = await state.jobs.known()
-    for entry in await asyncio.to_thread(stored_conversations.list_conversations, home, words, archived=archived):
-        job = jobs.get(entry.thread_id)
-        if entry.turns:
-            listed.append(entry)
-        elif job is not None:
-            listed.append(replace(entry, title=entry.title or job.order.request.get("asked", "")))
-    return listed
+    """Those that were answered, and those whose first question is asked now: it is their title until then."""
+    home, jobs = state.session.home, await state.jobs.known()
+    found = await asyncio.to_thread(stored_conversations.list_conversations, home, words, archived=archived)
+    titles = {thread_id: job.order.request.get("asked", "") for thread_id, job in jobs.items()}
+    listed = (entry for entry in found if entry.turns or entry.thread_id in titles)
+    return [replace(entry, title=entry.title or titles.get(entry.thread_id, "")) for entry in listed]
 
 
 async def _conversation_page(
     request: Request,
     state: ServerState,
     entry: stored_conversations.ConversationEntry | None,
-    turns: Sequence[stored_conversations.KeptTurn],
-    current: dict[str, Any] | None,
     question: str = "",
     chosen: Sequence[str] = (),
 ) -> Response:
-    papers = await library_papers.alist_papers(state.session)
-    thread_id = entry.thread_id if entry else ""
+    papers, thread_id = await library_papers.alist_papers(state.session), entry.thread_id if entry else ""
+    home = state.session.home
+    turns = await asyncio.to_thread(stored_conversations.read_turns, home, thread_id) if entry else []
+    current = await _open_turn(state, thread_id) if entry else None
     context = {
         "entry": entry,
         "asked": turns[0].asked if turns else "",
