@@ -17,7 +17,7 @@ from .runs import when
 from .sections import OverwriteOption
 
 if TYPE_CHECKING:
-    from ..api.stored_conversations import KeptTurn
+    from ..api.stored_runs import KeptTurn
     from ..settings.config import Settings
 
 HISTORY = "chat_history"
@@ -59,7 +59,7 @@ async def _chat(settings: Settings, home: api.homes.Home, exp: Path | None, thre
         notice(f"{held}. 'help' lists the commands, Ctrl-D leaves.")
     else:
         failure(f"The library is empty. {filled(NO_PAPERS)}")
-    shell = Shell(opening, api.stored_conversations.new_thread_id(), exp)
+    shell = Shell(opening, api.stored_runs.new_thread_id(), exp)
     if thread is not None:
         restore(shell, home, thread)
     if chunks:
@@ -95,11 +95,11 @@ def _open_home() -> tuple[Settings, api.homes.Home]:
 def _turns_of(thread_id: str) -> tuple[api.homes.Home, str, list[KeptTurn]]:
     """The home of a command, and a conversation's whole id and finished turns, with the user's edits."""
     settings, found = _open_home()
-    thread_id = api.stored_conversations.find_conversation(found, thread_id).thread_id
-    if not api.stored_conversations.is_edited(found, thread_id):
-        return found, thread_id, api.stored_conversations.read_turns(found, thread_id)
+    thread_id = found.conversations().get(thread_id).thread_id
+    if not api.stored_runs.is_edited(found, thread_id):
+        return found, thread_id, found.conversations().turns(thread_id)
     with api.homes.open_home(settings, found, notice, create=False, reading=True) as session:
-        return found, thread_id, api.stored_conversations.turns_as_shown(session, thread_id)
+        return found, thread_id, api.stored_runs.turns_as_shown(session, thread_id)
 
 
 async def forget_expired(settings: Settings, home: api.homes.Home, but: str = "") -> None:
@@ -118,8 +118,8 @@ def list_conversations(
     archived: Annotated[bool, "Those that are archived."] = False,
 ) -> Printed:
     """List the conversations, the latest first."""
-    entries = api.stored_conversations.list_conversations(_open_home()[1], search, archived=archived)
-    records = [api.stored_conversations.conversation_summary(entry) for entry in entries]
+    entries = api.stored_runs.list_conversations(_open_home()[1], search, archived=archived)
+    records = [api.stored_runs.conversation_summary(entry) for entry in entries]
     columns: Columns = {
         "conversation": "thread_id",
         "turns": "turns",
@@ -134,8 +134,8 @@ def show_conversation(thread_id: IdArgument) -> Printed:
     """Show a conversation: its questions and answers, with the references of all."""
     found, thread_id, turns = _turns_of(thread_id)
     unanswered = f"Conversation {thread_id}: no question has been answered yet."
-    stored = api.stored_conversations
-    record = stored.conversation_record(stored.find_conversation(found, thread_id), turns)
+    stored = api.stored_runs
+    record = stored.conversation_record(found.conversations().get(thread_id), turns)
     return Printed(record, lambda _: [stored.transcript(thread_id, turns)] if turns else notice(unanswered))
 
 
@@ -148,7 +148,7 @@ def export_conversation(
 ) -> None:
     """Export a conversation to a file; never overwrites a file that you edited."""
     found, thread_id, turns = _turns_of(thread_id)
-    written, notices = api.stored_conversations.write_transcript(file, thread_id, turns, home=found, force=files.force)
+    written, notices = api.stored_runs.write_transcript(file, thread_id, turns, home=found, force=files.force)
     notice(*(f"Note: {line}" for line in notices))
     notice(f"Written: {written}")
 
@@ -162,7 +162,7 @@ def label_conversation(
     """Name a conversation, or archive it; the next question brings it back."""
     found = _open_home()[1]
     api.homes.require_writable_home(found)
-    entry = api.stored_conversations.label_conversation(found, thread_id, name=name, archived=archive)
+    entry = api.stored_runs.label_conversation(found, thread_id, name=name, archived=archive)
     notice(f"{entry.thread_id}: {entry.title or 'no question yet'}{' (archived)' if entry.archived else ''}")
 
 
@@ -173,6 +173,6 @@ def delete_conversations(
     """Delete conversations; cached model answers stay in the journal."""
     found = _open_home()[1]
     api.homes.require_writable_home(found)
-    for entry in [api.stored_conversations.find_conversation(found, thread_id) for thread_id in thread_ids]:
+    for entry in [found.conversations().get(thread_id) for thread_id in thread_ids]:
         blocking.run_async(api.conversation.delete_conversation(found, entry.thread_id))
         notice(f"Deleted {entry.thread_id}.")

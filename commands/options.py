@@ -130,7 +130,7 @@ def home_session(
     """
     settings, found = resolve(**overrides)
     if early and found.exists():
-        api.early_loading.load_early(settings, early)
+        api.homes.load_early(settings, early)
     with api.homes.open_home(settings, found, notice, create=False, reading=reading) as session:
         yield session
 

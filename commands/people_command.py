@@ -27,7 +27,7 @@ def invite_person(
     """Print the link by which somebody joins, or sets another password; it is valid once, for a week."""
     home = resolve()[1]
     result(f"{address.rstrip('/')}/join?invitation={api.people.invite(home, name, role)}")
-    api.people.accounts_of(home).log(_HERE, f"invited {name}")
+    home.accounts().log(_HERE, f"invited {name}")
     notice(
         "A server that runs without accounts has to be started again. Earlier conversations and runs are those of the "
         "first owner."
@@ -83,7 +83,7 @@ def show_audit(
 def _accounts() -> api.people.Accounts:
     home = resolve()[1]
     home.require_library()
-    return api.people.accounts_of(home)
+    return home.accounts()
 
 
 def _listed(items: Iterable[Any], noun: str, fields: str) -> Printed:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
 
     from ..api import homes, results, run_texts, stored_runs
-    from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, SavedRun
+    from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, RunResult
 
     Spent = Callable[[], stored_runs.Usage]
 
@@ -288,7 +288,7 @@ def next_steps(record: Mapping[str, Any]) -> list[str]:
     return steps
 
 
-def report_run(finished: SavedRun) -> None:
+def report_run(finished: RunResult[run_texts.ResultRecord]) -> None:
     record = finished.record
     is_answer = "question" in record
     notice(*(f"Note: {warning}" for warning in record["warnings"]))

@@ -98,10 +98,10 @@ def _resume(
     current, found = resolve(**limits.changes())
     found.require_library()
     found.prepare()
-    run = api.stored_runs.ResumableRun.load(run_id, found, current, limits.changes())
-    with api.homes.open_home(run.settings, found, notice, create=False) as session:
-        blocking.run_async(run.require_unchanged(session))
-        record, _ = run_steered(run.request, session, output, answer)
+    run, request, settings = api.stored_runs.load_resumable(run_id, found, current, limits.changes())
+    with api.homes.open_home(settings, found, notice, create=False) as session:
+        api.running.require_same_run(run, request, session)
+        record, _ = run_steered(request, session, output, answer)
     result_json(record) if as_json else result(f"\n{record['text']}")
     end_incomplete(record)
 
@@ -114,7 +114,7 @@ def delete_runs(
     _, found = resolve()
     found.require_library()
     found.prepare()
-    for run in [api.stored_runs.find_run(found, run_id) for run_id in run_ids]:  # all are known before any is deleted
+    for run in [found.runs().get(run_id) for run_id in run_ids]:  # all are known before any is deleted
         blocking.run_async(api.stored_runs.delete_run(found, run.thread_id))
         notice(f"Deleted {run.thread_id}.")
 

@@ -29,7 +29,7 @@ def search(query: QueryArgument, options: run_options.SearchOptions) -> Printed:
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    api.early_loading.require_words(query)
+    api.homes.require_words(query)
     with home_session(reading=True, early="search", retrieval_mode=options.mode) as session:
         years = api.library_search.year_range(options.from_year, options.to_year)
         records = api.library_search.search(

@@ -44,7 +44,7 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
         home = await asyncio.to_thread(lambda: homes.configured_home(load_settings()))
         if await asyncio.to_thread(people.has_accounts, home):
             token = given.partition(" ")[2].strip()
-            if (found := await asyncio.to_thread(people.accounts_of(home).holder, "token", token)) is None:
+            if (found := await asyncio.to_thread(home.accounts().holder, "token", token)) is None:
                 raise Auth.exceptions.HTTPException(401, "A token of yours is needed, made under Settings, People.")
             return {"identity": found[0].name, "permissions": [people.PERSON, *sorted(Caller(*found).rights)]}
     except CiteloomError as error:

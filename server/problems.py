@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
 
-from ..api import arguments, library_papers, results, stored_conversations, writing
+from ..api import arguments, library_papers, results, stored_runs, writing
 from ..api.evidence_tables import CellChangedError, UnknownTableError
 from ..api.messages import describe_invalid
 from ..api.run_texts import SentenceChangedError
@@ -59,7 +59,7 @@ STATUSES: Final[Mapping[int, tuple[str, str]]] = {
     503: ("Not now", "The run is paused with everything saved, or the server is shutting down."),
     507: ("Disk full", "The file cannot be stored."),
 }
-_UNKNOWN = (UnknownRunError, stored_conversations.UnknownConversationError, UnknownPaperError, UnknownTableError)
+_UNKNOWN = (UnknownRunError, stored_runs.UnknownConversationError, UnknownPaperError, UnknownTableError)
 _STATUS: tuple[tuple[type[CiteloomError] | tuple[type[CiteloomError], ...], int], ...] = (
     ((*_UNKNOWN, library_papers.MissingFigureError, library_papers.MissingPdfError), 404),
     ((AnsweredError, CellChangedError, RunUnderWayError, arguments.ReadOnlyLibraryError, SentenceChangedError), 409),

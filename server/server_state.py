@@ -94,7 +94,7 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         runs=RunJobs(session, jobs, orders),
         streams=StreamCount(options.max_streams),
         tokens=tokens,
-        accounts=people.accounts_of(member.home),
+        accounts=member.home.accounts(),
         ingests=IngestJobs(session, jobs, member.uploads),
         member=member,
     )

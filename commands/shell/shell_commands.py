@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import api
-from ...api import homes, messages, run_options, stored_conversations
+from ...api import homes, messages, run_options
 from ...api.messages import counted
 from ...errors import CiteloomError
 from ...settings.config import Settings
@@ -153,14 +153,14 @@ _COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask",
 def restore(shell: Shell, home: homes.Home, thread: str) -> None:
     """Restore the shell to where a conversation was left; blocks briefly. Raises `UnknownConversationError`."""
     home.require_library()
-    entry = stored_conversations.find_conversation(home, thread)
+    entry = home.conversations().get(thread)
     shell.thread_id = entry.thread_id
-    last = stored_conversations.last_turn(home, entry.thread_id)
+    last = home.conversations().last_turn(entry.thread_id)
     if last is None:
         notice(f"Conversation {entry.thread_id}: no question has been answered yet.")
         return
     shell.turns = last.number
-    answered = last if last.answered else stored_conversations.last_turn(home, entry.thread_id, answered=True)
+    answered = last if last.answered else home.conversations().last_turn(entry.thread_id, answered=True)
     if answered is not None:
         shell.state = draft_answer(answered.record)
     turns = counted(entry.turns, "turn")

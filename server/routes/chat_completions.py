@@ -22,7 +22,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import ServerSentEvent
 
-from ...api import homes, run_options, running
+from ...api import run_options, running
 from ...api.conversation import answer_with_sources, chat_question, short_answer, truncate_history
 from ..job import Job
 from ..job_requests import EventResponse
@@ -189,7 +189,7 @@ def _require_model(name: str) -> None:
 
 
 async def _model(state: ServerState) -> dict[str, Any]:
-    created = int(await asyncio.to_thread(homes.created_at, state.session.home))
+    created = int(await asyncio.to_thread(state.session.home.created_at))
     return {"id": MODEL, "object": "model", "created": created, "owned_by": "you"}
 
 

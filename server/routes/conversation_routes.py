@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api import library_papers, results, run_texts, stored_conversations
+from ...api import library_papers, results, run_texts, stored_runs
 from ...api.conversation import TurnKind, paused_turn
 from ...api.library_search import Labels, akeys_within
 from ...api.serving import JobEntry
@@ -33,9 +33,9 @@ router = APIRouter(prefix="/conversations", tags=["conversations"])
 @router.post("", status_code=201, responses=problems(409))
 async def create_conversation(response: Response, state: StateOf) -> response_models.ListedConversation:
     """Begin a conversation."""
-    entry = await asyncio.to_thread(stored_conversations.begin_conversation, state.session.home)
+    entry = await asyncio.to_thread(stored_runs.begin_conversation, state.session.home)
     response.headers["Location"] = f"/api/v1/conversations/{entry.thread_id}"
-    return {**stored_conversations.conversation_summary(entry), "active": None}
+    return {**stored_runs.conversation_summary(entry), "active": None}
 
 
 @router.get("", responses=problems())
@@ -43,9 +43,9 @@ async def get_conversations(
     state: StateOf, limit: Limit = 50, offset: Offset = 0, q: Words = "", archived: bool = False
 ) -> response_models.ConversationList:
     """The conversations, or the archived ones, the latest first; with `q`, those that have all of these words."""
-    entries = await asyncio.to_thread(stored_conversations.list_conversations, state.session.home, q, archived=archived)
+    entries = await asyncio.to_thread(stored_runs.list_conversations, state.session.home, q, archived=archived)
     jobs = await state.jobs.known()
-    records = [stored_conversations.conversation_summary(entry) for entry in entries[offset : offset + limit]]
+    records = [stored_runs.conversation_summary(entry) for entry in entries[offset : offset + limit]]
     return {"conversations": [_with_job(record, jobs) for record in records], "total": len(entries)}
 
 
@@ -53,12 +53,12 @@ async def get_conversations(
 async def get_conversation(thread_id: str, state: StateOf) -> response_models.ConversationWithJob:
     """A conversation by its id or a prefix of it, with its finished turns, and the one that is active or paused."""
     home = state.session.home
-    entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
-    turns = await asyncio.to_thread(stored_conversations.read_turns, home, entry.thread_id)
-    listed = _with_job(stored_conversations.conversation_summary(entry), await state.jobs.known())
+    entry = await asyncio.to_thread(lambda: home.conversations().get(thread_id))
+    turns = await asyncio.to_thread(lambda: home.conversations().turns(entry.thread_id))
+    listed = _with_job(stored_runs.conversation_summary(entry), await state.jobs.known())
     paused = None if listed["active"] else await paused_turn(entry.thread_id, home)
     return {
-        **stored_conversations.conversation_record(entry, turns),
+        **stored_runs.conversation_record(entry, turns),
         "title": listed["title"],
         "active": listed["active"],
         "paused": {"asked": paused.asked, "kind": paused.kind} if paused else None,
@@ -70,9 +70,9 @@ async def label_conversation(thread_id: str, body: LabelBody, state: StateOf) ->
     """Name a conversation, or put it away or back."""
     home, found = state.session.home, await state.runs.find_conversation(thread_id)
     async with state.orders.on(conversation_deleted(found.thread_id)):
-        label = stored_conversations.label_conversation
+        label = stored_runs.label_conversation
         entry = await asyncio.to_thread(label, home, found.thread_id, **body.model_dump())
-    return _with_job(stored_conversations.conversation_summary(entry), await state.jobs.known())
+    return _with_job(stored_runs.conversation_summary(entry), await state.jobs.known())
 
 
 @router.post("/{thread_id}/turns", responses=job_answers(404), response_class=Response)
@@ -114,10 +114,10 @@ async def export_conversation(
     thread_id: str, state: StateOf, format: Annotated[Literal["md", "json"], Query()] = "md"
 ) -> Response:
     """The conversation with your edits as markdown or JSON, as `conversations export` writes it."""
-    entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
-    turns = await asyncio.to_thread(stored_conversations.turns_as_shown, state.session, entry.thread_id)
-    stored_conversations.require_turns(entry.thread_id, turns)
-    write = stored_conversations.transcript if format == "md" else stored_conversations.transcript_json
+    entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
+    turns = await asyncio.to_thread(stored_runs.turns_as_shown, state.session, entry.thread_id)
+    stored_runs.require_turns(entry.thread_id, turns)
+    write = stored_runs.transcript if format == "md" else stored_runs.transcript_json
     text = write(entry.thread_id, turns)
     headers = response_models.attached(f"{entry.thread_id}.{format}")
     return Response(text.encode("utf-8", "replace"), media_type=response_models.MEDIA_TYPES[format], headers=headers)
@@ -171,7 +171,7 @@ async def conversation_list(
 @pages.get("/conversations/{thread_id}")
 async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
     """A conversation; for a script, its head alone."""
-    entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
+    entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
     if "x-part" in request.headers:
         _, first = await state.runs.find_turn(thread_id, 1)
         return page(request, "conversation_head.html", {"entry": entry, "asked": first.asked})
@@ -181,7 +181,7 @@ async def conversation(thread_id: str, request: Request, state: StateOf) -> Resp
 @pages.get("/conversations/{thread_id}/state")
 async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
     """The number of finished turns and the open one, for a page to catch up."""
-    entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
+    entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
     current = await _open_turn(state, entry.thread_id)
     return {"turns": entry.turns, "open": current}
 
@@ -206,10 +206,10 @@ async def turn_detail(
 
 async def _entries(
     state: ServerState, words: str = "", *, archived: bool = False
-) -> list[stored_conversations.ConversationEntry]:
+) -> list[stored_runs.ConversationEntry]:
     """Those that were answered, and those whose first question is asked now: it is their title until then."""
     home, jobs = state.session.home, await state.jobs.known()
-    found = await asyncio.to_thread(stored_conversations.list_conversations, home, words, archived=archived)
+    found = await asyncio.to_thread(stored_runs.list_conversations, home, words, archived=archived)
     titles = {thread_id: job.order.request.get("asked", "") for thread_id, job in jobs.items()}
     listed = (entry for entry in found if entry.turns or entry.thread_id in titles)
     return [replace(entry, title=entry.title or titles.get(entry.thread_id, "")) for entry in listed]
@@ -218,13 +218,13 @@ async def _entries(
 async def _conversation_page(
     request: Request,
     state: ServerState,
-    entry: stored_conversations.ConversationEntry | None,
+    entry: stored_runs.ConversationEntry | None,
     question: str = "",
     chosen: Sequence[str] = (),
 ) -> Response:
     papers, thread_id = await library_papers.alist_papers(state.session), entry.thread_id if entry else ""
     home = state.session.home
-    turns = await asyncio.to_thread(stored_conversations.read_turns, home, thread_id) if entry else []
+    turns = await asyncio.to_thread(lambda: home.conversations().turns(thread_id)) if entry else []
     current = await _open_turn(state, thread_id) if entry else None
     context = {
         "entry": entry,
@@ -262,7 +262,7 @@ def next_questions(view: AnswerView) -> list[str]:
     return ["What speaks against this?", "How was this measured, and on how many?", *others] if cited else others
 
 
-async def _turn_view(state: ServerState, kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
+async def _turn_view(state: ServerState, kept: stored_runs.KeptTurn, thread_id: str) -> dict[str, Any]:
     view = await _show_answer(state, kept, thread_id)
     record, home = run_texts.stored(view.record), state.session.home
     files = await asyncio.to_thread(run_texts.ResultFiles.of, record, home, "answer")
@@ -270,7 +270,7 @@ async def _turn_view(state: ServerState, kept: stored_conversations.KeptTurn, th
     return {"turn": kept, "answer": view, "next": next_questions(view), "files": records}
 
 
-async def _show_answer(state: ServerState, kept: stored_conversations.KeptTurn, thread_id: str) -> AnswerView:
+async def _show_answer(state: ServerState, kept: stored_runs.KeptTurn, thread_id: str) -> AnswerView:
     base = f"/conversations/{thread_id}/turns/{kept.number}"
     run = run_texts.answer_as_run(thread_id, kept)
     return await show_text(run, state.session, base, f"answer-{kept.number}-")

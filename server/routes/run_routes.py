@@ -53,7 +53,7 @@ async def get_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> res
     """The runs, the latest first."""
     home = state.session.home
     records = await asyncio.to_thread(stored_runs.list_runs, home, limit, offset)
-    total, jobs = await asyncio.to_thread(stored_runs.count_runs, home), await state.jobs.known()
+    total, jobs = await asyncio.to_thread(lambda: home.runs().count()), await state.jobs.known()
     return {"runs": [_with_job(record, jobs) for record in records], "total": total}
 
 
@@ -101,7 +101,7 @@ async def run_events(run_id: str, request: Request, state: StateOf) -> Response:
 @router.get("/runs/{run_id}/files", tags=["files"], responses=problems(404, 409))
 async def list_files(run_id: str, state: StateOf) -> response_models.FileList:
     """List the files of a finished run, and those of the user's version if sentences were edited."""
-    record = _finished(await asyncio.to_thread(stored_runs.find_run, state.session.home, run_id))
+    record = _finished(await asyncio.to_thread(lambda: state.session.home.runs().get(run_id)))
     versions = await asyncio.to_thread(run_texts.file_versions, record, state.session.home)
     return {"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")}
 
@@ -316,7 +316,7 @@ async def runs(
     owned = await asyncio.to_thread(people.owned_runs, session.home)
     spent, days = await session.journal.spending(owned), await session.journal.spending_by_day(owned)
     prices, jobs = session.settings.prices, await state.jobs.known()
-    heads, words = await asyncio.to_thread(stored_runs.run_heads, session.home), q.casefold().split()
+    heads, words = await asyncio.to_thread(lambda: session.home.runs().heads()), q.casefold().split()
     everything = await asyncio.to_thread(lambda: [view_run(run, session, jobs, spent) for run in heads])
     everything = [view for view in everything if all(word in view["title"].casefold() for word in words)]
     chosen = [view for view in everything if show == "all" or view["state"] in _SHOWN[show]]
@@ -382,7 +382,7 @@ async def versions(run_id: str, request: Request, state: StateOf, other: Words =
     session = state.session
     text = await asyncio.to_thread(run_texts.load_editable, session.home, run_id)
     current = await run_texts.current_text(text, session)
-    heads = await asyncio.to_thread(stored_runs.run_heads, session.home)
+    heads = await asyncio.to_thread(lambda: session.home.runs().heads())
     others = [
         head
         for head in heads
@@ -417,7 +417,7 @@ async def restore(
 @pages.get("/runs/{run_id}/{kinds}/{which}")
 async def run_detail(run_id: str, kinds: str, which: str, request: Request, state: StateOf) -> Response:
     """What a link of the text opens: a passage with its page, a finding, or a number's source."""
-    record = await asyncio.to_thread(stored_runs.find_run, state.session.home, run_id)
+    record = await asyncio.to_thread(lambda: state.session.home.runs().get(run_id))
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
     view = await show_text(record, state.session, f"/runs/{record.thread_id}")
