@@ -103,7 +103,9 @@ def _read(path: Path) -> tuple[str, Element]:
     try:
         # As pandoc will read it, whatever encoding the file declares.
         text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
-        root: Element = ElementTree.XML(text, ElementTree.XMLParser(target=_Builder()))
+        if "<!DOCTYPE" in text:  # its entities can refer to files or expand beyond memory
+            raise FileRefusedError("declares a document type, which CSL styles do not")
+        root = ElementTree.XML(text)
         _check(root)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or type(error).__name__}).") from error
@@ -118,33 +120,6 @@ def _read(path: Path) -> tuple[str, Element]:
     return text, root
 
 
-class _Builder(ElementTree.TreeBuilder):
-    """Builds the tree of a style, and refuses invalid content before it is built."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._depth = 0
-
-    def start(self, tag: str, attrs: dict[str, str], /) -> Element:
-        self._depth += 1
-        if self._depth > _MOST_LEVELS:
-            raise FileRefusedError(f"is nested more than {_MOST_LEVELS} levels deep")
-        # pandoc ignores namespaces, so an element in another one could evade our checks.
-        if not tag.startswith(_CSL) or any(name.startswith("{") and not name.startswith(_XML) for name in attrs):
-            raise FileRefusedError("is not a CSL style")
-        if any(len(value) > _MOST_CHARACTERS for value in attrs.values()):
-            raise FileRefusedError(f"has an attribute of more than {_MOST_CHARACTERS} characters")
-        return super().start(tag, attrs)
-
-    def end(self, tag: str, /) -> Element:
-        self._depth -= 1
-        return super().end(tag)
-
-    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        """Refuse document types: their entities can refer to files or expand beyond memory."""
-        raise FileRefusedError("declares a document type, which CSL styles do not")
-
-
 def _parent(root: Element) -> str | None:
     links = (link.get("href", "") for link in root.iter() if link.get("rel") == "independent-parent")
     return next(links, None)
@@ -152,10 +127,13 @@ def _parent(root: Element) -> str | None:
 
 def _check(root: Element) -> None:
     """Raise `FileRefusedError` if it is not a style, or if its macros expand without limit."""
-    if root.tag != f"{_CSL}style":
-        raise FileRefusedError("is not a CSL style")
-    if any(len(element.text or "") > _MOST_CHARACTERS for element in root.iter()):
-        raise FileRefusedError(f"has a text of more than {_MOST_CHARACTERS} characters")
+    for element in root.iter():
+        # pandoc ignores namespaces, so an element in another one could evade our checks.
+        others = [name for name in element.attrib if name.startswith("{") and not name.startswith(_XML)]
+        if root.tag != f"{_CSL}style" or not element.tag.startswith(_CSL) or others:
+            raise FileRefusedError("is not a CSL style")
+        if any(len(value) > _MOST_CHARACTERS for value in (element.text or "", *element.attrib.values())):
+            raise FileRefusedError(f"has a text of more than {_MOST_CHARACTERS} characters")
     macros: dict[str, Element] = {}
     for element in root.iter(f"{_CSL}macro"):
         if macros.setdefault(name := element.get("name", ""), element) is not element:
