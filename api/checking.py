@@ -15,21 +15,19 @@ from typing_extensions import TypedDict, Unpack
 
 from ..claims.check_files import (
     CHECK_FORMATS as CHECK_FORMATS,
-    CheckFormat as CheckFormat,
-    check_formats,
-    comment_in_place,
-    write_check,
-)
-from ..claims.check_report import (
     LABELS as LABELS,
+    CheckFormat as CheckFormat,
     careful_words as careful_words,
+    check_formats,
     check_report as check_report,
+    comment_in_place,
     needs_attention as needs_attention,
     problem_lines as problem_lines,
     problems as problems,
     remarks_of as remarks_of,
     shown_place as shown_place,
     summary_lines as summary_lines,
+    write_check,
 )
 from ..claims.claim_passages import ClaimPassage, choose_sentences, given_passages
 from ..claims.claim_records import (

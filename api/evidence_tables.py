@@ -17,22 +17,20 @@ from ..drafts.completeness import few_succeeded
 from ..errors import ConfigurationError, InputError
 from ..evidence_tables.cells import (
     TableCell,
+    agreement_columns,
+    agreement_lines as agreement_lines,
+    agreement_record,
     cell_text as cell_text,
+    claim_needs,
+    disagreements,
+    is_stance,
     parse_columns,
+    stance_column,
+    stances,
     study_name as study_name,
     sum_lines as sum_lines,
 )
 from ..evidence_tables.extraction import Decision, own_window
-from ..evidence_tables.stances import (
-    agreement_columns,
-    agreement_lines as agreement_lines,
-    agreement_record,
-    claim_needs,
-    disagreements,
-    is_stance,
-    stance_column,
-    stances,
-)
 from ..evidence_tables.stored_tables import (
     GivenTable,
     cell_record,

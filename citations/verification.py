@@ -26,8 +26,7 @@ from .checks.findings import shown
 from .checks.number_tracing import trace_numbers
 from .checks.unicode_folding import fold
 from .citation_patterns import NamedSource
-from .markers import MARKER, CitedSentence, sentences
-from .quotations import is_quotation, is_verbatim, quoted_spans
+from .markers import MARKER, CitedSentence, is_quotation, is_verbatim, quoted_spans, sentences
 from .user_citations import CitableEvidence
 
 _WORD = re.compile(r"[^\W_]+")

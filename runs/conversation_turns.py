@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..citations.csl_styles import style_file
+from ..citations.references import style_file
 from ..graph.conversation_graph import TurnKind
 from ..graph.run_events import OnEvent
 from ..graph.session import Session

@@ -15,8 +15,7 @@ from ...roles.disagreements import find_disagreements
 from ...roles.protocols import Source
 from ...text.wordings import AUXILIARIES, is_participle, is_verb, telling_words
 from ...text.words import one_line, one_of, read_rules
-from ..markers import CitedSentence, line_start, sentences, within
-from ..quotations import quoted_spans
+from ..markers import CitedSentence, line_start, quoted_spans, sentences, within
 from .fabricated_citations import NEEDED
 from .findings import Finding
 from .support_findings import states_only_absence

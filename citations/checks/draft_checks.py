@@ -17,8 +17,7 @@ from ...roles.protocols import Draft, Source
 from ...section_kinds import SECTIONS
 from ...text.sentences import replace_spans
 from ..citation_patterns import NamedSource
-from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentence_at
-from ..quotations import verbatim_spans
+from ..markers import MARKER, SpanSet, marker_ids, normalise_markers, sentence_at, verbatim_spans
 from .citation_coverage import balance_findings, other_side_findings, uncited_sentences, unsupported_findings
 from .fabricated_citations import NEEDED, FabricatedCitation, find_fabricated
 from .findings import SHOWN, Finding, shown
