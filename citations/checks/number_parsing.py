@@ -41,8 +41,8 @@ class Number:
 
 
 GAP = "[ \u00a0\u2009\u202f]"
-_SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
-_TEENS = [*_SMALL, "seventeen", "eighteen", "nineteen"]
+_SMALL = "zero one two three four five six seven eight nine".split()
+_TEENS = [*_SMALL, *"ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()]
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _VALUES = {
     **{word: number for number, word in enumerate(_TEENS)},
@@ -71,10 +71,8 @@ _ONE_COUNTS = re.compile(
 )
 _PERCENT = re.compile(rf"{GAP}per{GAP}?cent(?:age{GAP}points?)?\b")
 _AND_MORE = re.compile(r"\s(?:and\s)?")
-_PARTS = {
-    **{"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7},
-    **{"eighth": 8, "ninth": 9, "tenth": 10},
-}
+_ORDINALS = "half third fourth fifth sixth seventh eighth ninth tenth".split()
+_PARTS = {"halve": 2, "quarter": 4, **{word: number for number, word in enumerate(_ORDINALS, 2)}}
 _SHARE = re.compile(
     rf"(?<![\w-])(?P<count>an?|{'|'.join(_SMALL[1:10])})[-\s]"
     r"(?P<whole>half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?)\b(?!-)",
@@ -91,8 +89,13 @@ _FOLD = re.compile(rf"(?<![\w-])(?P<by>{'|'.join((*_TEENS[2:], *_TENS))})-?fold\
 # "The answer is twofold:" announces two parts.
 _HAS_PARTS = re.compile(r"\b(?:is|are)\s$")
 _ENDS = re.compile(r"\s*[:,;.]")
-_MULTIPLES = {"doubled": Decimal(2), "tripled": Decimal(3), "quadrupled": Decimal(4), "halved": Decimal("0.5")}
-_MULTIPLES["twice"] = Decimal(2)
+_MULTIPLES = {
+    "halved": Decimal("0.5"),
+    "doubled": Decimal(2),
+    "twice": Decimal(2),
+    "tripled": Decimal(3),
+    "quadrupled": Decimal(4),
+}
 _TIMES_IN_WORDS = re.compile(r"\b(?:doubled|tripled|quadrupled|halved|twice(?=\s(?:as|the|that)\b))\b", re.IGNORECASE)
 _ROUGH = Decimal("0.05")  # a third may be 31% to 35%
 _ROUGHLY_TIMES = Decimal("0.5")  # twofold may be 1.75 to 2.25
@@ -154,9 +157,8 @@ def shares(text: str) -> Iterator[Number]:
             continue
         yield Number(*match.span(), Decimal(_VALUES[match["by"].casefold()]), _ROUGHLY_TIMES, worded=True)
     for match in _TIMES_IN_WORDS.finditer(text):
-        word = match[0].casefold()
-        rough = _ROUGH if word == "halved" else _ROUGHLY_TIMES
-        yield Number(*match.span(), _MULTIPLES[word], rough, worded=True)
+        times = _MULTIPLES[match[0].casefold()]
+        yield Number(*match.span(), times, _ROUGHLY_TIMES if times > 1 else _ROUGH, worded=True)
 
 
 def counts(text: str, number: Number) -> bool:
@@ -256,11 +258,10 @@ def given_numbers(text: str) -> tuple[Number, ...]:
     found = list(_unnamed(text))
     # "10 000" is one number or two.
     found += [
-        part
+        Number(*match.span(), *_value(match[0], 0))
         for number in found
         if re.search(GAP, text[number.start : number.end])
-        for match in re.finditer(r"[0-9]+(?:\.[0-9]+)?", text[number.start : number.end])
-        for part in [Number(number.start + match.start(), number.start + match.end(), *_value(match[0], 0))]
+        for match in re.compile(r"[0-9]+(?:\.[0-9]+)?").finditer(text, number.start, number.end)
     ]
     found += [thousands for number in found if (thousands := pointed_thousands(text, number))]
     found += [*words(text), *_ratios(text), *shares(text)]
@@ -347,26 +348,26 @@ def _hedge(text: str, number: Number) -> Hedge:
 
 _SIGN = re.compile(r"(?<![-=<])([=<>\u2264\u2265\u2a7d\u2a7e])[ \u00a0\u2009\u202f$]{0,3}$")
 _SIGNS: dict[str, Literal["=", "<", ">"]] = {
-    **{"=": "=", "<": "<", ">": ">", "\u2264": "<", "\u2265": ">", "\u2a7d": "<", "\u2a7e": ">"}
+    "=": "=",
+    **dict.fromkeys("<\u2264\u2a7d", "<"),
+    **dict.fromkeys(">\u2265\u2a7e", ">"),
 }
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,20}$")
 
 
 def _with_signs(text: str, numbers: list[Number]) -> list[Number]:
     """The numbers with the relation sign before each, where there is one; the end of a tag is none."""
-    found = list(numbers)
     for place, number in enumerate(numbers):
         sign = _SIGN.search(text, max(0, number.start - 6), number.start)
         if sign and not (sign[1] == ">" and _TAG.search(text, max(0, sign.start() - 24), sign.start())):
-            found[place] = replace(number, sign=_SIGNS[sign[1]])
-    return found
+            numbers[place] = replace(number, sign=_SIGNS[sign[1]])
+    return numbers
 
 
 def _sharing_percent(text: str, numbers: list[Number]) -> list[Number]:
     """Apply a final percent sign to preceding numbers: "70 to 72.5%", "91.2, 89.7 and 93.1%"."""
-    shared = list(numbers)
-    for index in range(len(shared) - 2, -1, -1):
-        here, after = shared[index], shared[index + 1]
+    for index in range(len(numbers) - 2, -1, -1):
+        here, after = numbers[index], numbers[index + 1]
         if here.scale == "plain" and after.scale != "plain" and _JOINED.fullmatch(text[here.end : after.start]):
-            shared[index] = replace(here, scale="either")
-    return shared
+            numbers[index] = replace(here, scale="either")
+    return numbers
