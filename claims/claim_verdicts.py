@@ -245,12 +245,8 @@ _OWN, _OPINION, _MEASURED, _FIELD = (
     one_of(_RULES[name], re.IGNORECASE) for name in ("own", "opinion", "measured", "field")
 )
 _THANKS: Final = re.compile(_RULES["thanks"], re.IGNORECASE)
-# Signs that a sentence rests on others' work; none of them decides alone. A logistic regression on the sentences of 42
-# papers, with and without a citation, kept these few of the words of every field (bench/mutated_papers.py).
-_WEIGHTS: Final = {
-    **{"been": 0.5, "use": 0.4, "model": 0.35, "recent": 0.2, "as": 0.15, "have": 0.15, "method": 0.15, "in": 0.1},
-    **{"the": -0.45, "it": -0.4, "each": -0.4, "not": -0.35, "be": -0.1, "tabl": -0.1},
-}
+_VERB, _PAST, _PRESENT = (re.compile(_RULES[name]) for name in ("verb", "past", "present"))
+_WEIGHTS: Final[Mapping[str, float]] = _RULES["weights"]
 _ET_AL: Final = 1.4
 _OF_SECTIONS: Final = {Category.INTRODUCTION: 0.9, Category.RELATED_WORK: 0.9, Category.ABSTRACT: -1.0}
 _OF_NO_SECTION: Final = 0.15
@@ -258,13 +254,6 @@ _OF_LENGTH: Final = (-0.9, 0.5)  # of a short and of a long sentence
 _READ: Final = 600  # characters
 _SHORT, _LONG = 12, 25  # words
 _ENOUGH: Final = 0.45
-_VERB: Final = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|can|may|do|does|did|rose|fell|grew|found|led|made|became|showed|took|began|[a-z]{3,}(?:ed|es|s))\b"
-)
-_PAST: Final = re.compile(
-    r"\b(?:was|were|had|did|rose|fell|grew|found|led|made|became|took|began|kept|lost|gave|[a-z]{3,30}ed)\b"
-)
-_PRESENT: Final = re.compile(r"\b(?:is|are|has|have|can|may|causes?|leads?|remains?|becomes?|shows?)\b")
 _OF_ITSELF: Final = frozenset({Category.METHOD, Category.EVALUATION, Category.CONCLUSION, Category.ABSTRACT})
 _FEWEST_WORDS: Final = 5
 
