@@ -18,7 +18,6 @@ from ..claims.check_files import (
     CheckFormat,
     careful_words,
     check_formats,
-    check_report,
     comment_in_place,
     needs_attention,
     problem_lines,
