@@ -232,9 +232,7 @@ class KeyPattern:
         """The ASCII key for a paper, with the next free letter appended if it is `taken` (ignoring case)."""
         base = _safe(self._evaluate(self._sum, fields))[:_LONGEST] or "paper"
         used = {key.casefold() for key in taken}
-        endings = (
-            letters for count in itertools.count() for letters in itertools.product(ascii_lowercase, repeat=count)
-        )
+        endings = itertools.chain.from_iterable(itertools.product(ascii_lowercase, repeat=n) for n in itertools.count())
         return next(key for ending in endings if (key := base + "".join(ending)).casefold() not in used)
 
     def _evaluate(self, node: ast.expr, fields: KeyFields) -> str:
