@@ -85,7 +85,7 @@ def readable(latex: str) -> str:
 @lru_cache(maxsize=100_000)
 def _decode(latex: str) -> str:
     """A word, or what cannot be decoded word by word, as plain text; most words are in several values of a library."""
-    if not _NEEDS_DECODING.search(latex):
+    if latex.isalnum():
         return latex
     decoder, known = _decoder()
     return str(decoder.latex_to_text(latex, latex_context=known))
