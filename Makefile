@@ -12,7 +12,7 @@ LIMITED = $(PARALLEL) --timeout 900 # a test that hangs is named and fails
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo serve mcpb test unit integration engines acceptance torture lint types contract structure check bench scores clean
+.PHONY: help install dev demo serve mcpb test unit integration engines acceptance firefox torture lint types contract structure check bench scores clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ engines: dev ## Run the tests that need PostgreSQL, Milvus Lite or Ray, which th
 
 acceptance: dev ## Run the long tests and all attacks: real papers, questions, 200 adversarial runs, kills, hostile requests
 	$(BIN)/python -m pytest $(PARALLEL) -m "long or attack" tests/acceptance tests/integration tests/unit
+
+firefox: dev ## Run the tests of the page in the system's Firefox
+	CITELOOM_TEST_BROWSER=firefox $(BIN)/python -m pytest tests/integration/server/pages
 
 torture: dev ## Kill runs at every write and feed readers the worst texts (very long; CITELOOM_TORTURE_BACKEND=postgres)
 	$(BIN)/python -m pytest -s tests/torture

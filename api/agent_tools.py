@@ -47,8 +47,7 @@ Year = Annotated[int | None, Field(ge=0, le=9999)]
 async def search_evidence(
     session: Session,
     query: Annotated[
-        str,
-        Field(min_length=1, max_length=2000, description="What the passages should say, in words or a sentence."),
+        str, Field(min_length=1, max_length=2000, description="What the passages should say, in words or a sentence.")
     ],
     limit: Annotated[int, Field(ge=1, le=50, description="Number of passages.")] = 10,
     papers: Annotated[Keys, Field(description="Citation keys to search within; empty for the whole library.")] = [],  # noqa: B006 - pydantic copies it

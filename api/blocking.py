@@ -7,25 +7,22 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
+from ..documents.sandbox import in_thread
 from ..errors import ConfigurationError
-from ..models.concurrency import (
-    run_async as run_async,
-    run_here as run_here,
-    stop_background_loop as stop_background_loop,
-)
+from ..models.concurrency import run_async, run_here, stop_background_loop
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
 def threaded(call: Callable[Parameters, Result]) -> Callable[Parameters, Coroutine[Any, Any, Result]]:
-    """Return an async version of a call that blocks; it runs in a thread."""
+    """Return an async version of a call that blocks; it runs in a thread, whose programs end if it is cancelled."""
 
     @functools.wraps(call)
-    async def in_thread(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
-        return await asyncio.to_thread(call, *args, **options)
+    async def threaded_call(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        return await in_thread(call, *args, **options)
 
-    return in_thread
+    return threaded_call
 
 
 def blocking(call: Callable[Parameters, Coroutine[Any, Any, Result]]) -> Callable[Parameters, Result]:

@@ -13,45 +13,39 @@ from typing import Final, Literal
 
 from typing_extensions import TypedDict, Unpack
 
-from ..claims.check_files import (
-    CHECK_FORMATS as CHECK_FORMATS,
-    CheckFormat as CheckFormat,
-    check_formats,
-    comment_in_place,
-    write_check,
-)
+from ..claims.check_files import CheckFormat, check_formats, comment_in_place, write_check
 from ..claims.check_report import (
-    LABELS as LABELS,
-    careful_words as careful_words,
-    check_report as check_report,
-    needs_attention as needs_attention,
-    problem_lines as problem_lines,
-    problems as problems,
-    remarks_of as remarks_of,
-    shown_place as shown_place,
-    summary_lines as summary_lines,
+    LABELS,
+    careful_words,
+    check_report,
+    needs_attention,
+    problem_lines,
+    problems,
+    remarks_of,
+    shown_place,
+    summary_lines,
 )
 from ..claims.claim_passages import ClaimPassage, choose_sentences, given_passages
 from ..claims.claim_records import (
-    CheckResult as CheckResult,
-    ClaimInput as ClaimInput,
+    CheckResult,
+    ClaimInput,
     ClaimLabel,
-    ClaimRecord as ClaimRecord,
-    ClaimsResult as ClaimsResult,
-    PassageRecord as PassageRecord,
-    RemarkedText as RemarkedText,
-    SentenceRecord as SentenceRecord,
+    ClaimRecord,
+    ClaimsResult,
+    PassageRecord,
+    RemarkedText,
+    SentenceRecord,
     SourceRecord,
 )
 from ..claims.claim_verdicts import JudgedClaim, Progress, VerdictMemory
 from ..claims.markup_readers import read_manuscript
 from ..claims.reference_entries import entries_elsewhere, load_references
 from ..claims.text_check import (
-    CHECK_PARTS as CHECK_PARTS,
+    CHECK_PARTS,
     MOST_PASSAGES,
     OTHER_MARK,
     OWN_MARK,
-    CheckPart as CheckPart,
+    CheckPart,
     ClaimChecker,
     ManuscriptCheck,
     elsewhere_records,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import log
@@ -19,13 +19,12 @@ from ..claims.reference_entries import ReferenceList, bibliography_files, load_r
 from ..documents import Chunk, Paper, split_chunk_id
 from ..documents.paper_names import in_text_name
 from ..documents.plain_text import plain_text
-from ..documents.sandbox import in_thread
 from ..graph.session import Session
 from ..text.words import close_gaps, without_accents
 from ..tools.retrieval import Retrieval, rank, retrieve
 from ..tools.scope import Scope
 from .arguments import at_least_one
-from .blocking import blocking
+from .blocking import blocking, threaded
 from .results import SuggestedCitation, SuggestedCitations
 
 WORD_WEIGHT: Final = 0.6  # a claim repeats more words of its source than a question does; see docs/scores.md
@@ -138,7 +137,8 @@ async def asuggest_citations(
     more = (await rank(library, query, _POOL, Scope(papers=apart), options))[0] if apart else []
     for name, score in more:
         passages.setdefault(split_chunk_id(name)[0], (name, score))
-    found = await asyncio.to_thread(_quoted, session, sentence, [passages[key][0] for key in chosen if key in passages])
+    chunks = await asyncio.to_thread(library.chunks, [passages[key][0] for key in chosen if key in passages])
+    found = {chunk.key: _nearest(sentence, chunk, papers[chunk.key]) for chunk in chunks}
     return {"papers": [_suggested(papers[key], scores[key], found.get(key)) for key in chosen]}
 
 
@@ -150,16 +150,12 @@ async def anearest_words(session: Session, sentence: str, key: str, *, before: s
     return [_suggested(paper, hit.score, _nearest(sentence, hit.chunk, paper)) for hit in hits]
 
 
-async def aread_text(session: Session, file: Path, text: str) -> ReadText:
+@threaded
+def aread_text(session: Session, file: Path, text: str) -> ReadText:
     """Read a text as an editor has it; raises `InputError`."""
-    library = await asyncio.to_thread(session.library.papers)
-
-    def read() -> ReadText:
-        manuscript = read_manuscript(file, text)
-        references = load_references(manuscript, file, None, library)
-        return ReadText(file, manuscript, references, tuple(bibliography_files(manuscript, file, [])))
-
-    return await in_thread(read)
+    manuscript = read_manuscript(file, text)
+    references = load_references(manuscript, file, None, session.library.papers())
+    return ReadText(file, manuscript, references, tuple(bibliography_files(manuscript, file, [])))
 
 
 def _begins(paper: Paper, prefix: str) -> bool:
@@ -183,12 +179,6 @@ def _overlap(said: Collection[str], title: Collection[str], rarity: Mapping[str,
     weights = [sum(rarity.get(word, most) for word in words) for words in (said, title)]
     both = sum(rarity[word] for word in set(said).intersection(title))
     return sum(both / weight for weight in weights if weight)
-
-
-def _quoted(session: Session, sentence: str, ids: Sequence[str]) -> dict[str, ClaimPassage]:
-    """The passages by the keys of their papers, with the sentences that are nearest; blocks."""
-    chunks = session.library.chunks(ids)
-    return {chunk.key: _nearest(sentence, chunk, session.library.paper(chunk.key)) for chunk in chunks}
 
 
 def _nearest(sentence: str, chunk: Chunk, paper: Paper) -> ClaimPassage:

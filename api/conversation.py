@@ -7,37 +7,25 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..graph.conversation_graph import (
-    TurnKind as TurnKind,
-    answer_with_sources as answer_with_sources,
-    chat_question as chat_question,
-    truncate_history as truncate_history,
-)
+from ..graph.conversation_graph import TurnKind, answer_with_sources, chat_question, truncate_history
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
-from ..roles.extractive.follow_ups import is_remark as is_remark
-from ..runs.conversation_turns import (
-    TurnRequest as TurnRequest,
-    delete_conversation as delete_conversation,
-    delete_expired as delete_expired,
-    expired_conversations as expired_conversations,
-    paused_turn as paused_turn,
-    take_turn as take_turn,
+from ..roles.extractive.follow_ups import is_remark
+from ..runs.execution import (
+    TurnRequest,
+    delete_conversation,
+    delete_expired,
+    expired_conversations,
+    ignore,
+    paused_turn,
+    take_turn,
 )
-from ..runs.execution import ignore
 from ..runs.result_record import ResultRecord, public_record
 from .arguments import require_open, require_writable
 from .blocking import blocking
 from .library_search import akeys_within
 from .running import stream_events
-from .stored_conversations import (
-    find_conversation,
-    new_thread_id,
-    read_turns,
-    turn_record,
-    turns_as_shown,
-    write_transcript,
-)
+from .stored_runs import new_thread_id, turn_record, turns_as_shown, write_transcript
 
 if TYPE_CHECKING:
     from .results import AnswerRecord
@@ -83,7 +71,7 @@ class Conversation(nullcontext["Conversation"]):
         super().__init__(self)
         require_open(session)
         self._library = session
-        known = None if thread_id is None else find_conversation(session.home, thread_id)
+        known = None if thread_id is None else session.home.conversations().get(thread_id)
         self.thread_id = new_thread_id() if known is None else known.thread_id
 
     async def aask(
@@ -124,7 +112,7 @@ class Conversation(nullcontext["Conversation"]):
     @property
     def turns(self) -> list[ResultRecord]:
         """The finished turns in order: `number`, `asked` and each answer's JSON. Blocks briefly."""
-        return [turn_record(turn) for turn in read_turns(self._library.home, self.thread_id)]
+        return [turn_record(turn) for turn in self._library.home.conversations().turns(self.thread_id)]
 
     def export(self, path: Path | str, *, force: bool = False) -> Path:
         """Write the conversation as edited to a markdown file, or JSON if its name ends in .json; returns the path.

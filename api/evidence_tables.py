@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ..citations.export.section_files import slug, write_texts
 from ..citations.html_escaping import inert
 from ..documents.chunking import Window
-from ..documents.sandbox import in_thread
-from ..drafts.completeness import few_succeeded
+from ..drafts.page_record import few_succeeded
 from ..errors import ConfigurationError, InputError
-from ..evidence_tables.cells import (
-    TableCell,
-    cell_text as cell_text,
-    parse_columns,
-    study_name as study_name,
-    sum_lines as sum_lines,
-)
+from ..evidence_tables.cells import TableCell, cell_text, parse_columns, study_name, sum_lines
 from ..evidence_tables.extraction import Decision, own_window
 from ..evidence_tables.stances import (
     agreement_columns,
-    agreement_lines as agreement_lines,
+    agreement_lines,
     agreement_record,
     claim_needs,
     disagreements,
@@ -36,19 +29,14 @@ from ..evidence_tables.stances import (
 from ..evidence_tables.stored_tables import (
     GivenTable,
     cell_record,
-    count_line as count_line,
+    count_line,
     describe_columns,
     find_table,
     give_table,
-    id_of_table as id_of_table,
+    id_of_table,
     load_table as _load,
 )
-from ..evidence_tables.table_files import (
-    TABLE_FORMATS as TABLE_FORMATS,
-    TableFormat as TableFormat,
-    draw_table as draw_table,
-    render_table,
-)
+from ..evidence_tables.table_files import TABLE_FORMATS, TableFormat, draw_table, render_table
 from ..experiment import load_experiment
 from ..graph.session import Session
 from ..plurals import counted
@@ -56,19 +44,13 @@ from ..roles.cell_protocols import TableColumn
 from ..roles.protocols import Purpose
 from ..roles.run_roles import Roles
 from ..runs.output_files import free_file_name
-from ..stores.evidence_table_register import (
-    CellChangedError as CellChangedError,
-    EvidenceTableRegister,
-    StoredCell,
-    StoredTable as StoredTable,
-    UnknownTableError as UnknownTableError,
-)
+from ..stores.evidence_table_register import CellChangedError, StoredCell, StoredTable, UnknownTableError
 from ..stores.home import written_files
 from ..stores.tables import own_id
 from ..tools.paper_cards import keys_to_screen, make_cards
 from ..tools.scope import Scope, plain_question
 from .arguments import at_least_one, one_or_more, require_choice, require_writable
-from .blocking import blocking
+from .blocking import blocking, threaded
 
 if TYPE_CHECKING:
     from ..graph.nodes.tabulate import Describe
@@ -135,7 +117,8 @@ async def complete_table(
 make_table = blocking(amake_table)
 
 
-async def asave_table(
+@threaded
+def asave_table(
     session: Session, table_id: str, out: Path | str, formats: Sequence[TableFormat] | str = (), *, force: bool = False
 ) -> dict[str, Any]:
     """Write a stored table as `.md`, `.json` and the given formats; returns its JSON with `files`.
@@ -144,52 +127,43 @@ async def asave_table(
     """
     for name in one_or_more(formats):
         require_choice("format", name, TableFormat)
-    table = await aload_table(session, table_id)
+    table = _load(session.library, session.home.evidence_tables(), table_id)
     wanted: list[Any] = list(dict.fromkeys(["md", *one_or_more(formats)]))
+    written = written_files(session.home)
+    contents = {target: render_table(table, target) for target in wanted}
+    free = free_file_name(Path(out), slug(table["question"]), (*wanted, "json"), written, force=force)
 
-    def save() -> dict[str, Any]:
-        written = written_files(session.home)
-        contents = {target: render_table(table, target) for target in wanted}
-        free = free_file_name(Path(out), slug(table["question"]), (*wanted, "json"), written, force=force)
-        files = write_texts(
-            Path(out),
-            free.stem,
-            contents,
-            lambda paths: json.dumps({**table, "files": dict(paths)}, ensure_ascii=False, indent=2),
-            written.note,
-        )
-        return {**table, "files": files, "warnings": free.notices()}
+    def as_json(paths: Mapping[str, str]) -> str:
+        return json.dumps({**table, "files": dict(paths)}, ensure_ascii=False, indent=2)
 
-    return await in_thread(save)
+    files = write_texts(Path(out), free.stem, contents, as_json, written.note)
+    return {**table, "files": files, "warnings": free.notices()}
 
 
-async def arender_table(session: Session, table_id: str, target: TableFormat) -> tuple[str, bytes]:
+@threaded
+def arender_table(session: Session, table_id: str, target: TableFormat) -> tuple[str, bytes]:
     """Return the file name and the content of a stored table in a format; raises as `asave_table` does."""
-    table = await aload_table(session, table_id)
-    return f"{slug(table['question'])}.{target}", await in_thread(render_table, table, target)
+    table = _load(session.library, session.home.evidence_tables(), table_id)
+    return f"{slug(table['question'])}.{target}", render_table(table, target)
 
 
-async def aload_table(session: Session, table_id: str) -> dict[str, Any]:
+@threaded
+def aload_table(session: Session, table_id: str) -> dict[str, Any]:
     """The JSON of a stored table; raises `UnknownTableError`."""
-    return await asyncio.to_thread(_load, session.library, _register(session), table_id)
+    return _load(session.library, session.home.evidence_tables(), table_id)
 
 
-async def load_table_named(session: Session, name: str, *, shown: bool) -> GivenTable:
+@threaded
+def load_table_named(session: Session, name: str, *, shown: bool) -> GivenTable:
     """The table of this id or title, as a text may cite it; raises `UnknownTableError`."""
-
-    def load() -> GivenTable:
-        register = _register(session)
-        table_id = find_table(register, name).table_id
-        return give_table(_load(session.library, register, table_id), session.library, shown=shown)
-
-    return await asyncio.to_thread(load)
+    register = session.home.evidence_tables()
+    return give_table(
+        _load(session.library, register, find_table(register, name).table_id), session.library, shown=shown
+    )
 
 
-def _register(session: Session) -> EvidenceTableRegister:
-    return session.home.evidence_tables()
-
-
-async def aedit_cell(
+@threaded
+def aedit_cell(
     session: Session, table_id: str, key: str, column: str, value: str, *, study: str = "", revision: int | None = None
 ) -> dict[str, Any]:
     """Replace a cell's value with a person's own; returns the cell.
@@ -197,36 +171,34 @@ async def aedit_cell(
     Raises `InputError` for an unknown cell, and `CellChangedError` if it has changed since the given `revision`.
     """
     require_writable(session)
-
-    def edit() -> dict[str, Any]:
-        register = _register(session)
-        table = register.get(table_id)
-        paper = register.papers(table.table_id).get(key)
-        studies = Decision(**paper.decision).studies if paper else ()
-        if study not in studies or column not in [item["name"] for item in table.plan["columns"]]:
-            raise InputError(f"{table.table_id} has no cell for {key!r}, {study!r}, {column!r}.")
-        kept = {(item.key, item.study, item.column_name): item for item in register.cells(table.table_id)}
-        shown = kept.get((key, study, column), StoredCell(key, study, column, "", TableCell().as_dict()))
-        cell = {**shown.cell, "value": value, "unit": "", "status": "edited", "formula": "", "converted": ""}
-        at = shown.revision if revision is None else revision
-        return cell_record(register.edit_cell(table.table_id, replace(shown, cell=cell, revision=at)))
-
-    return await asyncio.to_thread(edit)
+    register = session.home.evidence_tables()
+    table = register.get(table_id)
+    paper = register.papers(table.table_id).get(key)
+    studies = Decision(**paper.decision).studies if paper else ()
+    if study not in studies or column not in [item["name"] for item in table.plan["columns"]]:
+        raise InputError(f"{table.table_id} has no cell for {key!r}, {study!r}, {column!r}.")
+    kept = {(item.key, item.study, item.column_name): item for item in register.cells(table.table_id)}
+    shown = kept.get((key, study, column), StoredCell(key, study, column, "", TableCell().as_dict()))
+    cell = {**shown.cell, "value": value, "unit": "", "status": "edited", "formula": "", "converted": ""}
+    at = shown.revision if revision is None else revision
+    return cell_record(register.edit_cell(table.table_id, replace(shown, cell=cell, revision=at)))
 
 
-async def alist_tables(session: Session) -> list[StoredTable]:
+@threaded
+def alist_tables(session: Session) -> list[StoredTable]:
     """All stored tables, the latest first."""
-    return await asyncio.to_thread(lambda: _register(session).all())
+    return session.home.evidence_tables().all()
 
 
 save_table = blocking(asave_table)
 
 
-async def adelete_table(session: Session, table_id: str) -> None:
+@threaded
+def adelete_table(session: Session, table_id: str) -> None:
     """Delete a table; raises `UnknownTableError`."""
     require_writable(session)
-    register = _register(session)
-    await asyncio.to_thread(lambda: register.delete(register.get(table_id).table_id))
+    register = session.home.evidence_tables()
+    register.delete(register.get(table_id).table_id)
 
 
 _CARDS: Final = 120  # papers whose cards a survey's claims are taken from, the nearest to its topic
@@ -321,11 +293,8 @@ async def acontradictions(
         on_notice(f"{counted(len(found), 'claim')} to compare papers on.")
         return tuple(stance_column(claim, f"claim {number}") for number, claim in enumerate(found, 1))
 
-    def claims_of(columns: Sequence[TableColumn]) -> list[str]:
-        return [column.queries[0] for column in columns]
-
     table = StoredTable(id_of_table(f"{about} {claims}", keys, "contradictions"), about, {"papers": list(keys)})
-    made = await complete_table(session, table, columns, on_notice, claims_of)
+    made = await complete_table(session, table, columns, on_notice, lambda found: [item.queries[0] for item in found])
     shown = [column for column in made["columns"] if is_stance(column)]
     cells = [row["cells"][column["name"]] for row in made["rows"] for column in shown]
     judged = sum(cell["status"] != "unread" for cell in cells)

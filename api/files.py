@@ -25,34 +25,16 @@ from ..experiment import parse_experiment
 from ..graph.session import Session
 from ..plurals import counted
 from ..program import command
-from ..runs.edited_text import (
-    editable_text,
-    edited_record,
-    export_record,
-    section_of_paper,
-)
+from ..runs.edited_text import editable_text, edited_record, export_record, section_of_paper
 from ..runs.imported_text import edited_by_hand, import_sections, read_document
 from ..runs.output_files import stem_of
 from ..runs.result_record import stored
 from ..runs.sentence_check import load_editable
-from ..runs.tex_project import (
-    Side as Side,
-    SyncedRegion as SyncedRegion,
-    TexProject,
-    TexSection,
-    synchronize,
-)
+from ..runs.tex_project import Side, SyncedRegion, TexProject, TexSection, synchronize
 from ..stores.home import written_files
 from ..stores.run_register import RunRecord, UnknownRunError
-from .arguments import (
-    ArgumentError,
-    one_or_more,
-    parse_formats,
-    require_choice,
-    require_writable,
-    word_options,
-)
-from .blocking import blocking, run_async
+from .arguments import ArgumentError, one_or_more, parse_formats, require_choice, require_writable, word_options
+from .blocking import blocking, run_async, threaded
 from .results import ExportedFiles, ImportedText
 from .run_options import CitationFields, Tracked
 
@@ -121,7 +103,8 @@ async def aexport(
     return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": [*notes, *warnings]}
 
 
-async def averify(session: Session, file: Path | str) -> dict[str, Any]:
+@threaded
+def averify(session: Session, file: Path | str) -> dict[str, Any]:
     """Check every citation, quote and number of a result, both in the readable text and in its record.
 
     Returns `checked`, the counts of the `quotes` and `keys` of citations, of `findings`, cited or not, and of
@@ -133,7 +116,33 @@ async def averify(session: Session, file: Path | str) -> dict[str, Any]:
 
     Raises `InputError` for a file that is not a result.
     """
-    return await in_thread(_verify, session, Path(file))
+    file = Path(file)
+    if not file.exists():
+        raise InputError(
+            f"{file}: no such file.", help="Give a file of a section, paper or answer that has its .json beside it."
+        )
+    place, experiment = _find_record(file), None
+    try:
+        record: Any = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{place}: cannot be read as JSON ({' '.join(str(error).split())[:120]}).") from error
+    if not is_result(record):
+        raise InputError(
+            f"{place}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
+        )
+    exported = read_exported(file) if file.suffix in EXPORTED_SUFFIXES else None
+    with suppress(UnknownRunError):  # the library may not have the run any more
+        run = session.home.runs().get(str(record.get("thread_id") or ""))
+        if isinstance(given := run.request.get("experiment"), dict):
+            experiment = parse_experiment(given)
+    text, labels = (exported.text, exported.labels) if exported else (None, ())
+    found = verify_record(record, LibraryReader(session.library), text, labels, experiment)
+    return {
+        "file": str(file),
+        "checked": {name: getattr(found, name) for name in ("quotes", "keys", "findings", "numbers")},
+        "mismatches": [{"field": place, "problem": why} for place, why in found.mismatches],
+        "lacks": found.lacks,
+    }
 
 
 class TrackedChangesError(InputError):
@@ -202,12 +211,8 @@ def keep_imported(session: Session, path: Path, document: EditedDocument, run_id
     outside = before if before and before.lstrip("# ").split() != title else ""
     warnings = [
         *document.notices,
-        *(
-            [f"Cited in the document and not evidence of the run, kept as text: {'; '.join(unknown)}."]
-            if unknown
-            else []
-        ),
-        *([f"Stands before the first section and was not taken over: {outside[:300]}"] if outside else []),
+        *[f"Cited in the document and not evidence of the run, kept as text: {'; '.join(unknown)}."] * bool(unknown),
+        *[f"Stands before the first section and was not taken over: {outside[:300]}"] * bool(outside),
     ]
     return {
         "file": str(path),
@@ -243,35 +248,6 @@ def _run_of(session: Session, source: Path) -> RunRecord:
             help="Keep the .json that was written with the .md beside it.",
         ) from error
     return section_of_paper(runs.get(thread_id), section)
-
-
-def _verify(session: Session, file: Path) -> dict[str, Any]:
-    if not file.exists():
-        raise InputError(
-            f"{file}: no such file.", help="Give a file of a section, paper or answer that has its .json beside it."
-        )
-    place, experiment = _find_record(file), None
-    try:
-        record: Any = json.loads(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{place}: cannot be read as JSON ({' '.join(str(error).split())[:120]}).") from error
-    if not is_result(record):
-        raise InputError(
-            f"{place}: is not a result of Citeloom.", help="Give the .json of a section, paper, answer or conversation."
-        )
-    exported = read_exported(file) if file.suffix in EXPORTED_SUFFIXES else None
-    with suppress(UnknownRunError):  # the library may not have the run any more
-        run = session.home.runs().get(str(record.get("thread_id") or ""))
-        if isinstance(given := run.request.get("experiment"), dict):
-            experiment = parse_experiment(given)
-    text, labels = (exported.text, exported.labels) if exported else (None, ())
-    found = verify_record(record, LibraryReader(session.library), text, labels, experiment)
-    return {
-        "file": str(file),
-        "checked": {name: getattr(found, name) for name in ("quotes", "keys", "findings", "numbers")},
-        "mismatches": [{"field": place, "problem": why} for place, why in found.mismatches],
-        "lacks": found.lacks,
-    }
 
 
 def _find_record(file: Path) -> Path:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from ..errors import CiteloomError
 from ..settings.addresses import parse_home
-from ..settings.config import Settings, load_settings
-from ..settings.key_trust import shown_address as shown_address
-from ..stores.folder_home import configured_home as configured_home, find_home
-from ..stores.home import Home as Home
-from ..stores.local.read_only_copy import readable_home as readable_home
+from ..settings.config import EXTRACTIVE, LOCAL_EMBEDDING, Settings, load_settings
+from ..settings.key_trust import shown_address
+from ..stores.folder_home import configured_home, find_home
+from ..stores.home import Home
+from ..stores.local.read_only_copy import readable_home
+from ..tools.scope import plain_question, require_words
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
-    from ..graph.session import Session as Session
+    from ..graph.session import Session
 
 
 def records_home(home: Home, on_notice: Callable[[str], None]) -> Home:
@@ -30,12 +33,7 @@ def records_home(home: Home, on_notice: Callable[[str], None]) -> Home:
 
 @contextmanager
 def open_home(
-    settings: Settings,
-    home: Home,
-    on_notice: Callable[[str], None],
-    *,
-    create: bool = True,
-    reading: bool = False,
+    settings: Settings, home: Home, on_notice: Callable[[str], None], *, create: bool = True, reading: bool = False
 ) -> Iterator[Session]:
     """Open library, models and journal of a home until the end of the block; raises `InputError`.
 
@@ -75,11 +73,6 @@ def complete_ids(home: Home, kind: str) -> list[str]:
         with closing(home.open_catalog()) as catalog:
             return sorted(catalog.records())
     return [entry.thread_id for entry in (home.runs().heads() if kind == "runs" else home.conversations().all())]
-
-
-def created_at(home: Home) -> float:
-    """When a home was created, in seconds since the epoch; blocks."""
-    return home.created_at()
 
 
 class OpenOptions(TypedDict, total=False):
@@ -145,3 +138,24 @@ class _Opening:
 def aopen_library(home: Path | str | None = None, **options: Unpack[OpenOptions]) -> _Opening:
     """`open_library` for async code: `async with aopen_library() as library`, or `library = await aopen_library()`."""
     return _Opening(lambda: open_library(home, **options))
+
+
+def load_early(settings: Settings, purpose: Literal["search", "answer"]) -> None:
+    """Begin to load the bundled models that a search, or an answer without a chat model, will use."""
+    local = settings.embedding_model == LOCAL_EMBEDDING and settings.retrieval_mode != "bm25"
+    extractive = purpose == "answer" and settings.chat_model == EXTRACTIVE
+
+    def load() -> None:
+        from ..models.embeddings.bundled_models import EMBEDDER, RERANKER, load_session, load_tokenizer
+
+        with suppress(CiteloomError, OSError, RuntimeError):
+            for model in [EMBEDDER] * local + [RERANKER] * extractive:
+                load_session(model)
+                load_tokenizer(model)
+            if extractive and not settings.csl:
+                from ..citations.csl_styles import read_style
+
+                read_style(None)
+
+    if local or extractive:
+        threading.Thread(target=load, name="citeloom-early").start()

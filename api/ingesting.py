@@ -17,15 +17,7 @@ from ..documents.sandbox import in_thread
 from ..errors import CiteloomError, ConfigurationError
 from ..graph.session import Session
 from ..ingestion.ingest import remove_orphans
-from ..ingestion.ingest_events import (
-    Described as Described,
-    Embedded as Embedded,
-    IngestEvent as IngestEvent,
-    IngestReport,
-    Planned as Planned,
-    Stored as Stored,
-    Waiting as Waiting,
-)
+from ..ingestion.ingest_events import Described, Embedded, IngestEvent, IngestReport, Planned, Stored, Waiting
 from ..ingestion.paper_matching import matching_entries, update_metadata
 from ..ingestion.reading import ENDINGS, ConvertedFiles
 from ..ingestion.sources import Sources, merge_text_with_pdf, read_as, read_sources, require_paths
@@ -33,7 +25,7 @@ from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
 from ..stores.library import Library
-from ..stores.uploads import UPLOAD, Uploads as Uploads
+from ..stores.uploads import UPLOAD, Uploads
 from .arguments import ArgumentError, at_least_one, one_or_more, require_writable
 from .blocking import blocking, threaded
 from .run_options import IngestOptions
@@ -43,7 +35,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from ..ingestion.describing import DescribeReport
-    from ..ingestion.ray_jobs import RayRequest
+    from ..ingestion.ray_executor import RayRequest
 
     Given = Path | str | Document | BaseLoader
 
@@ -113,7 +105,7 @@ async def aingest(
 
 def ray_request(ray: object, workers: int | None) -> RayRequest | None:
     """Validate a requested cluster; raises `ArgumentError` and `InputError`."""
-    from ..ingestion.ray_jobs import RayRequest
+    from ..ingestion.ray_executor import RayRequest
 
     if not isinstance(ray, bool | str):
         raise ArgumentError(f"ray: expected True or the address of a cluster, got {ray!r:.60}.")
@@ -275,11 +267,7 @@ async def aingest_upload(
 def _select_new(
     sources: Sources, session: Session, uploads: Uploads, *, replaces: bool
 ) -> tuple[Sources, dict[str, Paper]]:
-    """Separate new sources from known ones, the latter by their keys in the library.
-
-    On the command line a file of the same name is an edit of the same paper; uploads may come from anybody, so a
-    different paper with the same key is refused unless it `replaces` it.
-    """
+    """New sources, and known ones by their keys; uploads come from anybody: one `replaces` another paper if told."""
     records = session.library.records()
     present = {
         record.paper.content_hash: key

@@ -22,7 +22,7 @@ from ..stores.uploads import Uploads
 from ..tools.paper_search import (
     OutlinedSection,
     Passage,
-    count_kinds as count_kinds,
+    count_kinds,
     keys_with_words,
     merge_chunks,
     outline,

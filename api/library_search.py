@@ -24,17 +24,10 @@ from ..tools.paper_search import (
     papers_near_to,
     publication_statuses,
     search_papers,
-    year_range as year_range,
+    year_range,
 )
 from ..tools.retrieval import Hit, Retrieval, retrieve
-from ..tools.scope import (
-    CategoryName as CategoryName,
-    Labels as Labels,
-    Scope,
-    as_list as as_list,
-    as_years as as_years,
-    require_words as require_words,
-)
+from ..tools.scope import CategoryName, Labels, Scope, as_list, as_years, require_words
 from .arguments import ArgumentError, at_least_one, one_or_more, require_choice
 from .blocking import blocking, threaded
 

@@ -14,7 +14,7 @@ from ..graph.session import Session
 from ..ingestion.doctor import DoctorFinding, examine, rebuild, repair_library
 from ..ingestion.home_copy import copy_home, copy_library
 from ..ingestion.ingest_events import IngestEvent
-from ..runs.publication_notices import retraction_problems
+from ..runs.result_record import retraction_problems
 from ..settings.addresses import DatabaseUrl, parse_home, parse_vectors
 from ..settings.config import Settings
 from ..settings.key_trust import shown_address
@@ -59,11 +59,8 @@ def alibrary_counts(session: Session) -> LibraryCounts:
 def acheck_library(session: Session) -> list[FindingOfDoctor]:
     """Check a library, its papers and OCR; returns findings, good and bad; changes nothing."""
     retracted = retraction_problems(session.home, session.library, allowed=session.settings.cite_retracted)
-    return [_record(finding) for finding in (*examine(session.library), *retracted, _check_ocr(session.settings))]
-
-
-def _record(finding: DoctorFinding) -> FindingOfDoctor:
-    return cast("FindingOfDoctor", asdict(finding))  # which has the same fields
+    found = (*examine(session.library), *retracted, _check_ocr(session.settings))
+    return [cast("FindingOfDoctor", asdict(finding)) for finding in found]  # which has the same fields
 
 
 @threaded
@@ -98,7 +95,7 @@ async def arepair_library(
         session.library, on_event=on_event, chunking=chunking, ocr=choose_ocr(settings)
     )
     named = [{"path": item.path, "reason": item.reason} for item in refused]
-    return [_record(problem) for problem in done], named
+    return [cast("FindingOfDoctor", asdict(problem)) for problem in done], named
 
 
 async def arebuild_index(

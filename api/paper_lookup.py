@@ -16,16 +16,7 @@ from ..errors import CiteloomError, InputError
 from ..graph.session import Session
 from ..ingestion.ingest import ingest as ingest_papers
 from ..ingestion.ingest_events import IngestEvent
-from ..metadata.adding import (
-    KnownPapers,
-    NewPaper as NewPaper,
-    fetch_pdf,
-    keep_entry,
-    keep_file,
-    look_up,
-    own_bib,
-    read_bibs,
-)
+from ..metadata.adding import KnownPapers, NewPaper, fetch_pdf, keep_entry, keep_file, look_up, own_bib, read_bibs
 from ..metadata.bib_entry import KeyPattern
 from ..metadata.enriching import enrich_paper
 from ..metadata.services import Services, open_services, service_hosts
@@ -33,8 +24,8 @@ from ..models.http.limiter import Clock
 from ..models.journal.budget import bill_to
 from ..settings.config import Settings
 from ..stores.home import Home
-from ..zotero.syncing import SyncReport as SyncReport, sync_reading, watch_zotero
-from ..zotero.zotero_source import ZoteroReading as ZoteroReading, ZoteroRequest as ZoteroRequest, read_zotero
+from ..zotero.syncing import SyncReport, sync_reading, watch_zotero
+from ..zotero.zotero_source import ZoteroReading, ZoteroRequest, read_zotero
 from .arguments import one_or_more, require_writable
 from .blocking import blocking
 

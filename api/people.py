@@ -10,18 +10,9 @@ from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigurationError, InputError
-from ..stores.accounts import (
-    LIFETIMES as LIFETIMES,
-    RIGHTS as RIGHTS,
-    Accounts as Accounts,
-    Person as Person,
-    Role as Role,
-    Scope as Scope,
-    Secret as Secret,
-    SecretKind as SecretKind,
-)
+from ..stores.accounts import LIFETIMES, RIGHTS, Accounts, Person, Role, Scope, Secret, SecretKind
 from ..stores.home import Home
-from ..stores.tables import PERSON as PERSON, acting as acting
+from ..stores.tables import PERSON, acting
 from .messages import install_hint
 
 if TYPE_CHECKING:
@@ -36,14 +27,9 @@ class WrongPasswordError(InputError):
     """Nobody signs in with this name and password."""
 
 
-def accounts_of(home: Home) -> Accounts:
-    """The accounts of a home, created with the first invitation."""
-    return home.accounts()
-
-
 def has_accounts(home: Home) -> bool:
     """Whether a home is a group's: somebody was invited, or the group's own sign-in is set. Blocks."""
-    return bool(os.environ.get(ISSUER)) or (home.exists() and bool(accounts_of(home).people()))
+    return bool(os.environ.get(ISSUER)) or (home.exists() and bool(home.accounts().people()))
 
 
 def invite(home: Home, name: str, role: Role) -> str:
@@ -68,7 +54,7 @@ def enter(home: Home, subject: str, like: str, role: Role | None) -> Person:
 @contextmanager
 def _new_account(home: Home, role: Role | None) -> Iterator[Accounts]:
     """Make the first account an owner's, who has all that there was before; raises `InputError`."""
-    accounts = accounts_of(home)
+    accounts = home.accounts()
     known = accounts.people()
     if role != "owner" and not any(person.role == "owner" for person in known):
         raise InputError("The first account is an owner's.", help="Invite an owner first: --role owner.")

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
 
-from ..citations.checks.preferences import LONGEST, preference_kind
+from ..citations.checks.preferences import LONGEST, preference_kind, spelling_of
+from ..citations.markers import MARKER
+from ..errors import InputError
 from ..graph.session import memory_of
-from ..runs.edit_proposals import EditProposal, propose_from_edits
+from ..runs.edited_text import editable_text, find_text
 from ..settings.config import Settings
-from ..stores.author_memory import ROOT as ROOT, AuthorMemory, HomeStore as HomeStore, MemoryNote, UnknownNoteError
+from ..stores.author_memory import ROOT, AuthorMemory, HomeStore, MemoryNote, UnknownNoteError
 from ..stores.home import Home
-from ..text.words import one_line
+from ..text.words import STOP_WORDS, one_line, stem
 from .arguments import ArgumentError
+from .blocking import threaded
 
 if TYPE_CHECKING:
     from .results import MemoryLine, MemoryProposal
 
-Result = TypeVar("Result")
 
-
-async def alist_memory(settings: Settings, home: Home) -> list[MemoryLine]:
+@threaded
+def alist_memory(settings: Settings, home: Home) -> list[MemoryLine]:
     """The user's own lines, then those shared by all users of the library."""
-    return await _with_memory(settings, home, lambda memory: [_line(note) for note in memory.notes()])
+    return [_line(note) for note in _open_memory(settings, home).notes()]
 
 
-async def aremember(
+@threaded
+def aremember(
     settings: Settings, home: Home, text: str, *, shared: bool = False, note_id: str | None = None
 ) -> MemoryLine:
     """Add a line, for all users of the library if `shared`, or replace the one with an id.
@@ -34,44 +39,39 @@ async def aremember(
     Raises `ArgumentError` for an empty or overlong line, and `UnknownNoteError`.
     """
     line = _valid_line(text)
-    return await _with_memory(
-        settings, home, lambda memory: _line(memory.put(line, shared=shared, note_id=note_id)), write=True
-    )
+    return _line(_open_memory(settings, home, write=True).put(line, shared=shared, note_id=note_id))
 
 
-async def aforget(settings: Settings, home: Home, note_id: str) -> MemoryLine:
+@threaded
+def aforget(settings: Settings, home: Home, note_id: str) -> MemoryLine:
     """Delete a line by its id or a prefix of it; raises `UnknownNoteError`."""
-    return await _with_memory(settings, home, lambda memory: _line(memory.delete(note_id)), write=True)
+    return _line(_open_memory(settings, home, write=True).delete(note_id))
 
 
-async def apropose_memory(settings: Settings, home: Home) -> list[MemoryProposal]:
+@threaded
+def apropose_memory(settings: Settings, home: Home) -> list[MemoryProposal]:
     """What the edits in finished texts suggest, without what is known or was declined; nothing is stored."""
-    return [
-        {"id": item.id, "text": item.text, "edits": item.edits, "examples": [list(pair) for pair in item.examples]}
-        for item in await _with_memory(settings, home, lambda memory: _open_proposals(memory, home))
-    ]
+    return _open_proposals(_open_memory(settings, home), home)
 
 
-async def aanswer_proposal(
+@threaded
+def aanswer_proposal(
     settings: Settings, home: Home, proposal_id: str, *, accept: bool, text: str = "", shared: bool = False
 ) -> MemoryLine | None:
     """Accept a proposal, as another `text` if given, or decline it for good.
 
     Raises `UnknownNoteError`, and `ArgumentError` for an empty or overlong line.
     """
-
-    def answer(memory: AuthorMemory) -> MemoryLine | None:
-        found = [item for item in _open_proposals(memory, home) if proposal_id and item.id.startswith(proposal_id)]
-        if len(found) != 1:
-            raise UnknownNoteError(
-                f"There is no proposal {proposal_id[:40]!r}.", help="See '{citeloom} memory proposals' for the ids."
-            )
-        if accept:
-            return _line(memory.put(_valid_line(text or found[0].text), shared=shared))
-        memory.decline(found[0].id)
-        return None
-
-    return await _with_memory(settings, home, answer, write=True)
+    memory = _open_memory(settings, home, write=True)
+    found = [item for item in _open_proposals(memory, home) if proposal_id and item["id"].startswith(proposal_id)]
+    if len(found) != 1:
+        raise UnknownNoteError(
+            f"There is no proposal {proposal_id[:40]!r}.", help="See '{citeloom} memory proposals' for the ids."
+        )
+    if accept:
+        return _line(memory.put(_valid_line(text or found[0]["text"]), shared=shared))
+    memory.decline(found[0]["id"])
+    return None
 
 
 def _valid_line(text: str) -> str:
@@ -81,9 +81,10 @@ def _valid_line(text: str) -> str:
     return line
 
 
-def _open_proposals(memory: AuthorMemory, home: Home) -> list[EditProposal]:
+def _open_proposals(memory: AuthorMemory, home: Home) -> list[MemoryProposal]:
     known, declined = {note.text.casefold() for note in memory.notes()}, memory.declined()
-    return [item for item in propose_from_edits(home) if item.id not in declined and item.text.casefold() not in known]
+    found = propose_from_edits(home)
+    return [item for item in found if item["id"] not in declined and item["text"].casefold() not in known]
 
 
 def _line(note: MemoryNote) -> MemoryLine:
@@ -96,13 +97,57 @@ def _line(note: MemoryNote) -> MemoryLine:
     }
 
 
-async def _with_memory(
-    settings: Settings, home: Home, work: Callable[[AuthorMemory], Result], *, write: bool = False
-) -> Result:
-    def run() -> Result:
-        home.require_library()
-        if write:
-            home.prepare()
-        return work(memory_of(settings, home))
+def _open_memory(settings: Settings, home: Home, *, write: bool = False) -> AuthorMemory:
+    home.require_library()
+    return memory_of(settings, home.prepare() if write else home)
 
-    return await asyncio.to_thread(run)
+
+_WORD: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|\S")
+_LONGEST: Final = 2  # words that replace others
+_EXAMPLES: Final = 3
+
+
+def propose_from_edits(home: Home) -> list[MemoryProposal]:
+    """The lines that the edits in finished runs suggest, the most frequent first; blocks."""
+    register = home.runs()
+    seen: dict[str, list[list[str]]] = {}
+    for thread_id in register.edited():
+        try:
+            text = editable_text(find_text(home, thread_id), register.edits(thread_id))
+        except InputError:
+            continue  # deleted meanwhile
+        for section in text.sections:
+            shown = section.shown()
+            changed = [(shown[position - section.first], edit.text) for position, edit in section.edits.items()]
+            changed += [
+                (MARKER.sub("", sentence.text), MARKER.sub("", section.current(position)))
+                for position, sentence in enumerate(section.sentences, section.first)
+                if section.imported and position not in section.edits
+            ]
+            for before, after in changed:
+                for line in dict.fromkeys(suggested_lines(before, after)):
+                    seen.setdefault(line, []).append([before, after])
+    proposals: list[MemoryProposal] = [
+        {"id": sha256(line.encode()).hexdigest()[:8], "text": line, "edits": len(pairs), "examples": pairs[:_EXAMPLES]}
+        for line, pairs in seen.items()
+    ]
+    return sorted(proposals, key=lambda item: -item["edits"])
+
+
+def suggested_lines(before: str, after: str) -> Iterator[str]:
+    """The lines that one edit suggests: "new, not old" for a word or two in place of others, or a spelling."""
+    old, new = _WORD.findall(MARKER.sub(" ", before)), _WORD.findall(MARKER.sub(" ", after))
+    changes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    for kind, first, last, start, end in changes:
+        if kind != "replace" or max(last - first, end - start) > _LONGEST:
+            continue
+        was, now = old[first:last], new[start:end]
+        spelled = [spelling_of(one.lower(), other.lower()) for one, other in zip(was, now, strict=False)]
+        if all(spelled) and len(was) == len(now):
+            yield f"{spelled[0].capitalize()} spelling"
+        elif _is_term(was) and _is_term(now) and {*map(stem, was)}.isdisjoint(map(stem, now)):
+            yield f"{' '.join(now).lower()}, not {' '.join(was).lower()}"
+
+
+def _is_term(words: Sequence[str]) -> bool:
+    return all(word[0].isalpha() for word in words) and not any(word.lower() in STOP_WORDS for word in words)

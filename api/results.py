@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from typing_extensions import TypedDict  # as in `graph/state.py`: pydantic reads these types on 3.11 too
 
 from ..documents.figures import FigureKind
-from ..drafts.person_questions import QuestionDetail as QuestionDetail, QuestionField as QuestionField
+from ..drafts.person_questions import QuestionDetail, QuestionField
 from ..runs.imported_text import ImportedSentence
 from ..runs.result_record import UsageRecord
 from ..tools.paper_search import FigureOfPassage
@@ -581,8 +581,7 @@ class ImportedText(TypedDict):
     run: str
     counts: Annotated[dict[str, int], Meaning("Sentences by state.")]
     sentences: Annotated[
-        list[ImportedSentence],
-        Meaning("Kept, edited, moved, split, merged, new or gone, with the words before."),
+        list[ImportedSentence], Meaning("Kept, edited, moved, split, merged, new or gone, with the words before.")
     ]
     comments: Annotated[list[dict[str, str]], Meaning("Author and text of the comments in the document.")]
     tracked_changes: Annotated[int, Meaning("Tracked changes that were accepted or rejected.")]

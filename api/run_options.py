@@ -14,15 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, dataclass_transform, get_type_hints
 
-from ..section_kinds import (
-    PAPER_ORDER as PAPER_ORDER,
-    SECTION_KINDS as SECTION_KINDS,
-    SECTIONS as SECTIONS,
-    Ask as Ask,
-    CitationFields as CitationFields,
-    Depth as Depth,
-    SectionKind as SectionKind,
-)
+from ..section_kinds import PAPER_ORDER, SECTION_KINDS, SECTIONS, Ask, CitationFields, Depth, SectionKind
 
 if TYPE_CHECKING:
     from ..citations.export.word_fields import DocumentOptions

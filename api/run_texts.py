@@ -6,83 +6,58 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from ..citations.checks.support_findings import DOUBTFUL as DOUBTFUL
+from ..citations.checks.support_findings import DOUBTFUL
 from ..citations.export.evidence_report import (
-    VERDICTS as VERDICTS,
-    Card as Card,
+    VERDICTS,
+    Card,
     ReportImages,
-    ReportView as ReportView,
-    SearchHit as SearchHit,
-    commonness as commonness,
-    packaged_template as packaged_template,
-    report_links as report_links,
-    report_view as report_view,
+    ReportView,
+    SearchHit,
+    commonness,
+    packaged_template,
+    report_links,
+    report_view,
 )
 from ..citations.export.report_html import (
-    EnclosedSentence as EnclosedSentence,
-    Link as Link,
-    doi_html as doi_html,
-    non_overlapping as non_overlapping,
-    reference_html as reference_html,
-    section_html as section_html,
-    shown_text as shown_text,
-    zotero_html as zotero_html,
+    EnclosedSentence,
+    Link,
+    doi_html,
+    non_overlapping,
+    reference_html,
+    section_html,
+    shown_text,
+    zotero_html,
 )
-from ..citations.export.section_files import section_title as section_title, slug as slug
-from ..citations.html_escaping import inert as inert
-from ..citations.references import numbered_list as numbered_list
+from ..citations.export.section_files import section_title, slug
+from ..citations.html_escaping import inert
+from ..citations.references import numbered_list
 from ..documents.sandbox import in_thread
-from ..drafts.completeness import (
-    all_unreadable as all_unreadable,
-    coverage_line as coverage_line,
-    coverage_warnings as coverage_warnings,
-)
+from ..drafts.page_record import all_unreadable, coverage_line, coverage_warnings
 from ..graph.session import Session
-from ..runs.edited_text import (
-    EditableText as EditableText,
-    answer_as_run as answer_as_run,
-    answer_as_shown as answer_as_shown,
-    editable_text as editable_text,
-    edited_record as edited_record,
-    find_text as find_text,
-)
-from ..runs.output_files import (
-    ResultFiles as ResultFiles,
-    UnknownFileError as UnknownFileError,
-    report_images,
-    save as save,
-    stem_of as stem_of,
-    write_own_file as write_own_file,
-)
-from ..runs.publication_notices import with_notices as with_notices
-from ..runs.result_record import (
-    ResultRecord as ResultRecord,
-    StoredRecord as StoredRecord,
-    UsageRecord as UsageRecord,
-    public_record as public_record,
-    stored as stored,
-)
+from ..runs.edited_text import answer_as_run, answer_as_shown, editable_text, edited_record, find_text
+from ..runs.output_files import ResultFiles, UnknownFileError, report_images, save, stem_of, write_own_file
+from ..runs.result_record import ResultRecord, StoredRecord, UsageRecord, public_record, stored, with_notices
 from ..runs.sentence_check import (
-    CheckedSentence as CheckedSentence,
-    CurrentText as CurrentText,
-    NotEditedError as NotEditedError,
-    Rewriting as Rewriting,
-    SentenceChangedError as SentenceChangedError,
-    TextSentence as TextSentence,
-    check_sentence as check_sentence,
-    compare_versions as compare_versions,
-    current_text as current_text,
-    keep_edit as keep_edit,
-    load_editable as load_editable,
-    rewrite_sentence as rewrite_sentence,
-    sentence_records as sentence_records,
-    unchecked as unchecked,
-    withdraw_edit as withdraw_edit,
+    CheckedSentence,
+    CurrentText,
+    NotEditedError,
+    Rewriting,
+    SentenceChangedError,
+    TextSentence,
+    check_sentence,
+    compare_versions,
+    current_text,
+    keep_edit,
+    load_editable,
+    rewrite_sentence,
+    sentence_records,
+    unchecked,
+    withdraw_edit,
 )
 from ..stores.home import Home
-from ..stores.library import Library as Library
-from ..stores.run_register import RunRecord as RunRecord
-from ..tools.paper_search import find_cited_figures as find_cited_figures
+from ..stores.library import Library
+from ..stores.run_register import RunRecord
+from ..tools.paper_search import find_cited_figures
 from .run_options import WordOptions
 
 

@@ -10,40 +10,35 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from ..citations.export.pandoc_formats import FORMATS as FORMATS, PLAIN_DOCUMENT, Format
+from ..citations.export.pandoc_formats import FORMATS, PLAIN_DOCUMENT, Format
 from ..citations.export.word_fields import DocumentOptions
 from ..documents.sandbox import in_thread
-from ..drafts.person_questions import AnswerError as AnswerError
+from ..drafts.person_questions import AnswerError
 from ..errors import InputError
-from ..graph.run_events import (
-    Event as Event,
-    EventRecorder as EventRecorder,
-    FindingEvent as FindingEvent,
-    OnEvent,
-    ProgressEvent as ProgressEvent,
-)
+from ..graph.run_events import Event, EventRecorder, FindingEvent, OnEvent, ProgressEvent
 from ..graph.session import Session, account_name
 from ..runs.execution import (
-    AnsweredError as AnsweredError,
+    AnsweredError,
+    RunResult,
     begin_run as register_run,
     ignore,
-    run_request as run_request,
+    run_request,
     run_state,
     valid_answer,
 )
-from ..runs.result_record import ResultRecord as ResultRecord, public_record
+from ..runs.result_record import ResultRecord, public_record
 from ..runs.run_requests import (
     OnNotice,
-    ResearchRequest as ResearchRequest,
-    RunRequest as RunRequest,
-    SectionRequest as SectionRequest,
+    ResearchRequest,
+    RunRequest,
+    SectionRequest,
     request_to_resume,
     require_same_run,
     text_settings_of,
 )
-from ..stores.run_register import RunRecord as RunRecord
-from ..text.wordings import find_subject as find_subject
-from ..tools.scope import Labels, Scope, plain_question as plain_question
+from ..stores.run_register import RunRecord
+from ..text.wordings import find_subject
+from ..tools.scope import Labels, Scope, plain_question
 from .arguments import one_or_more, parse_formats, require_choice, require_writable, word_options
 from .blocking import blocking
 from .run_options import Ask, CitationFields, Depth, SteeredOptions
@@ -126,14 +121,6 @@ class Output:
     document: DocumentOptions = PLAIN_DOCUMENT
 
 
-@dataclass(frozen=True, slots=True)
-class SavedRun:
-    """A finished, saved run: its public JSON, and whether it was already finished before this call."""
-
-    record: ResultRecord
-    finished_earlier: bool
-
-
 async def run_and_save(
     request: RunRequest,
     session: Session,
@@ -142,7 +129,7 @@ async def run_and_save(
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
     answer: object = None,
-) -> SavedRun:
+) -> RunResult[ResultRecord]:
     """Run or resume a request, or return its finished result; writes files to `output`.
 
     `answer` is for the question that the run waits with (`answer_run`). Raises as `run_request` and
@@ -150,7 +137,7 @@ async def run_and_save(
     """
     if output is None:
         finished = await run_request(request, session, on_event=on_event, on_notice=on_notice, answer=answer)
-        return SavedRun(public_record(finished.record), finished.finished_earlier)
+        return RunResult(public_record(finished.record), finished.finished_earlier)
     from ..citations.export.section_files import prepare_folder
     from ..runs.imported_text import with_edited_sections
     from ..runs.output_files import report_images, save  # not needed for an answer without files
@@ -180,7 +167,7 @@ async def run_and_save(
         edited=edited,
         document=output.document,
     )
-    return SavedRun(saved, finished.finished_earlier)
+    return RunResult(saved, finished.finished_earlier)
 
 
 class ResearchOptions(RunOptions, Labels, total=False):

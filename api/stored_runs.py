@@ -1,23 +1,44 @@
-"""Lists, shows, resumes and deletes the runs stored in a home; what they cost, and the journal of paid answers."""
+"""The runs and conversations stored in a home: lists, shows, exports and deletes them; their costs, and the journal."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields, replace
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..models.journal.records import Spending as Spending, Usage as Usage, total_cost
+from ..citations.html_escaping import inert
+from ..errors import InputError
+from ..models.journal.records import Spending, Usage, total_cost
 from ..settings.config import Price, Settings
 from ..stores.home import Home
-from ..stores.run_register import RunHead as RunHead, RunRecord as RunRecord, UnknownRunError as UnknownRunError
+from ..stores.run_register import (
+    ConversationEntry,
+    KeptTurn,
+    RunHead,
+    RunRecord,
+    UnknownConversationError,
+    UnknownRunError,
+    new_thread_id,
+)
 
 if TYPE_CHECKING:
     from ..graph.session import Session
-    from ..runs.result_record import UsageRecord
+    from ..runs.result_record import ResultRecord, UsageRecord
     from ..runs.run_requests import RunRequest
-    from .results import RunDetails, RunQuery, RunSummary, SpendingRecord, UsageOfDay, WaitingQuestion
+    from .results import (
+        ConversationDetails,
+        ConversationSummary,
+        RunDetails,
+        RunQuery,
+        RunSummary,
+        SpendingRecord,
+        UsageOfDay,
+        WaitingQuestion,
+    )
 
 
 def run_summary(run: RunRecord | RunHead, home: Home) -> RunSummary:
@@ -31,8 +52,7 @@ async def run_details(run_id: str, home: Home) -> RunDetails:
     """The JSON of `runs show`: status, searches, and the result once finished; raises `UnknownRunError`."""
     from ..drafts.written_draft import searches_of
     from ..runs.execution import run_state  # imports LangGraph, not needed for lists
-    from ..runs.output_files import public_record
-    from ..runs.result_record import stored
+    from ..runs.result_record import public_record, stored
 
     register = await asyncio.to_thread(home.runs)
     run = await asyncio.to_thread(register.get, run_id)
@@ -48,29 +68,9 @@ async def run_details(run_id: str, home: Home) -> RunDetails:
     return {**summary, "queries": queries, "waiting": waiting, "result": result}
 
 
-def run_heads(home: Home, limit: int | None = None, offset: int = 0) -> list[RunHead]:
-    """The registered runs without their results, the latest first; blocks."""
-    return home.runs().heads(limit, offset)
-
-
 def list_runs(home: Home, limit: int | None = None, offset: int = 0) -> list[RunSummary]:
     """The runs as in `runs list --json`, the latest first; blocks."""
-    return [run_summary(run, home) for run in run_heads(home, limit, offset)]
-
-
-def count_runs(home: Home) -> int:
-    """The number of registered runs; blocks."""
-    return home.runs().count()
-
-
-def find_run(home: Home, run_id: str) -> RunRecord:
-    """Find a run by id or unique prefix; blocks. Raises `UnknownRunError`."""
-    return home.runs().get(run_id)
-
-
-def is_under_way(home: Home, run_id: str) -> bool:
-    """Whether a process works on this run or conversation; blocks."""
-    return home.run_under_way(run_id)
+    return [run_summary(run, home) for run in home.runs().heads(limit, offset)]
 
 
 async def delete_run(home: Home, run_id: str) -> RunRecord:
@@ -80,31 +80,17 @@ async def delete_run(home: Home, run_id: str) -> RunRecord:
     return await execution.delete_run(home, run_id)
 
 
-@dataclass(frozen=True, slots=True)
-class ResumableRun:
-    """A registered run with the request and settings to resume it."""
+def load_resumable(
+    run_id: str, home: Home, current: Settings, given: Mapping[str, Any]
+) -> tuple[RunRecord, RunRequest, Settings]:
+    """A run with the request and settings to resume it: those of its text, unless `given`, others from `current`.
 
-    run: RunRecord
-    request: RunRequest
-    settings: Settings
+    Blocks. Raises `UnknownRunError`, and `ConfigurationError` if the run's endpoint differs from that in `current`.
+    """
+    from ..runs.run_requests import request_to_resume, settings_to_resume
 
-    @classmethod
-    def load(cls, run_id: str, home: Home, current: Settings, given: Mapping[str, Any]) -> ResumableRun:
-        """Load a run: text settings come from the run, unless `given` now, all others from `current`; blocks.
-
-        Raises `UnknownRunError`, and `ConfigurationError` if the run's endpoint differs from that in `current`.
-        """
-        from ..runs.run_requests import request_to_resume, settings_to_resume
-
-        run = find_run(home, run_id)
-        settings = settings_to_resume(run, current, home, given)
-        return cls(run, request_to_resume(run), settings)
-
-    async def require_unchanged(self, session: Session) -> None:
-        """Raise `InputError` if library or prompts changed since the run started."""
-        from ..runs.run_requests import require_same_run
-
-        await asyncio.to_thread(require_same_run, self.run, self.request, session)
+    run = home.runs().get(run_id)
+    return run, request_to_resume(run), settings_to_resume(run, current, home, given)
 
 
 async def read_spending(home: Home, run_ids: Sequence[str] = ()) -> list[Spending]:
@@ -172,3 +158,116 @@ def usage_by_day(rows: Iterable[tuple[str, Spending]], prices: Mapping[str, Pric
     """Total per day; rows must be sorted by day."""
     days = groupby(rows, key=lambda item: item[0])
     return [{**usage_total([row for _, row in group], prices), "day": day} for day, group in days]
+
+
+def list_conversations(home: Home, words: str = "", *, archived: bool = False) -> list[ConversationEntry]:
+    """The conversations, or the archived ones, the latest first: all, or those with these words; blocks."""
+    return [entry for entry in home.conversations().all(words) if entry.archived == archived]
+
+
+def label_conversation(
+    home: Home, thread_id: str, *, name: str | None = None, archived: bool | None = None
+) -> ConversationEntry:
+    """Name a conversation ("" for its first question again), or archive it; None changes nothing. Blocks."""
+    register = home.conversations()
+    entry = register.get(thread_id)
+    register.label(entry.thread_id, name=None if name is None else " ".join(name.split()), archived=archived)
+    return register.get(entry.thread_id)
+
+
+def begin_conversation(home: Home) -> ConversationEntry:
+    """Register a new conversation; blocks."""
+    register, thread_id = home.conversations(), new_thread_id()
+    register.begin(thread_id)
+    return register.get(thread_id)
+
+
+def is_edited(home: Home, thread_id: str) -> bool:
+    """Whether an answer of a conversation has edits of the user's; blocks."""
+    return any(text_id.startswith(f"{thread_id}.") for text_id in home.runs().edited())
+
+
+def turns_as_shown(session: Session, thread_id: str) -> list[KeptTurn]:
+    """The finished turns of a conversation with the user's edits of their answers, for files; blocks."""
+    from ..runs.edited_text import answer_as_shown  # slow import, not needed for lists
+
+    turns = session.home.conversations().turns(thread_id)
+    return [replace(turn, record=dict(answer_as_shown(thread_id, turn, session))) for turn in turns]
+
+
+def find_turn(home: Home, thread_id: str, number: int) -> KeptTurn | None:
+    """A finished turn by its number, from 1; blocks."""
+    return next((turn for turn in home.conversations().turns(thread_id) if turn.number == number), None)
+
+
+def turn_record(turn: KeptTurn) -> ResultRecord:
+    """A finished turn as plain data: its number, the question, and the answer's JSON."""
+    from ..runs.result_record import public_record, stored
+
+    return {"number": turn.number, **public_record(stored(turn.record)), "asked": inert(turn.asked)}
+
+
+def conversation_summary(entry: ConversationEntry) -> ConversationSummary:
+    """A conversation as `conversations list` shows it."""
+    return cast("ConversationSummary", asdict(entry))  # which has the same fields
+
+
+def conversation_record(entry: ConversationEntry, turns: Sequence[KeptTurn]) -> ConversationDetails:
+    """The JSON of `conversations show`: the conversation with its finished turns."""
+    return cast("ConversationDetails", {**asdict(entry), "turns": [dict(turn_record(turn)) for turn in turns]})
+
+
+def transcript_json(thread_id: str, turns: Sequence[KeptTurn]) -> str:
+    """A conversation as the JSON of its export."""
+    record = {"thread_id": thread_id, "turns": [turn_record(turn) for turn in turns]}
+    return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+
+
+def transcript(thread_id: str, turns: Sequence[KeptTurn]) -> str:
+    """All questions and answers in order, then their references without repeats."""
+    from ..citations.references import places_line
+
+    parts = [f"# {inert(turns[0].asked)}"]
+    for turn in turns:
+        asked = turn.asked if turn.asked == turn.question else f"{turn.asked} ({turn.question})"
+        lines = inert(str(turn.record["text"]).strip()).splitlines()
+        lowered = "\n".join(f"#{line}" if line.startswith("#") else line for line in lines)  # below the turn's heading
+        parts += [f"## {turn.number}. {inert(asked)}", lowered]
+    entries = [entry for turn in turns for entry in turn.record["references"]]
+    references = {entry["key"]: entry for entry in entries}
+
+    def order(entry: dict[str, Any]) -> tuple[int, str]:
+        label = str(entry["label"])
+        return (int(label), "") if label.isdigit() else (0, label.casefold())
+
+    if references:
+        lines = []
+        for entry in sorted(references.values(), key=order):
+            lines.append(inert(f"- **{entry['label']}**: {entry['text']}"))
+            numbered = [other for other in entries if other["key"] == entry["key"] and str(other["label"]).isdigit()]
+            places = places_line(place for other in numbered for place in other["places"])  # else the label names them
+            lines += [f"  - {inert(places)}"] if places else []
+        parts.append("## References\n\n" + "\n".join(lines))
+    parts.append(f"<!-- conversation {thread_id} -->")
+    return "\n\n".join(parts) + "\n"
+
+
+def require_turns(thread_id: str, turns: Sequence[KeptTurn]) -> None:
+    """Raise `InputError` if the conversation has no answers yet."""
+    if not turns:
+        raise InputError(f"Conversation {thread_id}: no question has been answered yet.")
+
+
+def write_transcript(
+    path: Path, thread_id: str, turns: Sequence[KeptTurn], *, home: Home | None = None, force: bool = False
+) -> tuple[Path, list[str]]:
+    """Write a conversation as markdown, or JSON if the name ends in .json; returns its path and any warning.
+
+    Unless `force` is given, an edited or foreign file is kept and the new one numbered (`talk.2.md`).
+    Blocks. Raises `InputError` if no question has been answered yet or the file cannot be written.
+    """
+    from ..runs.output_files import write_own_file
+
+    require_turns(thread_id, turns)
+    text = (transcript_json if path.suffix.lower() == ".json" else transcript)(thread_id, turns)
+    return write_own_file(path, text, home=home, force=force)

@@ -19,7 +19,7 @@ from ..models.http.endpoints import hash_key
 from ..runs.edited_text import cited_sections
 from ..runs.execution import run_request
 from ..runs.run_requests import request_to_resume
-from ..runs.text_updates import UpdateItem as UpdateItem, accepted_edit, compare_table, compare_text
+from ..runs.text_updates import UpdateItem, accepted_edit, compare_table, compare_text
 from ..stores.evidence_table_register import StoredTable
 from ..stores.home import Home
 from ..stores.run_register import RunHead
@@ -86,7 +86,7 @@ async def aupdate_texts(
         )
         hashes = {key: record.paper.content_hash for key, record in records.items()}
         retracted = sorted(key for key, status in statuses.items() if status.retracted)
-        comparison = _Comparison(session, home, checker, version, hashes, retracted)
+        comparison = _Comparison(session, checker, version, hashes, retracted)
         known = await asyncio.to_thread(home.runs().comparisons)
         texts = await asyncio.to_thread(_texts, home, one_or_more(runs))
         for text_id, text in texts.items():
@@ -143,7 +143,6 @@ class _Comparison:
     """A comparison of texts with a version of the library, whose papers have these `hashes`."""
 
     session: Session
-    home: Home
     checker: ClaimChecker
     version: str
     hashes: Mapping[str, str]
@@ -152,15 +151,15 @@ class _Comparison:
     def stamp(self, text: RunHead | StoredTable) -> str:
         """What a comparison depends on; the same again means that there is nothing to do. Blocks."""
         if isinstance(text, StoredTable):
-            table = self.home.evidence_tables().get(text.table_id)
+            table = self.session.home.evidence_tables().get(text.table_id)
             return hash_key([self.version, self.retracted, table.updated_at])
-        edits = [[edit.position, edit.text] for edit in self.home.runs().edits(text.thread_id)]
+        edits = [[edit.position, edit.text] for edit in self.session.home.runs().edits(text.thread_id)]
         judge = self.session.settings.address_of("judge")[:2] if self.checker.judge else ""
         return hash_key([self.version, judge, self.retracted, edits])
 
     async def compare(self, text: RunHead | StoredTable, since: str, stamp: str) -> dict[str, Any]:
         """Compare a text with what changed `since` a version, if any, and store what needs another look."""
-        home, library = self.home, self.session.library
+        home, library = self.session.home, self.session.library
         if isinstance(text, StoredTable):
             table = await asyncio.to_thread(load_table, library, home.evidence_tables(), text.table_id)
             found = await asyncio.to_thread(compare_table, table, library)
@@ -173,7 +172,10 @@ class _Comparison:
             known = [key for key, paper in papers.items() if paper.get("status") == "retracted"]
             found = await compare_text(cited_sections(run, edits), self.checker, hashes, known)
             named = {"run": run.thread_id, "kind": run.section, "title": run.title}
-        items = [cast("UpdateItem", {**item, **named, "id": _item_id(named["run"], item)}) for item in found]
+        items = [cast("UpdateItem", {**item, **named}) for item in found]
+        for item in items:  # an id follows from what an item says, so that a repeated request accepts no other item
+            said = ("run", "section", "position", "sentence", "reason", "detail", "keys")
+            item["id"] = hash_key([dict(item)[name] for name in said])[:8]
         await asyncio.to_thread(home.runs().note_library, self.version, self.hashes)
         return await self.keep(named["run"], items, since, stamp)
 
@@ -181,14 +183,8 @@ class _Comparison:
         """Store what of a text needs another look; a comparison that a limit stopped is repeated."""
         record = {"items": items, "since": since if items else self.version}
         kept = "" if self.checker.progress.stopped else stamp
-        await asyncio.to_thread(self.home.runs().keep_comparison, text_id, kept, record)
+        await asyncio.to_thread(self.session.home.runs().keep_comparison, text_id, kept, record)
         return record
-
-
-def _item_id(run: str, item: UpdateItem) -> str:
-    """An id that follows from what an item says, so that a repeated request accepts no other item."""
-    said = [run, item["section"], item["position"], item["sentence"], item["reason"], item["detail"], item["keys"]]
-    return hash_key(said)[:8]
 
 
 async def _accept(session: Session, home: Home, items: Sequence[UpdateItem]) -> None:

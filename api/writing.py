@@ -7,35 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from ..citations.export.plot_figures import (
-    MOST_BYTES as MOST_BYTES,
-    image_problem as image_problem,
-    image_type as image_type,
-    with_plot_files as with_plot_files,
-    without_plot_files as without_plot_files,
-)
-from ..experiment import (
-    Experiment as Experiment,
-    ExperimentError as ExperimentError,
-    SectionKind,
-    UnusableField as UnusableField,
-    load_experiment,
-    parse_experiment as parse_experiment,
-)
+from ..citations.export.plot_figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
+from ..experiment import Experiment, ExperimentError, SectionKind, UnusableField, load_experiment, parse_experiment
 from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
-from ..runs.experiment_check import (
-    ExperimentReport as ExperimentReport,
-    FieldProblem as FieldProblem,
-    check_experiment as check_experiment,
-    shorten_body as shorten_body,
-)
+from ..runs.experiment_check import ExperimentReport, FieldProblem, check_experiment, shorten_body
 from ..runs.result_record import ResultRecord
-from ..runs.run_requests import RunKind, SectionRequest, required_kinds as required_kinds
+from ..runs.run_requests import RunKind, SectionRequest, required_kinds
 from ..section_kinds import SECTION_KINDS, SECTIONS
-from ..stores.home import Home
-from ..stores.run_register import PLOT_SET as PLOT_SET, PLOTS_KEPT as PLOTS_KEPT
-from ..stores.uploads import Uploads
+from ..stores.run_register import PLOT_SET, PLOTS_KEPT
 from .arguments import ArgumentError, one_of, one_or_more, require_writable
 from .blocking import blocking
 from .evidence_tables import load_table_named
@@ -89,10 +69,7 @@ async def awrite_paper(
 
 
 def astream_section(
-    session: Session,
-    kind: SectionKind,
-    experiment: GivenExperiment,
-    **options: Unpack[WritingOptions],
+    session: Session, kind: SectionKind, experiment: GivenExperiment, **options: Unpack[WritingOptions]
 ) -> AsyncGenerator[Event, None]:
     """Write or resume a section as a stream of events, with the options and errors of `awrite_section`.
 
@@ -128,16 +105,6 @@ async def with_tables(request: SectionRequest, session: Session, given: TableSou
         raise ArgumentError(f"tables: {kind} takes no evidence tables; {weighing} do.")
     named = [await load_table_named(session, name, shown=given.show_tables) for name in given.tables]
     return replace(request, tables=tuple({table["table_id"]: table for table in named}.values()))
-
-
-def plot_files(home: Home) -> Uploads:
-    """The uploaded plot images, by set."""
-    return home.plots()
-
-
-def named_plot_sets(home: Home) -> set[str]:
-    """The uploaded plot sets that runs use; blocks."""
-    return home.runs().plot_sets()
 
 
 async def _write(

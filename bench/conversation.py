@@ -17,7 +17,7 @@ from bench.measure import Row, row_of
 from bench.papers import ROOT
 from bench.server import serving
 from citeloom.graph.session import Session, open_session
-from citeloom.runs.conversation_turns import TurnRequest, take_turn
+from citeloom.runs.execution import TurnRequest, take_turn
 from citeloom.stores.home import Home
 from citeloom.stores.run_register import new_thread_id
 from tests.support.shell_on_terminal import PROMPT, shell

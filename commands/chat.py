@@ -18,7 +18,7 @@ from .sections import OverwriteOption
 
 if TYPE_CHECKING:
     from ..api.homes import Home
-    from ..api.stored_conversations import KeptTurn
+    from ..api.stored_runs import KeptTurn
     from ..settings.config import Settings
 
 HISTORY = "chat_history"
@@ -57,7 +57,7 @@ def chat(
 
 async def _chat(settings: Settings, home: Home, exp: Path | None, thread: str | None) -> int:
     from ..api.homes import chunk_counts
-    from ..api.stored_conversations import new_thread_id
+    from ..api.stored_runs import new_thread_id
     from .shell import display, parser
     from .shell.repl import converse
     from .shell.research_commands import finish_opening, restore
@@ -106,12 +106,12 @@ def _open_home() -> tuple[Settings, Home]:
 
 def _turns_of(thread_id: str) -> tuple[Home, str, list[KeptTurn]]:
     """The home of a command, and a conversation's whole id and finished turns, with the user's edits."""
-    from ..api import stored_conversations as stored
+    from ..api import stored_runs as stored
 
     settings, found = _open_home()
-    thread_id = stored.find_conversation(found, thread_id).thread_id
+    thread_id = found.conversations().get(thread_id).thread_id
     if not stored.is_edited(found, thread_id):
-        return found, thread_id, stored.read_turns(found, thread_id)
+        return found, thread_id, found.conversations().turns(thread_id)
     with command_session(settings, found, create=False, reading=True) as session:
         return found, thread_id, stored.turns_as_shown(session, thread_id)
 
@@ -135,7 +135,7 @@ def list_conversations(
     archived: Annotated[bool, "Those that are archived."] = False,
 ) -> Printed:
     """List the conversations, the latest first."""
-    from ..api import stored_conversations as stored
+    from ..api import stored_runs as stored
 
     entries = stored.list_conversations(_open_home()[1], search, archived=archived)
     records = [stored.conversation_summary(entry) for entry in entries]
@@ -151,11 +151,11 @@ def list_conversations(
 @conversations_app.command("show")
 def show_conversation(thread_id: IdArgument) -> Printed:
     """Show a conversation: its questions and answers, with the references of all."""
-    from ..api import stored_conversations as stored
+    from ..api import stored_runs as stored
 
     found, thread_id, turns = _turns_of(thread_id)
     unanswered = f"Conversation {thread_id}: no question has been answered yet."
-    record = stored.conversation_record(stored.find_conversation(found, thread_id), turns)
+    record = stored.conversation_record(found.conversations().get(thread_id), turns)
     return Printed(record, lambda _: [stored.transcript(thread_id, turns)] if turns else notice(unanswered))
 
 
@@ -167,7 +167,7 @@ def export_conversation(
     files: OverwriteOption,
 ) -> None:
     """Export a conversation to a file; never overwrites a file that you edited."""
-    from ..api import stored_conversations as stored
+    from ..api import stored_runs as stored
 
     found, thread_id, turns = _turns_of(thread_id)
     written, notices = stored.write_transcript(file, thread_id, turns, home=found, force=files.force)
@@ -184,7 +184,7 @@ def label_conversation(
 ) -> None:
     """Name a conversation, or archive it; the next question brings it back."""
     from ..api.homes import require_writable_home
-    from ..api.stored_conversations import label_conversation
+    from ..api.stored_runs import label_conversation
 
     found = _open_home()[1]
     require_writable_home(found)
@@ -201,10 +201,9 @@ def delete_conversations(
     """Delete conversations; cached model answers stay in the journal."""
     from ..api.conversation import delete_conversation
     from ..api.homes import require_writable_home
-    from ..api.stored_conversations import find_conversation
 
     found = _open_home()[1]
     require_writable_home(found)
-    for entry in [find_conversation(found, thread_id) for thread_id in thread_ids]:
+    for entry in [found.conversations().get(thread_id) for thread_id in thread_ids]:
         run_async(delete_conversation(found, entry.thread_id))
         notice(f"Deleted {entry.thread_id}.")

@@ -143,7 +143,7 @@ def home_session(
     """
     settings, found = resolve(**overrides)
     if early and found.exists():
-        from ..api.early_loading import load_early
+        from ..api.homes import load_early
 
         load_early(settings, early)
     with command_session(settings, found, create=False, reading=reading) as session:

@@ -29,11 +29,11 @@ def invite_person(
     address: Annotated[str, "Address under which the server is reached."] = "http://127.0.0.1:8765",
 ) -> None:
     """Print the link by which somebody joins, or sets another password; it is valid once, for a week."""
-    from ..api.people import accounts_of, invite
+    from ..api.people import invite
 
     home = resolve()[1]
     result(f"{address.rstrip('/')}/join?invitation={invite(home, name, role)}")
-    accounts_of(home).log(_HERE, f"invited {name}")
+    home.accounts().log(_HERE, f"invited {name}")
     notice(
         "A server that runs without accounts has to be started again. Earlier conversations and runs are those of the "
         "first owner."
@@ -87,11 +87,9 @@ def show_audit(
 
 
 def _accounts() -> Accounts:
-    from ..api.people import accounts_of
-
     home = resolve()[1]
     home.require_library()
-    return accounts_of(home)
+    return home.accounts()
 
 
 def _listed(items: Iterable[Any], noun: str, fields: str) -> Printed:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..api.homes import Session
     from ..api.results import QuestionDetail, QuestionField
     from ..api.run_texts import ResultRecord, UsageRecord
-    from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, SavedRun
+    from ..api.running import Event, FindingEvent, Output, ProgressEvent, RunRequest, RunResult
     from ..api.stored_runs import Usage
 
     Spent = Callable[[], Usage]
@@ -310,7 +310,7 @@ def next_steps(record: Mapping[str, Any]) -> list[str]:
     return steps
 
 
-def report_run(finished: SavedRun) -> None:
+def report_run(finished: RunResult[ResultRecord]) -> None:
     from ..api.run_texts import coverage_line
 
     record = finished.record

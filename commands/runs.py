@@ -102,15 +102,16 @@ def answer_run(
 
 def _resume(run_id: str, output: Output, limits: RunLimits, answer: object = None, *, as_json: bool = False) -> None:
     """Resume a run, with an answer if it asks something, and print its text."""
-    from ..api.stored_runs import ResumableRun
+    from ..api.running import require_same_run
+    from ..api.stored_runs import load_resumable
 
     current, found = resolve(**limits.changes())
     found.require_library()
     found.prepare()
-    run = ResumableRun.load(run_id, found, current, limits.changes())
-    with command_session(run.settings, found, create=False) as session:
-        run_async(run.require_unchanged(session))
-        record, _ = run_steered(run.request, session, output, answer)
+    run, request, settings = load_resumable(run_id, found, current, limits.changes())
+    with command_session(settings, found, create=False) as session:
+        require_same_run(run, request, session)
+        record, _ = run_steered(request, session, output, answer)
     result_json(record) if as_json else result(f"\n{record['text']}")
     end_incomplete(record)
 
@@ -120,12 +121,12 @@ def delete_runs(
     run_ids: Annotated[list[str], typer.Argument(help="Ids of the runs.", autocompletion=complete_runs)],
 ) -> None:
     """Delete runs; cached model answers stay in the journal."""
-    from ..api.stored_runs import delete_run, find_run
+    from ..api.stored_runs import delete_run
 
     _, found = resolve()
     found.require_library()
     found.prepare()
-    for run in [find_run(found, run_id) for run_id in run_ids]:  # all are known before any is deleted
+    for run in [found.runs().get(run_id) for run_id in run_ids]:  # all are known before any is deleted
         run_async(delete_run(found, run.thread_id))
         notice(f"Deleted {run.thread_id}.")
 

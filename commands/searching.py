@@ -32,7 +32,7 @@ def search(query: QueryArgument, options: SearchOptions) -> Printed:
 
     Example: citeloom search "prior probability of an edge" --category method --from-year 2015
     """
-    from ..api.early_loading import require_words
+    from ..api.homes import require_words
 
     require_words(query)
     with home_session(reading=True, early="search", retrieval_mode=options.mode) as session:

@@ -176,7 +176,7 @@ def research(
 
     Example: citeloom research "How are graph genomes used to genotype structural variants?" --from-year 2018
     """
-    from ..api.early_loading import plain_question
+    from ..api.homes import plain_question
 
     if out is None and (files.formats or files.page_images):
         flag = "--format" if files.formats else "--page-images"

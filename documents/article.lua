@@ -150,12 +150,15 @@ function Link(link)
 end
 
 -- Headings within an abstract ("Objective", "Results") begin their paragraphs, so that they are no sections of the paper.
+-- A paragraph that is only the DOI of the abstract is no part of it.
 local function without_headings(blocks)
   local made = pandoc.Blocks({})
   local title = nil
   for _, block in ipairs(blocks) do
     if block.t == "Header" then
       title = block.content
+    elseif pandoc.utils.stringify(block):match("^[DOI]*:?%s*%S*10%.%d%d%d%d+/%S+$") then
+      title = nil
     elseif title and (block.t == "Para" or block.t == "Plain") then
       if not pandoc.utils.stringify(title):match("[.:?!]$") then
         title:insert(pandoc.Str(":"))
@@ -169,19 +172,13 @@ local function without_headings(blocks)
   return made
 end
 
--- The name of an author without the address for correspondence, which stands in a footnote or right behind it.
-local function without_address(author)
-  if pandoc.utils.type(author) ~= "Inlines" then
-    return author
-  end
-  local bare = author:walk({
+-- The name of an author without footnotes, which hold the address for correspondence.
+local function without_notes(author)
+  return pandoc.utils.type(author) ~= "Inlines" and author or author:walk({
     Note = function()
       return {}
     end,
   })
-  local text = pandoc.utils.stringify(bare)
-  local name = text:match("^(.-%w)[%s%*,]*Address for correspondence:") or text:match("^(.-%w)[%s%*,]*Correspondence:")
-  return name and pandoc.Inlines(name) or bare
 end
 
 local function is_abstract_title(block)
@@ -204,7 +201,7 @@ end
 function Pandoc(doc)
   doc.meta.references = nil
   if pandoc.utils.type(doc.meta.author) == "List" then
-    doc.meta.author = doc.meta.author:map(without_address)
+    doc.meta.author = doc.meta.author:map(without_notes)
   end
   local opens = opens_with_abstract(doc.blocks)
   local abstract = doc.meta.abstract

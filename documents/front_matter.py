@@ -12,7 +12,8 @@ from ..table_columns import strip_nul
 YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d|21\d\d)\b")
 _MOST_CHARACTERS = 200_000
 _NULL = frozenset({"~", "null", "Null", "NULL"})
-_CORRESPONDENCE = re.compile(r"Correspond(?:ing author|ence)\b[^:]{0,20}:", re.IGNORECASE)  # after a name, in JATS
+# After a name, in JATS.
+_CORRESPONDENCE = re.compile(r"(?:(?:Address )?for )?Correspond(?:ing author|ence)\b[^:]{0,20}:", re.IGNORECASE)
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>{}]+", re.IGNORECASE)
 
 
@@ -92,6 +93,6 @@ def _authors(value: object) -> tuple[str, ...]:
         if isinstance(name, dict):
             given, family = name.get("given", name.get("first", "")), name.get("family", name.get("last", ""))
             shown = f"{_text(given)} {_text(family)}".strip() or _text(name.get("literal"))
-        shown = _CORRESPONDENCE.split(shown)[0].rstrip(" ,;*")
+        shown = _CORRESPONDENCE.split(shown)[0].rstrip(" ,;*\\")
         names += [shown] if shown else []
     return tuple(names)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from ..text.words import one_line, unescape_html
 from .safe_files import FileRefusedError, read_regular, require_regular
 from .sandbox import OutOfTimeError, run
 
@@ -95,6 +96,11 @@ _TABLE_LABEL: Final = re.compile(
     rb"<label>(?P<label>(?:[^<]|</?(?:bold|italic|sc|sub|sup)>){1,80})</label>"
     rb"(?P<begins>\s*+<caption\b[^<>]*+>\s*+<(?:title|p)\b[^<>]*+>)?"
 )
+# What pandoc's reader of JATS leaves out of the metadata.
+_FRONT: Final = {
+    "doi": re.compile(rb"<article-id\b[^<>]{0,100}?\bdoi\b[^<>]{0,100}>([^<]{1,300})</article-id>"),
+    "journal": re.compile(rb"<journal-title>([^<]{1,300})</journal-title>"),
+}
 _ARTICLE_FILTER: Final = Path(__file__).with_name("article.lua")
 _MEGABYTES = 3000
 # pandoc needs up to a hundred times the size of a text in memory; most of an archive is images.
@@ -120,6 +126,10 @@ def as_markdown(path: Path) -> str:
         raise FileRefusedError("is XML, but not a JATS article")
     options = ["--from", kind, "--to", _TO, "--standalone", "--wrap=none", "--markdown-headings=atx"]
     options += ["--lua-filter", str(_ARTICLE_FILTER)]
+    front = data[: data.find(b"</front>")] if kind == "jats" else b""
+    for name, pattern in _FRONT.items():
+        if found := pattern.search(front):
+            options += ["--metadata", f"{name}={unescape_html(one_line(found[1].decode('utf-8', 'replace')))}"]
     with _readable_copy(path, data if kind == "jats" else b"") as readable:
         arguments = [*options, "--strip-comments", "--", str(readable.resolve())]
         try:

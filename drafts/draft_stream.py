@@ -73,10 +73,7 @@ class DraftEventStream:
         self._show(len(text), last=True)
 
     def _show(self, end: int, *, last: bool = False) -> None:
-        """Emit the text up to `end`, preceded by the evidence that it cites for the first time.
-
-        Unless it is the `last`, a citation that the next sentence may share waits with what follows it.
-        """
+        """Emit the text up to `end` and its evidence; if not the `last`, a citation that the next may share waits."""
         text = self._paragraph + normalise_markers(self._text[self._shown : end])
         self._shown = end
         keys = {identifier: found.key for identifier, found in self._evidence.items()}
@@ -127,12 +124,9 @@ class DraftEventStream:
 
 
 def _shareable(text: str, keys: Mapping[str, str]) -> int:
-    """Where the last citation of the text and the blank before it begin, if the next sentence may share it.
-
-    A last sentence without a marker may still get one, so it waits together with the citation before it.
-    """
+    """Where the last citation of the text and the blank before it begin, if the next sentence may share it."""
     found = sentences(text)
-    if found and not found[-1].ids:
+    if found and not found[-1].ids:  # it may still get a marker, so it waits together with the citation before it
         found = found[:-1]
     if not found or "\n" in text[found[-1].end :] or papers_at_end(found[-1], keys) is None:
         return len(text)

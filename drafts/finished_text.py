@@ -156,19 +156,3 @@ def _nothing_found(written: WrittenDraft, search: QuestionSearch, papers: int, *
     )
     lines = [f"{said} Looked at: {looked_at}.", *([_IN_ENGLISH.format(language=language)] if language else [])]
     return "\n\n".join(lines)
-
-
-def as_answer(record: dict[str, Any], written: WrittenDraft, *, quoted_only: bool) -> dict[str, Any]:
-    """Turn a section's record into an answer's; if `quoted_only`, found passages give None for `answered`."""
-    ids = {citation["evidence_id"] for citation in record["citations"]}
-    cited = any(source.evidence.id in ids for source in written.sources) and not written.draft.declined
-    outcome: Outcome = "nothing" if not cited else "passages" if quoted_only else "answered"
-    brief = written.brief
-    head = {
-        "thread_id": record["thread_id"],
-        "question": brief.question if isinstance(brief, AnswerBrief) else "",
-        "route": dict(written.search.route) if written.search else {},
-        "answered": None if outcome == "passages" else outcome == "answered",
-        "outcome": outcome,
-    }
-    return head | {name: value for name, value in record.items() if name not in ("thread_id", "section")}

@@ -5,7 +5,8 @@ A paper is assembled from its sections: one text, one reference list, and merged
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -13,24 +14,24 @@ from typing import Any, Final, TypeVar
 from ..citations.checks.findings import RULES, Finding, for_reader
 from ..citations.checks.injection import Flag, flag_findings, flag_sources
 from ..citations.checks.number_tracing import NumberTrace, trace_numbers
+from ..citations.checks.support_findings import PairKey, cited_claims
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.csl_styles import style_file
 from ..citations.export.pandoc_formats import manuscript, pandoc_place
 from ..citations.export.plot_figures import figures_in, find_mentions
 from ..citations.export.section_files import bibliography, file_stem, markdown_document, section_title, without_title
 from ..citations.marking import CITES_NOTHING, MARKS, missing_marks
-from ..citations.references import Reference, References, build_references, cited_places
+from ..citations.references import References, build_references, cited_places
 from ..citations.user_citations import UserCitation, find_user_citations
 from ..documents import Paper
 from ..metadata.bib_entry import complete_papers
 from ..plurals import counted
 from ..roles.extractive.passage_details import blank_details
-from ..roles.protocols import AnswerBrief
+from ..roles.protocols import AnswerBrief, Source, Verdict
 from ..settings.config import CitationStyle
 from ..stores.library import Library
-from .completeness import add_coverage, coverage_warnings, measure_coverage
-from .finished_text import FinishedText, as_answer
-from .written_draft import QuestionSearch, load_read_chunks
+from .finished_text import FinishedText, Outcome
+from .written_draft import QuestionSearch, load_read_chunks, searches_of
 
 Placed = TypeVar("Placed", NumberTrace, UserCitation)
 _MOST_LEFT: Final = 8  # papers of an inventory that were opened and not cited
@@ -126,75 +127,21 @@ def page_references(papers: Sequence[Paper], numbering: Sequence[str], style: Ci
     return build_references(papers, style, numbers=numbers, csl=style_file(csl))
 
 
-def page_record(page: RenderedPage, references: References) -> dict[str, Any]:
-    """The record of a section or an answer, with the `references` that it cites; blocks.
+def page_record(page: RenderedPage, references: References | None = None) -> dict[str, Any]:
+    """The record of a section or an answer, with the `references` of its paper if it is of one; blocks.
 
     `markdown` and `bibliography` are the contents of the accompanying files, so that the record stays complete if a
     paper is removed from the library; other formats are made from `manuscript`, and `report` holds further data for the
-    evidence report.
+    evidence report. Its files are named when written.
     """
-    written, shown, options = page.final.written, page.shown, page.options
+    final, written, shown, options = page.final, page.final.written, page.shown, page.options
+    brief, strict = written.brief, options.strict
+    references = references or page_references(page.papers, shown.numbering, options.style, options.csl)
     evidence = {source.evidence.id: source.evidence for source in written.sources}
 
-    def reword(findings: Sequence[Finding]) -> list[Finding]:
+    def reword(finding: Finding) -> Finding:
         """Name papers instead of markers in messages: markers are meant for the writer."""
-        return [replace(finding, message=for_reader(finding.message, evidence)) for finding in findings]
-
-    out = [replace(item, found=tuple(for_reader(line, evidence) for line in item.found)) for item in page.final.out]
-    final = replace(page.final, replaced=reword(page.final.replaced), left=reword(page.final.left), out=out)
-    page = replace(page, final=final)
-    coverage = measure_coverage(written.queries, final.prose, written.sources, written.verdicts)
-    if search := written.search:  # of a question
-        screened = search.route.get("screened", {"cards": 0})["cards"]
-        coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}
-    tried = coverage_warnings(coverage)
-    # An answer's references list the cited places, which a section names in its text.
-    places = cited_places(shown.citations) if isinstance(written.brief, AnswerBrief) else {}
-    cited = [
-        replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in shown.keys
-    ]
-    record = _content(page, cited, [*references.warnings, *tried])
-    remarks = [options.notice, *record["warnings"]]
-    markdown = markdown_document(final.title, shown.text, cited, record["figures"], remarks)
-    if isinstance(written.brief, AnswerBrief):
-        record = as_answer(record, written, quoted_only=options.quoted_only)
-    notes = [
-        *final.input_warnings,
-        *written.warnings,
-        *final.lost,
-        *written.draft.notes,
-        *references.warnings,
-        *tried,
-    ]
-    return {
-        **record,
-        "coverage": coverage,
-        "suspicious": [asdict(flag) for flag in page.flags],
-        "cite_style": options.style,
-        "csl": options.csl,
-        "strict": options.strict,
-        "markdown": markdown,
-        "bibliography": bibliography(page.papers),
-        "manuscript": page.source,
-        "with_markers": final.text,
-        "numbering": list(shown.numbering),
-        "report": {
-            "places": [
-                {"start": place.start, "end": place.end, "ids": list(place.ids), "covers": place.covers}
-                for place in shown.places
-            ],
-            "notes": list(dict.fromkeys(notes)),
-            "notice": options.notice,
-        },
-    }
-
-
-def _content(page: RenderedPage, references: Sequence[Reference], further: Sequence[str]) -> dict[str, Any]:
-    """The record of the text and what it rests on, with `further` warnings; its files are named when written."""
-    final, written, shown, brief = page.final, page.final.written, page.shown, page.final.written.brief
-    flagged, strict = flag_findings(page.flags), page.options.strict
-    # Keys in place of reference numbers, which mean nothing outside a text.
-    style: CitationStyle = "key" if page.options.style == "numeric" else page.options.style
+        return replace(finding, message=for_reader(finding.message, evidence))
 
     def moved(finding: Finding) -> Finding:
         if finding.span is None:
@@ -212,52 +159,93 @@ def _content(page: RenderedPage, references: Sequence[Reference], further: Seque
         unmarked = begin is None or any(start <= begin < end for start, end in final.unmarked)
         return "Left in the text" if unmarked else "Marked in the text"
 
+    replaced, left = [*map(reword, final.replaced)], [*map(reword, final.left)]
+    out = [(item, [for_reader(line, evidence) for line in item.found]) for item in final.out]
+    flagged = flag_findings(page.flags)
+    coverage = measure_coverage(written.queries, final.prose, written.sources, written.verdicts)
+    if search := written.search:  # of a question
+        screened = search.route.get("screened", {"cards": 0})["cards"]
+        coverage["papers"] = {"screened": screened, "read": search.read, "cited": len(shown.keys)}
+    head: dict[str, Any] = {"section": brief.kind}
+    places: Mapping[str, Any] = {}
+    if isinstance(brief, AnswerBrief):
+        places = cited_places(shown.citations)  # in its references, which a section names in its text
+        ids = {citation.evidence_id for citation in shown.citations}
+        cites = not ids.isdisjoint(evidence) and not written.draft.declined
+        outcome: Outcome = "nothing" if not cites else "passages" if options.quoted_only else "answered"
+        head = {
+            "question": brief.question,
+            "route": dict(search.route) if search else {},
+            "answered": None if outcome == "passages" else outcome == "answered",
+            "outcome": outcome,
+        }
+    cited = [
+        replace(entry, places=places.get(entry.key, ())) for entry in references.entries if entry.key in shown.keys
+    ]
     # The results show all plots, even those that the writer did not mention.
     figures = figures_in(shown.text, brief.experiment, file_stem(brief.kind), every=brief.kind == "results")
+    notes = [*written.draft.notes, *references.warnings, *coverage_warnings(coverage)]
     warnings = [
         *written.warnings,
         *final.input_warnings,
         *final.lost,
-        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in final.replaced),
-        *(f"Left out of the text: {line}" for item in final.out for line in item.found),
-        *(f"{lead(finding)}: {finding.message}" for finding in final.left),
+        *(f"{'Left out of' if strict else 'Marked in'} the text: {finding.message}" for finding in replaced),
+        *(f"Left out of the text: {line}" for _, found in out for line in found),
+        *(f"{lead(finding)}: {finding.message}" for finding in left),
         *(f"Suspicious source: {finding.message}" for finding in flagged),
-        *written.draft.notes,
-        *further,
+        *notes,
         *(
             f"Figure {item.number} ({Path(item.path).name}) is shown, but the text does not mention it."
             for item in figures
             if not find_mentions(item.number, shown.text)
         ),
     ]
-    findings = [
-        # Replaced words are not in the text, so their findings have no span; a strict run names what it left out.
-        *(replace(finding, span=None) for finding in (() if strict else final.replaced)),
-        *map(moved, final.left),
-        *flagged,
-    ]
+    warnings = list(dict.fromkeys(warnings))
+    # Replaced words are not in the text, so their findings have no span; a strict run names what it left out.
+    findings = [*(replace(finding, span=None) for finding in (() if strict else replaced)), *map(moved, left), *flagged]
+    # Keys in place of reference numbers, which mean nothing outside a text.
+    style: CitationStyle = "key" if options.style == "numeric" else options.style
+    shown_figures = [asdict(figure) for figure in figures]
     return {
         "thread_id": "",
-        "section": brief.kind,
+        **head,
         "text": shown.text,
         "citations": [asdict(citation) for citation in shown.citations],
         "evidence": [dict(record) for record in written.evidence],
-        "references": [reference.as_dict() for reference in references],
+        "references": [reference.as_dict() for reference in cited],
         "findings": [finding.as_dict() for finding in findings],
         "numbers": [trace.as_dict(shown.text) for trace in _move_spans(page.traces, shown)],
         "left_out": [
             {
                 "sentence": render_text(item.sentence.text, written.sources, style).text,
                 "marks": list(item.marks),
-                "why": list(item.found or (CITES_NOTHING,)),
+                "why": found or [CITES_NOTHING],
             }
-            for item in final.out
+            for item, found in out
         ],
         "own_citations": [citation.as_dict() for citation in _move_spans(page.own, shown)],
-        "figures": [asdict(figure) for figure in figures],
+        "figures": shown_figures,
         "usage": {},
-        "warnings": list(dict.fromkeys(warnings)),
+        "warnings": warnings,
         "files": {},
+        "coverage": coverage,
+        "suspicious": [asdict(flag) for flag in page.flags],
+        "cite_style": options.style,
+        "csl": options.csl,
+        "strict": strict,
+        "markdown": markdown_document(final.title, shown.text, cited, shown_figures, [options.notice, *warnings]),
+        "bibliography": bibliography(page.papers),
+        "manuscript": page.source,
+        "with_markers": final.text,
+        "numbering": list(shown.numbering),
+        "report": {
+            "places": [
+                {"start": place.start, "end": place.end, "ids": list(place.ids), "covers": place.covers}
+                for place in shown.places
+            ],
+            "notes": list(dict.fromkeys([*final.input_warnings, *written.warnings, *final.lost, *notes])),
+            "notice": options.notice,
+        },
     }
 
 
@@ -286,8 +274,15 @@ def paper_record(
         {**page_record(page, without_warnings), "usage": spent} for page, spent in zip(pages, usage, strict=True)
     ]
     text, shifts = _join_sections(sections)
-    shown, warnings = _figures(sections), [*_warnings(sections), *references.warnings]
+    warnings = [*_warnings(sections), *references.warnings]
+    figures = {  # one that several sections mention counts once
+        figure["number"]: {**figure, "file": f"paper{''.join(figure['file'].partition('.figure-')[1:])}"}
+        for record in sections
+        for figure in record["figures"]
+    }
+    shown = [figures[number] for number in sorted(figures)]
 
+    notes = [f"{section_title(one['section'])}: {note}" for one in sections for note in one["report"]["notes"]]
     flags = [flag for record in sections for flag in record["suspicious"]]
     return {
         "section": "paper",
@@ -312,14 +307,7 @@ def paper_record(
         "manuscript": "\n".join(record["manuscript"] for record in sections if record["text"]),
         "report": {
             "places": _moved(sections, shifts, "places"),
-            "notes": [
-                *(
-                    f"{section_title(record['section'])}: {note}"
-                    for record in sections
-                    for note in record["report"]["notes"]
-                ),
-                *references.warnings,
-            ],
+            "notes": [*notes, *references.warnings],
             "notice": notice,
         },
         "coverage": add_coverage(section["coverage"] for section in sections),
@@ -354,19 +342,6 @@ def _moved(sections: Sequence[Mapping[str, Any]], shifts: Sequence[int], name: s
     return found
 
 
-def _figures(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The figures of all sections in order; one that several mention counts once."""
-    figures = {
-        figure["number"]: {
-            **figure,
-            "file": "paper" + figure["file"].removeprefix(figure["file"].partition(".figure-")[0]),
-        }
-        for record in sections
-        for figure in record["figures"]
-    }
-    return [figures[number] for number in sorted(figures)]
-
-
 def _warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
     """Each warning once, with the sections that raised it."""
     raised: dict[str, list[str]] = {}
@@ -374,3 +349,78 @@ def _warnings(sections: Sequence[Mapping[str, Any]]) -> list[str]:
         for warning in record["warnings"]:
             raised.setdefault(warning, []).append(section_title(record["section"]))
     return [f"{', '.join(titles)}: {warning}" for warning, titles in raised.items()]
+
+
+Coverage = Mapping[str, Mapping[str, int]]
+_TOPIC_LABELS: Final = frozenset({"on-topic", "off-topic"})
+
+
+def few_succeeded(things: str, done: str, total: int, succeeded: int) -> list[str]:
+    """A warning if a step failed more often than it succeeded; `done` is the participle ("read", "judged")."""
+    few = f"Only {succeeded} of {total} {things} were {done}: the model gave no valid answer for the others"
+    return [f"{few}, so this result rests on incomplete input."] if 2 * succeeded < total else []
+
+
+def coverage_warnings(coverage: Coverage) -> list[str]:
+    """Warnings about reading and judging that failed more often than they succeeded."""
+    passages, sentences = coverage["passages"], coverage["sentences"]
+    # Without a judge sentences are compared by topic, edited ones alone: no judgement failed.
+    cited = sentences["cited"] if sentences["judged"] or not sentences["by_topic"] else 0
+    return [
+        *few_succeeded(
+            "passages shown to the model", "read", passages["read"] + passages["unreadable"], passages["read"]
+        ),
+        *few_succeeded("cited sentences", "judged", cited, sentences["judged"] + sentences["by_topic"]),
+    ]
+
+
+def measure_coverage(
+    queries: Iterable[Mapping[str, Any]], text: str, sources: Sequence[Source], verdicts: Mapping[PairKey, Verdict]
+) -> dict[str, dict[str, int]]:
+    """Coverage of a section or an answer: the passages of its searches, and the cited sentences of its text.
+
+    A text that was not judged has no sentences here; each cited sentence is judged, unjudged, or `by_topic`: compared
+    only with the topic of its sources.
+    """
+    searched = searches_of(queries)
+    proposed, shown, lost = (sum(record[name] for record in searched) for name in ("proposed", "shown", "unreadable"))
+    claims = cited_claims(text, sources) if verdicts else {}
+    pairs = [[(sentence, source.evidence.id) for source in claim.sources] for sentence, claim in claims.items()]
+    labels = [{verdicts[pair].label for pair in of_one if pair in verdicts} for of_one in pairs]
+    compared = sum(bool(given - {"unjudged"}) for given in labels)
+    by_topic = sum(bool(given & _TOPIC_LABELS) and given <= {*_TOPIC_LABELS, "unjudged"} for given in labels)
+    return {
+        "passages": {"proposed": proposed, "read": shown - lost, "unreadable": lost},
+        "sentences": {
+            "cited": len(labels),
+            "judged": compared - by_topic,
+            "unjudged": len(labels) - compared,
+            "by_topic": by_topic,
+        },
+    }
+
+
+def add_coverage(parts: Iterable[Coverage]) -> dict[str, dict[str, int]]:
+    """The coverage of a paper, summed over its sections."""
+    total: dict[str, Counter[str]] = {}
+    for things, counts in (item for part in parts for item in part.items()):
+        total.setdefault(things, Counter()).update(counts)
+    return {things: dict(counts) for things, counts in total.items()}
+
+
+def all_unreadable(coverage: Coverage) -> bool:
+    """True when passages were shown to the model and it could not read any of them."""
+    return bool(coverage["passages"]["unreadable"]) and not coverage["passages"]["read"]
+
+
+def coverage_line(coverage: Coverage) -> str:
+    """The coverage on one line, that of an answer with its papers."""
+    passages, sentences, papers = coverage["passages"], coverage["sentences"], coverage.get("papers")
+    screened = f"{papers['screened']} screened by their cards, " if papers and papers["screened"] else ""
+    of_papers = f"Papers: {screened}{papers['read']} read, {papers['cited']} cited. " if papers else ""
+    outcomes = [f"{sentences['judged']} judged", f"{sentences['unjudged']} not judged"]
+    if sentences["by_topic"]:
+        outcomes.insert(1, f"{sentences['by_topic']} compared by topic only")
+    of_passages = f"{passages['proposed']} proposed, {passages['read']} read, {passages['unreadable']} unreadable"
+    of_sentences = ", ".join(outcomes) if sentences["cited"] else "none judged"
+    return f"{of_papers}Passages: {of_passages}; cited sentences: {of_sentences}."

@@ -20,13 +20,14 @@ from ..citations.checks.citation_coverage import unsupported_findings
 from ..citations.checks.fabricated_citations import NEEDED
 from ..citations.checks.findings import Finding, FindingRecord, for_writer
 from ..citations.checks.number_tracing import number_findings
+from ..citations.checks.support_findings import PairKey
 from ..citations.markers import CitedSentence, line_start, marker_ids, normalise_markers, sentences
 from ..citations.marking import without_spans
 from ..documents.paper_names import in_text_name
 from ..experiment import Experiment
-from ..roles.protocols import FailingSentence, Source
+from ..roles.protocols import FailingSentence, Source, Verdict
 from ..text.wordings import telling_words
-from .written_draft import DraftRecord
+from .written_draft import DraftRecord, VerdictRecord, verdict_record
 
 # Problems of the draft as a whole; they cause a complete rewrite.
 OF_THE_WHOLE: Final = frozenset({"empty", "truncated", "no-citation"})
@@ -176,30 +177,34 @@ def findings_in(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class KeptEdits:
-    """The draft with the edits that were kept, its findings, and how many edits were kept and reverted."""
-
-    text: str
-    findings: list[FindingRecord]
-    kept: int
-    reverted: int
-
-
-def keep_improvements(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> KeptEdits:
-    """Keep the edits that improve their sentence without making another one worse, and revert the others."""
+def keep_improvements(before: Attempt, evaluate: Callable[[str], list[FindingRecord]]) -> tuple[Attempt, int]:
+    """The draft with the edits that improve their sentence without making another one worse, and their number."""
     text, edits = before["draft"]["text"], list(before.get("edits", ()))
     old = sentences(text)
     weights = [_weight(found) for found in findings_in(before["findings"], old, text)]
-    given = len(edits)
     while edits:
         new = apply_edits(text, edits)
         findings = evaluate(new)
         back = _edits_to_revert(text, old, weights, edits, new, findings, before["findings"])
         if not back:
-            return KeptEdits(new, findings, len(edits), given - len(edits))
+            return {"draft": {**before["draft"], "text": new}, "findings": findings}, len(edits)
         edits = [edit for place, edit in enumerate(edits) if place not in back]
-    return KeptEdits(text, before["findings"], 0, given)
+    return {"draft": before["draft"], "findings": before["findings"]}, 0
+
+
+def carry_verdicts(
+    known: Mapping[PairKey, Verdict], text: str, failing: Sequence[Failing], edits: Sequence[EditRecord]
+) -> list[VerdictRecord]:
+    """Carry over verdicts of sentences that lost only idle markers, so that they are not judged again."""
+    put = {edit["start"]: edit["text"] for edit in edits}
+    return [
+        verdict_record((item.shown.text, identifier), known[old, identifier])
+        for item in failing
+        if item.idle and put.get(item.start) == item.shown.text
+        for old in [text[item.start : item.end]]
+        for identifier in marker_ids(item.shown.text)
+        if (old, identifier) in known
+    ]
 
 
 def map_findings(text: str, judged: str, findings: Sequence[Finding]) -> list[FindingRecord]:
@@ -314,11 +319,7 @@ def sources_to_rewrite(sentence: str, sources: Sequence[Source], *, others: bool
 
 
 def _evidence_for(sentence: CitedSentence, named: Sequence[str], by_id: Mapping[str, Source]) -> tuple[Source, ...]:
-    """The sources for a repair: those that the sentence cites, those `named` by its findings and neighbours, and others
-    that bear on it.
-
-    If none is cited or named, the sources that share most words with the sentence.
-    """
+    """The sources for a repair: those cited, those `named` and others that bear on it, else the most alike."""
     ids = dict.fromkeys([*sentence.ids, *named])
     found = tuple(by_id[identifier] for identifier in ids if identifier in by_id)
     words = _words(sentence.text)

@@ -8,19 +8,30 @@ it says where, on whom and how the study was done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NotRequired, cast
+from typing import Any, Final, Literal, NotRequired, cast
 
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from ..citations.checks.support_findings import PairKey
+from ..citations.checks.support_findings import BY_SEARCHES, PairKey, absence_pairs, cited_claims
 from ..documents import Chunk, Evidence, Paper, chunk_id, same_section, split_chunk_id, text_hash
 from ..documents.chunking import Window
 from ..documents.passages import TableHead, readable_units
 from ..errors import InputError
 from ..experiment import SectionKind
-from ..roles.protocols import Brief, Draft, PassageSentence, QuestionKind, QuoteSpan, Source, Verdict
+from ..roles.protocols import (
+    Brief,
+    DecidingSpan,
+    Draft,
+    PassageSentence,
+    QuestionKind,
+    Source,
+    SupportJudge,
+    Verdict,
+    VerdictLabel,
+)
 from ..stores.library import Library
 from ..text.sentences import is_context_dependent
 
@@ -83,12 +94,11 @@ class RouteRecord(TypedDict):
 
 
 class DraftRecord(TypedDict):
-    """The latest draft: text with markers, whether it was cut off or declines to answer, the writer's quotes, notes."""
+    """The latest draft: text with markers, whether it was cut off or declines to answer, and notes."""
 
     text: str
     truncated: bool
     declined: NotRequired[bool]
-    quotes: list[dict[str, Any]]
     notes: list[str]
 
 
@@ -126,27 +136,13 @@ class WrittenDraft:
 
 def draft_from(record: DraftRecord) -> Draft:
     """The draft of a state record."""
-    fields: dict[str, Any] = {**record, "notes": tuple(record["notes"])}
-    return Draft(**{**fields, "quotes": tuple(QuoteSpan(**span) for span in record["quotes"])})
+    declined = record.get("declined", False)
+    return Draft(record["text"], truncated=record["truncated"], notes=tuple(record["notes"]), declined=declined)
 
 
 def draft_record(draft: Draft) -> DraftRecord:
     """The draft as a state record."""
-    lists = {"quotes": [asdict(span) for span in draft.quotes], "notes": list(draft.notes)}
-    return cast(DraftRecord, {**asdict(draft), **lists})
-
-
-def with_chosen_quotes(sources: Sequence[Source], draft: Draft) -> list[Source]:
-    """The sources with the quotes that the writer chose, where they differ from the reader's."""
-    spans = {span.evidence_id: span for span in draft.quotes}
-    chosen = []
-    for source in sources:
-        span = spans.get(source.evidence.id)
-        if span is not None:
-            quote = source.text[span.start : span.end]
-            source = replace(source, evidence=replace(source.evidence, quote=quote, start=span.start, end=span.end))
-        chosen.append(source)
-    return chosen
+    return cast(DraftRecord, {**asdict(draft), "notes": list(draft.notes)})
 
 
 def sources_for(library: Library, evidence: Sequence[Evidence]) -> tuple[list[Source], list[str]]:
@@ -279,3 +275,82 @@ def _overlaps(placed: _Placed, others: Sequence[_Placed]) -> bool:
     begin, sentence = placed
     end = begin + sentence.end - sentence.start
     return any(begin < other + item.end - item.start and other < end for other, item in others)
+
+
+VERDICT: Final = TypeAdapter(Verdict)
+
+
+class VerdictRecord(TypedDict):
+    """The fields of a judge's verdict on a sentence, with its markers, for one piece of the evidence that it cites."""
+
+    sentence: str
+    evidence_id: str
+    label: VerdictLabel
+    reason: str
+    start: int | None
+    end: int | None
+    adds: Literal["", "idle", "contradicts"]
+    spans: list[dict[str, Any]]
+
+
+def verdict_record(key: PairKey, verdict: Verdict) -> VerdictRecord:
+    fields = {**asdict(verdict), "spans": [asdict(span) for span in verdict.spans]}
+    return cast(VerdictRecord, {"sentence": key[0], "evidence_id": key[1], **fields})
+
+
+def verdicts_from(records: Iterable[VerdictRecord]) -> dict[PairKey, Verdict]:
+    """The verdicts of state records, by sentence and evidence."""
+    return {(record["sentence"], record["evidence_id"]): VERDICT.validate_python(record) for record in records}
+
+
+async def judge_text(
+    judge: SupportJudge,
+    text: str,
+    sources: Sequence[Source],
+    known: Mapping[PairKey, Verdict],
+    only: Collection[str] | None = None,
+) -> list[VerdictRecord]:
+    """Judge the cited sentences of a text (or `only` some), in reading order, skipping verdicts already `known`."""
+    new = {
+        sentence: claim
+        for sentence, claim in cited_claims(text, sources).items()
+        if (only is None or sentence in only)
+        and any((sentence, source.evidence.id) not in known for source in claim.sources)
+    }
+    verdicts = await judge.judge(list(new.values()))
+    return [
+        *(
+            verdict_record((sentence, source.evidence.id), verdict)
+            for (sentence, claim), of_claim in zip(new.items(), verdicts, strict=True)
+            for source, verdict in zip(claim.sources, of_claim, strict=True)
+        ),
+        *(
+            verdict_record(key, BY_SEARCHES)
+            for key in absence_pairs(text, sources)
+            if key not in known and (only is None or key[0] in only)
+        ),
+    ]
+
+
+def relocate_verdicts(verdicts: Mapping[PairKey, Verdict], sources: Sequence[Source]) -> dict[PairKey, Verdict]:
+    """Drop the spans of chunks that have changed since the verdicts were made.
+
+    Spans in the evidence's own chunk are kept, under its current id, if its text is unchanged; spans in another chunk
+    are kept if they are still among the shown sentences.
+    """
+    by_id = {source.evidence.id: source for source in sources}
+    found: dict[PairKey, Verdict] = {}
+    for key, verdict in verdicts.items():
+        source = by_id.get(key[1])
+        same = source is not None and text_hash(source.text) == source.evidence.chunk_hash
+        # Chunk ids shift in an edited paper: the evidence's own chunk is the one whose span `start` and `end` repeat.
+        own = {span.chunk_id for span in verdict.spans if (span.start, span.end) == (verdict.start, verdict.end)}
+        spans: list[DecidingSpan] = []
+        for span in verdict.spans:
+            if source and span.chunk_id in own:
+                spans += [replace(span, chunk_id=source.evidence.chunk_id)] * same
+            elif source and any(span == DecidingSpan(s.chunk_id, s.start, s.end) for s in source.beyond):
+                spans.append(span)
+        start, end = (verdict.start, verdict.end) if same else (None, None)
+        found[key] = replace(verdict, start=start, end=end, spans=tuple(spans))
+    return found

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from .input_check import CheckedStateGraph
-from .nodes import agent, ask, finish, route_question, search, tabulate, write
+from .nodes import agent, ask, finish, route_question, tabulate, write
 from .shared_sessions import SectionContext, bound
 from .state import (
     PaperInput,
@@ -34,7 +34,7 @@ Edges = Mapping[str, str | Callable[..., str] | tuple[Callable[..., str], dict[H
 _FROM_AGENT_TO_CHECK: Final[Edges] = {
     "agent": "guard",
     "guard": agent.after_guard,
-    "tools": search.to_agent_or_generate,
+    "tools": route_question.to_agent_or_generate,
     "ask_evidence": ask.to_search_or_generate,
     "search_further": "ask_evidence",
     "generate": "check",
@@ -45,16 +45,16 @@ _SECTION_STEPS: Final[Edges] = {
     "default_queries": "plan_needs",
     "plan_needs": (route_question.before_reading, {"ask_needs": "ask_needs", "read": "gather"}),
     "ask_needs": "gather",
-    "gather": search.to_agent_or_generate,
+    "gather": route_question.to_agent_or_generate,
     **_FROM_AGENT_TO_CHECK,
 }
 _NODES: Final[Mapping[str, Callable[..., Any]]] = {
     node.__name__: node
     for node in (
         *(agent.agent, agent.guard, agent.tools, ask.ask_needs, ask.ask_evidence, ask.ask_sentences),
-        *(ask.search_further, ask.search_for_sentences, search.default_queries, search.plan_needs, search.gather),
-        *(write.generate, write.check, write.repair, finish.render, finish.begin, finish.store_section),
-        *(finish.assemble, route_question.route, route_question.read, tabulate.tabulate),
+        *(ask.search_further, ask.search_for_sentences, tabulate.tabulate, write.generate, write.check, write.repair),
+        *(route_question.default_queries, route_question.plan_needs, route_question.gather, route_question.route),
+        *(route_question.read, finish.render, finish.begin, finish.store_section, finish.assemble),
     )
 }
 
@@ -136,7 +136,7 @@ _RESEARCH: Final = GraphShape(
         "plan_needs": route_question.to_table_or_read,
         "tabulate": tabulate.to_generate_or_read,
         "ask_needs": "read",
-        "read": search.to_agent_or_generate,
+        "read": route_question.to_agent_or_generate,
         **_FROM_AGENT_TO_CHECK,
         "check": write.to_repair_or_render,
         "ask_sentences": ask.after_sentences,

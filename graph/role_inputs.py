@@ -36,8 +36,13 @@ async def brief_of(state: RunState, session: Session) -> tuple[Brief, list[str]]
         evidence = [Evidence.from_dict(record) for record in worth_showing(visible_evidence(state), state, session)]
         sources, gone = sources_for(session.library, evidence)
         banned = session.preferences.banned
-        sources, retracted = _citable_sources(session, [item for item in sources if item.paper.key not in banned])
-        lost = [warning for warning in (*gone, *retracted) if warning not in state.get("warnings", [])]
+        sources = [item for item in sources if item.paper.key not in banned]
+        retracted = session.retracted({source.paper.key: source.paper for source in sources}.values())
+        allowed = session.settings.cite_retracted
+        how = "and may be cited, as you allow" if allowed else "but not cited (--cite-retracted allows it)"
+        said = [f"Retracted paper: {key} was read, {how}. {it.retraction_line()}" for key, it in retracted.items()]
+        sources = [source for source in sources if allowed or source.paper.key not in retracted]
+        lost = [warning for warning in (*gone, *said) if warning not in state.get("warnings", [])]
         return _make_brief(state, sources, session), lost
 
     return await asyncio.to_thread(make)
@@ -158,18 +163,6 @@ def worth_showing(records: Sequence[dict[str, Any]], state: RunState, session: S
         most = min(session.settings.top_k_final, max(strong, _FEW))
         shown.update(item["id"] for item in serving[:most])
     return [record for record in records if record["id"] in shown]
-
-
-def _citable_sources(session: Session, sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
-    """The sources that may be cited, and a warning for each retracted paper; blocks."""
-    retracted = session.retracted({source.paper.key: source.paper for source in sources}.values())
-    allowed = session.settings.cite_retracted
-    outcome = "read, and may be cited, as you allow" if allowed else "read, but not cited (--cite-retracted allows it)"
-    warnings = [
-        f"Retracted paper: {key} was {outcome}. {status.retraction_line()}" for key, status in retracted.items()
-    ]
-    kept = [source for source in sources if allowed or source.paper.key not in retracted]
-    return kept, warnings
 
 
 def chunks_of(messages: Sequence[BaseMessage]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -104,14 +105,9 @@ def log_subject(text: str) -> str:
 def _first_words(sentence: str, tokens: int, count_tokens: Callable[[str], int]) -> str:
     # A word has at least one token, so there is no need to count more of them.
     words = [word[:_LONGEST_WORD] for word in sentence.split()[:tokens]]
-    fits, over = min(1, len(words)), len(words) + 1
-    while over - fits > 1:
-        middle = (fits + over) // 2
-        if count_tokens(" ".join(words[:middle])) <= tokens:
-            fits = middle
-        else:
-            over = middle
-    return " ".join(words[:fits])
+    counts = range(2, len(words) + 1)
+    fit = bisect_right(counts, tokens, key=lambda count: count_tokens(" ".join(words[:count])))
+    return " ".join(words[: 1 + fit])
 
 
 _RULES: Final = read_rules(__file__, "query_rules")["patterns"]

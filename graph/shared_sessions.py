@@ -43,8 +43,7 @@ _ACRONYMS: Final = frozenset({"csl", "llm", "ocr"})
 
 
 def _as_form(schema: dict[str, Any]) -> None:
-    """Give a form the titles, options and bounds of the settings; it must not fill in defaults, which would override
-    the environment."""
+    """Give a form the titles, options and bounds of the settings, but no defaults, which override the environment."""
     bounded = Settings.model_json_schema()["properties"]
     for name, own in schema["properties"].items():
         field = own if "$ref" in str(bounded[name]) else bounded[name]  # to a definition of another schema

@@ -19,8 +19,7 @@ from typing_extensions import TypedDict
 from ..citations.checks.findings import FindingRecord
 from ..drafts.person_questions import SteeringRecord
 from ..drafts.sentence_edits import Attempt
-from ..drafts.verdicts import VerdictRecord
-from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, new_query
+from ..drafts.written_draft import DraftRecord, QueryRecord, RouteRecord, VerdictRecord, new_query
 from ..evidence_tables.stored_tables import GivenTable, cell_findings
 from ..experiment import SectionKind, parse_experiment
 from ..roles.extractive.statement_needs import section_needs, strip_own_results
@@ -189,9 +188,7 @@ Update = dict[str, Any]
 
 
 def number_evidence(
-    known: Sequence[dict[str, Any]],
-    searches: Sequence[Sequence[FoundEvidence]],
-    given: Mapping[str, str] | None = None,
+    known: Sequence[dict[str, Any]], searches: Sequence[Sequence[FoundEvidence]], given: Mapping[str, str] | None = None
 ) -> tuple[list[dict[str, Any]], list[list[str]]]:
     """New evidence records, and for each search the ids of its evidence, best first.
 

@@ -28,9 +28,15 @@ from ..claims.detail_checks import quote_faults, whole_source
 from ..documents import Evidence, Paper
 from ..documents.sandbox import in_thread
 from ..drafts.finished_text import FinishedText
-from ..drafts.page_record import PageOptions, RenderedPage, page_record, page_references, paper_record, render_page
-from ..drafts.verdicts import relocate_verdicts, verdicts_from
-from ..drafts.written_draft import QuestionSearch, RouteRecord, WrittenDraft, sources_for
+from ..drafts.page_record import PageOptions, RenderedPage, page_record, paper_record, render_page
+from ..drafts.written_draft import (
+    QuestionSearch,
+    RouteRecord,
+    WrittenDraft,
+    relocate_verdicts,
+    sources_for,
+    verdicts_from,
+)
 from ..errors import InputError
 from ..experiment import Experiment, parse_experiment
 from ..graph.session import Session
@@ -346,9 +352,7 @@ def _build_record(text: EditableText, session: Session, csl: str | None) -> Stor
         usage = [section.record["usage"] for section in text.sections]
         result = paper_record(pages, usage, evidence, text.experiment.paper_concept.title, notice)
     else:
-        page = pages[0]
-        references = page_references(page.papers, page.shown.numbering, options.style, options.csl)
-        result = page_record(page, references)
+        result = page_record(pages[0])
     before = original["report"]
     values = {"evidence": evidence, "queries": before["searches"]}
     own = {name: original[name] for name in _OF_THE_RUN if name in original}

@@ -1,15 +1,16 @@
-"""Durable, resumable runs of sections, papers and questions."""
+"""Durable, resumable runs of sections, papers and questions, and turns of conversations."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from langgraph.types import Command
 
@@ -17,7 +18,7 @@ from ..citations.csl_styles import style_file
 from ..drafts.person_questions import PersonAnswer
 from ..errors import CiteloomError, InputError, PausedError, WaitingError
 from ..experiment import PLOT_FILE
-from ..graph.conversation_graph import conversation_graph
+from ..graph.conversation_graph import TurnKind, conversation_graph
 from ..graph.graphs import paper_graph, research_graph, section_graph
 from ..graph.nodes.ask import check_answer
 from ..graph.nodes.finish import render_record, rendered_paper
@@ -25,15 +26,17 @@ from ..graph.run_events import Event, OnEvent
 from ..graph.session import Session
 from ..models.journal.budget import BudgetReachedError
 from ..models.journal.journal import Journal
+from ..models.journal.records import spent_since
 from ..stores.home import Home
-from ..stores.run_register import PLOT_SET, RunRecord, RunRegister
+from ..stores.run_register import PLOT_SET, ConversationEntry, ConversationRegister, RunRecord, RunRegister
 from ..stores.tables import own_id
-from .publication_notices import with_notices
-from .result_record import StoredRecord, complete_record, stored
-from .run_requests import OnNotice, RunRequest
+from ..tools.scope import plain_question
+from .result_record import ResultRecord, StoredRecord, complete_record, stored, with_notices
+from .run_requests import FOREIGN_SCRIPT, OnNotice, RunRequest, foreign_script
 
 if TYPE_CHECKING:
     from ..stores.home import Checkpoints
+
 
 _GRAPHS: Final[Mapping[str, Callable[[], Any]]] = {
     "paper": paper_graph,
@@ -42,11 +45,14 @@ _GRAPHS: Final[Mapping[str, Callable[[], Any]]] = {
 }
 
 
+Record = TypeVar("Record", StoredRecord, ResultRecord)
+
+
 @dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Generic[Record]):
     """A finished run: its JSON record, and whether it was already finished."""
 
-    record: StoredRecord
+    record: Record
     finished_earlier: bool
 
 
@@ -73,7 +79,7 @@ async def run_request(
     on_event: OnEvent = ignore,
     on_notice: OnNotice = ignore,
     answer: object = None,
-) -> RunResult:
+) -> RunResult[StoredRecord]:
     """Run or resume a request, or return its finished result; `answer` is for the question that the run waits with.
 
     Raises `InputError` before storing anything, `WaitingError` if the run asks a person, `PausedError` if it can be
@@ -143,7 +149,7 @@ async def _advance(
     on_event: OnEvent,
     on_notice: OnNotice,
     answer: object,
-) -> RunResult:
+) -> RunResult[StoredRecord]:
     graph = compile_graph(request.kind, saver)
     config: Any = {"configurable": {"thread_id": run.thread_id}}
     state = await graph.aget_state(config)
@@ -222,7 +228,8 @@ async def _note_stop(
     """Record why a run stopped; a run rejected before its first answer is removed."""
     usage = await session.usage(run.thread_id)
     if isinstance(error, InputError) and not usage["llm_calls"]:
-        await _forget(run, session.journal, register, saver)
+        await _forget(run.thread_id, session.home, session.journal, saver)
+        await asyncio.to_thread(register.delete, run.thread_id)
         return
     paused = isinstance(error, PausedError | asyncio.CancelledError | KeyboardInterrupt)
     stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
@@ -230,7 +237,7 @@ async def _note_stop(
     await asyncio.to_thread(register.mark, run.thread_id, "paused" if paused else "failed", detail=detail)
 
 
-async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult:
+async def _finished_earlier(run: RunRecord, session: Session, saver: Checkpoints) -> RunResult[StoredRecord]:
     """The stored result, rendered again without model calls if the citation style or `strict` changed."""
     record = stored(run.result or {})
     settings = session.settings
@@ -267,7 +274,8 @@ async def delete_run(home: Home, thread_id: str) -> RunRecord:
     register = await asyncio.to_thread(home.runs)
     run = await asyncio.to_thread(register.get, thread_id)
     async with locked_for_deletion(home, run.thread_id, "Run") as (saver, journal):
-        await _forget(run, journal, register, saver)
+        await _forget(run.thread_id, home, journal, saver)
+        await asyncio.to_thread(register.delete, run.thread_id)
     await asyncio.to_thread(_delete_plots, run, home)
     return run
 
@@ -294,12 +302,11 @@ def _delete_plots(run: RunRecord, home: Home) -> None:
         plots.remove(unused, plots.names(unused))
 
 
-async def _forget(run: RunRecord, journal: Journal, register: RunRegister, saver: Checkpoints) -> None:
-    """Remove a run from all stores, the register last, so that a killed deletion can be repeated."""
-    await saver.adelete_thread(run.thread_id)
-    owned = await asyncio.to_thread(register.has_owner, run.thread_id)
-    await journal.forget(run.thread_id, spending=not owned)  # which counts for a person's budget
-    await asyncio.to_thread(register.delete, run.thread_id)
+async def _forget(thread_id: str, home: Home, journal: Journal, saver: Checkpoints) -> None:
+    """Remove a run or a conversation from all stores but its register, the last, so that this can be repeated."""
+    await saver.adelete_thread(thread_id)
+    owned = await asyncio.to_thread(home.runs().has_owner, thread_id)
+    await journal.forget(thread_id, spending=not owned)  # which counts for a person's budget
 
 
 async def run_state(home: Home, thread_id: str) -> Any:
@@ -308,3 +315,133 @@ async def run_state(home: Home, thread_id: str) -> Any:
     async with home.open_checkpoints() as saver:
         config: Any = {"configurable": {"thread_id": run.thread_id}}
         return await compile_graph(run.section, saver).aget_state(config)
+
+
+_DAY = 86_400  # seconds
+_COUNTS = ("llm_calls", "journal_hits", "input_tokens", "output_tokens", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """The next turn: a standalone question, a follow-up, or feedback on the last answer."""
+
+    asked: str
+    kind: TurnKind = "follow-up"
+    number: int | None = None  # its number, if known, so that a finished turn is not repeated
+    papers: tuple[str, ...] = ()  # keys of the only papers to look into
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """A finished turn: its number from 1, and the answer's JSON record without files."""
+
+    number: int
+    record: StoredRecord
+
+
+async def take_turn(
+    thread_id: str, request: TurnRequest, session: Session, *, on_event: OnEvent = ignore, on_notice: OnNotice = ignore
+) -> TurnResult:
+    """Run the next turn of a conversation, or resume the interrupted one if its question is repeated.
+
+    Another question abandons the interrupted turn; its model calls stay in the journal. Raises `QuestionError` or
+    another `InputError`, `PausedError` if the turn can be resumed, and other `CiteloomError`s for failures that a
+    retry cannot fix.
+    """
+    session = session.with_settings(interrupts=[])  # nobody is asked in a conversation
+    session = await session.with_memory()
+    asked = plain_question(request.asked)
+    if foreign_script(asked, session):
+        on_notice(f"Note: {FOREIGN_SCRIPT}")
+    style_file(session.settings.csl)  # before anything is paid for
+    await session.require_papers()
+    home = session.home
+    register = await asyncio.to_thread(home.conversations)
+    await asyncio.to_thread(register.begin, thread_id)
+    async with home.run_lock(thread_id, on_wait=on_notice), home.open_checkpoints() as saver:
+        graph = compile_graph("conversation", saver)
+        config: Any = {"configurable": {"thread_id": thread_id}}
+        state = await graph.aget_state(config)
+        if (past := state.values.get("past")) and not can_resume(state):
+            # The process may have been killed after finishing the last turn, before registering or reporting it.
+            last = await asyncio.to_thread(register.last_turn, thread_id)
+            if last is None or last.number < len(past):
+                await _keep(thread_id, state.values, dict.fromkeys(_COUNTS, 0), session, register)
+        turns = [] if request.number is None else await asyncio.to_thread(register.turns, thread_id)
+        for turn in turns:
+            if (turn.number, turn.asked) == (request.number, asked):
+                return TurnResult(turn.number, stored(turn.record))
+        resumes = _pending(state) == TurnRequest(asked, request.kind, papers=request.papers)
+        if resumes:
+            on_notice(f"Resuming this question at step {', '.join(repr(task.name) for task in state.tasks)}.")
+        before = await session.usage(thread_id)
+        with session.run(thread_id):
+            asks = {"asked": asked, "turn_kind": request.kind, "papers": list(request.papers)}
+            given: Any = None if resumes else asks
+            options: Any = {"stream_mode": "custom", "subgraphs": True, "durability": "sync"}
+            async for _, event in graph.astream(given, config, context=session, **options):
+                on_event(event)
+        values: Any = (await graph.aget_state(config)).values
+        usage = spent_since(before, await session.usage(thread_id))
+        kept = await _keep(thread_id, values, usage, session, register)
+        await saver.keep_latest(thread_id)
+    return kept
+
+
+async def paused_turn(thread_id: str, home: Home) -> TurnRequest | None:
+    """The conversation's unfinished turn, if any."""
+    async with home.open_checkpoints() as saver:
+        graph = compile_graph("conversation", saver)
+        return _pending(await graph.aget_state({"configurable": {"thread_id": thread_id}}))
+
+
+def _pending(state: Any) -> TurnRequest | None:
+    values = state.values
+    if not can_resume(state) or not values.get("asked"):
+        return None
+    return TurnRequest(values["asked"], values["turn_kind"], papers=tuple(values.get("papers") or ()))
+
+
+async def _keep(
+    thread_id: str, values: Any, usage: Mapping[str, Any], session: Session, register: ConversationRegister
+) -> TurnResult:
+    """Store a finished turn; passages are added here, to keep them out of the checkpoints."""
+    past, result, library = values["past"], values["result"], session.library
+    asked, question = past[-1]["asked"], past[-1]["question"]
+    shown = {"evidence": result["evidence"], "queries": values["queries"]}
+
+    def keep() -> TurnResult:
+        own = {"asked": asked, "thread_id": thread_id, "usage": usage}
+        record = with_notices(complete_record(result, shown, library, question, library.version(), **own), session)
+        register.keep(thread_id, len(past), asked, question, dict(record))
+        return TurnResult(len(past), record)
+
+    return await asyncio.to_thread(keep)
+
+
+async def delete_conversation(home: Home, thread_id: str) -> ConversationEntry:
+    """Delete all of a conversation but journaled answers; raises `UnknownConversationError` and `RunUnderWayError`."""
+    register = await asyncio.to_thread(home.conversations)
+    entry = await asyncio.to_thread(register.get, thread_id)
+    async with locked_for_deletion(home, entry.thread_id, "Conversation") as (saver, journal):
+        await _forget(entry.thread_id, home, journal, saver)
+        await asyncio.to_thread(register.delete, entry.thread_id)
+    return entry
+
+
+async def delete_expired(home: Home, days: int, but: str = "") -> list[ConversationEntry]:
+    """Delete conversations idle for more than `days`, except `but` and those in progress."""
+    expired = await expired_conversations(home, days)
+    return [await delete_conversation(home, entry.thread_id) for entry in expired if entry.thread_id != but]
+
+
+async def expired_conversations(home: Home, days: int) -> list[ConversationEntry]:
+    """Conversations idle for more than `days`, except those in progress."""
+    register = await asyncio.to_thread(home.conversations)
+    old = time.time() - days * _DAY
+    entries = await asyncio.to_thread(register.all)
+    return [
+        entry
+        for entry in entries
+        if entry.updated_at < old and not await asyncio.to_thread(home.run_under_way, entry.thread_id)
+    ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -101,10 +100,7 @@ def import_sections(text: EditableText, document: EditedDocument, file: Path) ->
 
 
 def _headings(words: str, titles: Iterable[str]) -> list[re.Match[str]]:
-    """The lines with the titles of the sections; of several with the same the highest heading, first before others.
-
-    The others are sub-headings of a person's, and part of the text.
-    """
+    """The lines with the titles of the sections: of several the highest heading; others are a person's sub-headings."""
     found: dict[str, re.Match[str]] = {}
     named = "|".join(map(re.escape, titles))
     for line in re.finditer(rf"(?m)^(?:(?P<level>#+) )?\**(?P<title>{named})\**[ \t]*$", words):
@@ -283,19 +279,12 @@ def _match(incoming: Sequence[_Incoming], stored: Sequence[tuple[str, Counter[st
 
 def _in_order(places: Sequence[int]) -> set[int]:
     """The longest series of places that ascends: what is not in it was moved."""
-    tails: list[int] = []
-    before: list[int] = [-1] * len(places)
-    ends: list[int] = []
-    for number, place in enumerate(places):
-        at = bisect_left(tails, place)
-        tails[at : at + 1], ends[at : at + 1] = [place], [number]
-        before[number] = ends[at - 1] if at else -1
-    number = ends[-1] if ends else -1
-    kept: set[int] = set()
-    while number >= 0:
-        kept.add(places[number])
-        number = before[number]
-    return kept
+    series: list[list[int]] = [[]]  # the longest that ends at each place
+    for place in places:
+        before = [one for one in series if not one or one[-1] < place]
+        series.append([*max(before, key=len), place])
+    longest = max(series, key=len)
+    return set(longest)
 
 
 def _same_citations(item: _Incoming, marked: str, section: EditableSection, old: int) -> bool:
@@ -316,10 +305,7 @@ def _with_markers(
     *,
     same: bool,
 ) -> tuple[str, list[str]]:
-    """The sentence with markers for its citations, and itself if the user placed one in it.
-
-    If its words are the `same`, a key stands for the evidence that the sentence cited before.
-    """
+    """The sentence with markers, where a key in the `same` words keeps its evidence; and itself if one was placed."""
     held: dict[str, str] = {}
 
     def hold(number: str) -> str:

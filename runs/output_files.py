@@ -17,14 +17,7 @@ from typing import Any, Final
 from ..citations.csl_styles import style_file
 from ..citations.export.evidence_report import VERDICTS, ReportFigure, ReportImages, evidence_report, report_view
 from ..citations.export.latex_output import find_engine, make_pdf
-from ..citations.export.pandoc_formats import (
-    FORMATS,
-    PANDOC_FORMATS,
-    PLAIN_DOCUMENT,
-    Format,
-    PandocFormat,
-    convert,
-)
+from ..citations.export.pandoc_formats import FORMATS, PANDOC_FORMATS, PLAIN_DOCUMENT, Format, PandocFormat, convert
 from ..citations.export.plot_figures import as_references, read_images, unshown_figures, with_figures
 from ..citations.export.section_files import (
     ExportError,

@@ -28,8 +28,7 @@ from ..citations.markers import marker_ids, normalise_markers, sentences
 from ..claims.claim_records import PassageRecord
 from ..documents import Evidence
 from ..drafts.sentence_edits import sources_to_rewrite
-from ..drafts.verdicts import VerdictRecord, judge_text, verdicts_from
-from ..drafts.written_draft import sources_for
+from ..drafts.written_draft import VerdictRecord, judge_text, sources_for, verdicts_from
 from ..experiment import Experiment, parse_experiment
 from ..graph.prompt_fitting import fitted
 from ..graph.session import Session
@@ -209,18 +208,9 @@ class SentenceCheck:
 
 def unchecked(position: int) -> CheckedSentence:
     """The record of a sentence that was not checked."""
-    return {
-        "position": position,
-        "section": "",
-        "text": "",
-        "verdict": None,
-        "ok": False,
-        "citations": [],
-        "findings": [],
-        "numbers": [],
-        "warnings": [],
-        "usage": {},
-    }
+    found: dict[str, Any] = {name: [] for name in ("citations", "findings", "numbers", "warnings")}
+    own = {"position": position, "section": "", "text": "", "verdict": None, "ok": False}
+    return cast(CheckedSentence, {**own, **found, "usage": {}})
 
 
 def load_editable(home: Home, run_id: str) -> EditableText:

@@ -23,8 +23,7 @@ from ..claims.claim_verdicts import JudgedClaim
 from ..claims.detail_checks import polarity_differs
 from ..claims.text_check import ClaimChecker
 from ..documents.marker_escaping import as_written
-from ..drafts.verdicts import verdict_record
-from ..drafts.written_draft import sources_for
+from ..drafts.written_draft import sources_for, verdict_record
 from ..models.concurrency import gather_all
 from ..plurals import counted
 from ..roles.protocols import Source, Verdict
@@ -207,8 +206,10 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
     passage, detail = next(iter(records), None), item.detail
     if passage is None and not item.bad:
         return None
-    if passage and item.bad and reason != "page moved" and not _has_quotations(item.words, passage["quote"]):
-        passage, detail = None, f"{detail} It quotes words that no other passage has."
+    if passage and item.bad and reason != "page moved":
+        quoted = filter(is_quotation, (item.words[start:end] for start, end in quoted_spans(item.words)))
+        if not all(is_verbatim(words, passage["quote"]) for words in quoted):
+            passage, detail = None, f"{detail} It quotes words that no other passage has."
     name = f"E{next(free)}"
     kept = [found for found in marker_ids(item.marked) if found in keys and found not in item.bad]
     marked = item.marked
@@ -232,12 +233,6 @@ def _propose(item: _Candidate, claim: JudgedClaim, keys: Mapping[str, str], free
         "proposed": close_gaps(as_written(replace_spans(marked, groups))),
         "evidence_id": name if passage else "",
     }
-
-
-def _has_quotations(sentence: str, passage: str) -> bool:
-    """Whether a passage has the words that a sentence quotes, so that it can be cited for them."""
-    quoted = (sentence[start:end] for start, end in quoted_spans(sentence))
-    return all(is_verbatim(words, passage) for words in quoted if is_quotation(words))
 
 
 _EMPTY: Final[Mapping[str, Any]] = {

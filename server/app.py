@@ -19,7 +19,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from ..api.homes import Home
-from ..api.people import accounts_of, has_accounts
+from ..api.people import has_accounts
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from . import shared_calls
@@ -56,7 +56,7 @@ _DESCRIPTION = (
 def create_app(settings: Settings, home: Home, options: ServerOptions) -> FastAPI:
     """Create the application for a home; the library is opened on startup and closed on shutdown."""
     answered = CollectorRegistry()
-    people = People(accounts_of(home)) if has_accounts(home) else None
+    people = People(home.accounts()) if has_accounts(home) else None
     if people is not None:
         options = replace(options, people=True, token=None)
 

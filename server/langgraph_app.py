@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..api.homes import Home, configured_home
-from ..api.people import PERSON, accounts_of, has_accounts
+from ..api.people import PERSON, has_accounts
 from ..api.remembering import ROOT as MEMORY, HomeStore
 from ..errors import CiteloomError
 from ..settings.config import Settings, load_settings
@@ -45,7 +45,7 @@ async def authenticate(headers: Mapping[bytes, bytes], authorization: str | None
         home = await asyncio.to_thread(lambda: configured_home(load_settings()))
         if await asyncio.to_thread(has_accounts, home):
             token = given.partition(" ")[2].strip()
-            if (found := await asyncio.to_thread(accounts_of(home).holder, "token", token)) is None:
+            if (found := await asyncio.to_thread(home.accounts().holder, "token", token)) is None:
                 raise Auth.exceptions.HTTPException(401, "A token of yours is needed, made under Settings, People.")
             return {"identity": found[0].name, "permissions": [PERSON, *sorted(Caller(*found).rights)]}
     except CiteloomError as error:

@@ -26,8 +26,7 @@ from ..api.results import Meaning
 from ..api.run_texts import SentenceChangedError
 from ..api.running import AnsweredError
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
-from ..api.stored_conversations import UnknownConversationError
-from ..api.stored_runs import UnknownRunError
+from ..api.stored_runs import UnknownConversationError, UnknownRunError
 from ..api.writing import FieldProblem
 from ..errors import CiteloomError, InputError, PausedError
 

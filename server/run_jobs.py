@@ -12,7 +12,7 @@ from inspect import isawaitable
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from ..api import stored_conversations
+from ..api import stored_runs
 from ..api.conversation import TurnKind, TurnRequest, delete_conversation, paused_turn, take_turn
 from ..api.evidence_tables import aagree, agreement_of, aload_table, amake_table, id_of_agreement, id_of_table
 from ..api.homes import Home
@@ -26,6 +26,7 @@ from ..api.running import (
     RunRequest,
     begin_run,
     plain_question,
+    require_same_run,
     require_valid_answer,
     run_and_save,
     signed_answer,
@@ -40,8 +41,7 @@ from ..api.serving import (
     Session,
     UnknownPaperError,
 )
-from ..api.stored_conversations import UnknownConversationError
-from ..api.stored_runs import ResumableRun, RunRecord, UnknownRunError, delete_run, find_run, is_under_way
+from ..api.stored_runs import RunRecord, UnknownConversationError, UnknownRunError, delete_run, load_resumable
 from ..errors import InputError
 from .job import STOPPED, Emit, EventLog, Job
 from .jobs import Jobs
@@ -59,20 +59,20 @@ class RunJobs:
 
     async def find_run(self, run_id: str) -> RunRecord:
         """Find a run; raises `UnknownRunError`, or `ServerError` if it was just deleted."""
-        return await self.orders.find(lambda: find_run(self.session.home, run_id), run_deleted(run_id))
+        return await self.orders.find(lambda: self.session.home.runs().get(run_id), run_deleted(run_id))
 
     async def find_text(self, text_id: str) -> RunRecord:
         """As `find_run`, also of an answer `CONVERSATION.NUMBER`."""
         return await self.orders.find(lambda: find_text(self.session.home, text_id), run_deleted(text_id))
 
-    async def find_conversation(self, thread_id: str) -> stored_conversations.ConversationEntry:
+    async def find_conversation(self, thread_id: str) -> stored_runs.ConversationEntry:
         home, deleted = self.session.home, conversation_deleted(thread_id)
-        return await self.orders.find(lambda: stored_conversations.find_conversation(home, thread_id), deleted)
+        return await self.orders.find(lambda: home.conversations().get(thread_id), deleted)
 
-    async def find_turn(self, thread_id: str, number: int) -> tuple[str, stored_conversations.KeptTurn]:
+    async def find_turn(self, thread_id: str, number: int) -> tuple[str, stored_runs.KeptTurn]:
         """A finished turn and the id of its conversation; raises `ServerError` if there is none with this number."""
-        entry = await asyncio.to_thread(stored_conversations.find_conversation, self.session.home, thread_id)
-        turn = await asyncio.to_thread(stored_conversations.find_turn, self.session.home, entry.thread_id, number)
+        entry = await asyncio.to_thread(lambda: self.session.home.conversations().get(thread_id))
+        turn = await asyncio.to_thread(stored_runs.find_turn, self.session.home, entry.thread_id, number)
         if turn is None:
             raise ServerError(404, f"Conversation {entry.thread_id} has no turn {number}.")
         return entry.thread_id, turn
@@ -138,13 +138,14 @@ class RunJobs:
         """
         run = await self.find_run(run_id)
         current, given = self.session, limits.changes()
-        resumed = await asyncio.to_thread(ResumableRun.load, run.thread_id, current.home, current.settings, given)
-        session = current.with_all_settings(resumed.settings)
+        loading = asyncio.to_thread(load_resumable, run.thread_id, current.home, current.settings, given)
+        registered, request, settings = await loading
+        session = current.with_all_settings(settings)
         if run.status != "finished":
-            await resumed.require_unchanged(session)
+            await asyncio.to_thread(require_same_run, registered, request, session)
         async with self.order_on(run):
             order = JobOrder(run.thread_id, "run", {"limits": given, **({"answer": answer} if answer else {})})
-            return await self.jobs.start(order, partial(_run, resumed.request, session, answer=answer))
+            return await self.jobs.start(order, partial(_run, request, session, answer=answer))
 
     async def ask(
         self, thread_id: str, asked: str, kind: TurnKind, limits: TurnOptions, papers: Sequence[str] = ()
@@ -185,10 +186,10 @@ class RunJobs:
         if order.kind == "turn":
             given = order.request
             home, number = self.session.home, given["number"]
-            turn = await asyncio.to_thread(stored_conversations.find_turn, home, order.id, number)
+            turn = await asyncio.to_thread(stored_runs.find_turn, home, order.id, number)
             if turn is None or turn.asked != given["asked"]:
                 return None
-            return _ended_job(order.id, "turn", stored_conversations.turn_record(turn))
+            return _ended_job(order.id, "turn", stored_runs.turn_record(turn))
         try:
             return await self.resume_run(order.id, SteeredOptions(**order.request["limits"]))
         except UnknownRunError:
@@ -203,7 +204,7 @@ class RunJobs:
         return await self.jobs.start(order, partial(self._take_turn, order.id, order.request))
 
     def _next_number(self, thread_id: str) -> int:
-        entry = stored_conversations.find_conversation(self.session.home, thread_id)
+        entry = self.session.home.conversations().get(thread_id)
         if entry.thread_id != thread_id:
             raise _unknown_conversation(thread_id)
         return entry.turns + 1
@@ -227,8 +228,8 @@ def _unknown_run(run_id: str) -> UnknownRunError:
     return UnknownRunError(f"There is no run {run_id!r:.200}.")
 
 
-def _unknown_conversation(thread_id: str) -> stored_conversations.UnknownConversationError:
-    return stored_conversations.UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
+def _unknown_conversation(thread_id: str) -> stored_runs.UnknownConversationError:
+    return stored_runs.UnknownConversationError(f"There is no conversation {thread_id!r:.200}.")
 
 
 async def _run(request: RunRequest, session: Session, emit: Emit, *, answer: object = None) -> Mapping[str, Any]:
@@ -258,10 +259,10 @@ def _notices(emit: Emit) -> Any:
 
 async def load_ended_run(run_id: str, home: Home) -> Job:
     """The outcome of a run of another process; raises `UnknownRunError`, or `RunUnderWayError` before its end."""
-    run = await asyncio.to_thread(find_run, home, run_id)
+    run = await asyncio.to_thread(lambda: home.runs().get(run_id))
     if run.status == "finished" and run.result is not None:
         return _ended_job(run.thread_id, "run", public_record(stored(run.result)))
-    if await asyncio.to_thread(is_under_way, home, run.thread_id):
+    if await asyncio.to_thread(home.run_under_way, run.thread_id):
         raise RunUnderWayError(f"Run {run.thread_id} is under way in another process.", help="Wait for it to end.")
     if run.status == "failed":
         return _ended_job(run.thread_id, "run", problem=problem(502, run.detail or "The run failed."))
@@ -270,13 +271,13 @@ async def load_ended_run(run_id: str, home: Home) -> Job:
 
 async def load_ended_turn(thread_id: str, home: Home) -> Job:
     """The outcome of the last turn; raises `UnknownConversationError`, or `ServerError` if there is none."""
-    entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
+    entry = await asyncio.to_thread(lambda: home.conversations().get(thread_id))
     if await paused_turn(entry.thread_id, home) is not None:
         return _ended_job(entry.thread_id, "turn")
-    last = await asyncio.to_thread(stored_conversations.last_turn, home, entry.thread_id)
+    last = await asyncio.to_thread(lambda: home.conversations().last_turn(entry.thread_id))
     if last is None:
         raise ServerError(404, f"Conversation {entry.thread_id}: nothing was asked yet.")
-    return _ended_job(entry.thread_id, "turn", stored_conversations.turn_record(last))
+    return _ended_job(entry.thread_id, "turn", stored_runs.turn_record(last))
 
 
 async def load_ended_table(table_id: str, session: Session) -> Job:

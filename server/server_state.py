@@ -13,7 +13,7 @@ from fastapi import Depends, Request
 
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
-from ..api.people import Accounts, accounts_of, acting
+from ..api.people import Accounts, acting
 from ..api.serving import JobOrder, ServerRegistry, Session, join_servers, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
@@ -96,7 +96,7 @@ async def _serving(session: Session, member: ServerRegistry, options: ServerOpti
         runs=RunJobs(session, jobs, orders),
         streams=StreamCount(options.max_streams),
         tokens=tokens,
-        accounts=accounts_of(member.home),
+        accounts=member.home.accounts(),
         ingests=IngestJobs(session, jobs, member.uploads),
         member=member,
     )

@@ -108,7 +108,7 @@ MOST_PLOTS: Final = 50
 
 def plots_folder(home: Home, upload_id: str) -> Path:
     """The local folder of a set of images, kept for another day; raises `ServerError` if unknown."""
-    plots = writing.plot_files(home)
+    plots = home.plots()
     if not writing.PLOT_SET.fullmatch(upload_id) or not plots.names(upload_id):
         raise ServerError(404, f"There are no uploaded plots {upload_id!r:.60}.", help="Upload the images again.")
     plots.fetch(upload_id)
@@ -163,17 +163,17 @@ def with_uploaded_plots(experiment: writing.Experiment, home: Home, upload_id: s
         name = _plot_name(written)
         return stored.get(name, "") if names[name] == 1 else ""
 
-    return writing.with_plot_files(bare, folder, uploaded, writing.plot_files(home).reference)
+    return writing.with_plot_files(bare, folder, uploaded, home.plots().reference)
 
 
 def tidy_plots(home: Home) -> None:
     """Delete sets that no run uses and that were unused for a day; blocks."""
-    plots = writing.plot_files(home)
+    plots = home.plots()
     idle, before = set(plots.idle()), time.time() - writing.PLOTS_KEPT
     # Also copies of deleted sets, and broken uploads.
     folders = list(home.plots_folder.iterdir()) if home.plots_folder.is_dir() else []
     copies = [folder for folder in folders if folder.stat().st_mtime < before]
-    named = writing.named_plot_sets(home) if idle or copies else set()
+    named = home.runs().plot_sets() if idle or copies else set()
     for upload_id in idle - named:
         plots.remove(upload_id, plots.names(upload_id))
     for folder in copies:
@@ -199,7 +199,7 @@ def _store_images(images: Mapping[str, bytes], home: Home) -> str:
                 raise ServerError(507, f"The images cannot be stored ({error.strerror}).") from error
         finally:
             shutil.rmtree(begun, ignore_errors=True)
-    writing.plot_files(home).publish(upload_id)
+    home.plots().publish(upload_id)
     return upload_id
 
 

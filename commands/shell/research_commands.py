@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...api.homes import Home
 from ...api.messages import counted
-from ...api.stored_conversations import find_conversation, last_turn
 from ...errors import CiteloomError
 from ...settings.config import Settings
 from ..chat import forget_expired
@@ -166,14 +165,14 @@ _COMMANDS: dict[str, CommandName] = {"question": "research", "follow-up": "ask",
 def restore(shell: Shell, home: Home, thread: str) -> None:
     """Restore the shell to where a conversation was left; blocks briefly. Raises `UnknownConversationError`."""
     home.require_library()
-    entry = find_conversation(home, thread)
+    entry = home.conversations().get(thread)
     shell.thread_id = entry.thread_id
-    last = last_turn(home, entry.thread_id)
+    last = home.conversations().last_turn(entry.thread_id)
     if last is None:
         notice(f"Conversation {entry.thread_id}: no question has been answered yet.")
         return
     shell.turns = last.number
-    answered = last if last.answered else last_turn(home, entry.thread_id, answered=True)
+    answered = last if last.answered else home.conversations().last_turn(entry.thread_id, answered=True)
     if answered is not None:
         shell.state = draft_answer(answered.record)
     turns = counted(entry.turns, "turn")

@@ -20,12 +20,7 @@ from ...roles.protocols import Need
 from ...tools.evidence_search import search_each
 from ...tools.found_evidence import SearchResult, coverage
 from ...tools.scope import Scope
-from ...tools.tool_schemas import (
-    COUNTED,
-    SearchEvidence,
-    ToolRequestError,
-    parse_request,
-)
+from ...tools.tool_schemas import COUNTED, SearchEvidence, ToolRequestError, parse_request
 from ..prompt_fitting import search_limits
 from ..role_inputs import brief_of, chunks_of, is_answerable, limits_of
 from ..run_events import progress

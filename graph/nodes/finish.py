@@ -12,9 +12,14 @@ from langgraph.types import Overwrite
 from ...documents import split_chunk_id
 from ...documents.sandbox import in_thread
 from ...drafts.finished_text import FinishedText, finish_text
-from ...drafts.page_record import PageOptions, RenderedPage, page_record, page_references, paper_record, render_page
-from ...drafts.verdicts import relocate_verdicts, verdicts_from
-from ...drafts.written_draft import QuestionSearch, WrittenDraft, draft_from, with_chosen_quotes
+from ...drafts.page_record import PageOptions, RenderedPage, page_record, paper_record, render_page
+from ...drafts.written_draft import (
+    QuestionSearch,
+    WrittenDraft,
+    draft_from,
+    relocate_verdicts,
+    verdicts_from,
+)
 from ...evidence_tables.stored_tables import table_lines
 from ...experiment import SECTION_KINDS, SectionKind, parse_experiment
 from ...models.journal.records import spent_since
@@ -57,7 +62,7 @@ async def render_record(state: RunState, session: Session) -> dict[str, Any]:
 
     def build() -> dict[str, Any]:
         page = render_page(final, session.library, options, read=chunks_shown(state, session), before=before)
-        return page_record(page, page_references(page.papers, page.shown.numbering, options.style, options.csl))
+        return page_record(page)
 
     return with_steering(await in_thread(build), state)
 
@@ -66,7 +71,7 @@ async def finished_text(state: RunState, session: Session, earlier: Mapping[str,
     """The latest draft, cleaned for the reader; `earlier` are a paper's previous sections by name."""
     brief, lost = await brief_of(state, session)
     draft = draft_from(state["draft"])
-    sources = with_chosen_quotes(brief.citable, draft)
+    sources = brief.citable
     search = None
     if "question" in state:
         given = cast(ResearchState, state)

@@ -13,27 +13,29 @@ from langgraph.runtime import Runtime
 from ...citations.checks.draft_checks import check_draft, replace_invalid_citations
 from ...citations.checks.findings import Finding, FindingRecord, for_writer
 from ...citations.checks.support_findings import absence_findings, cited_claims, support_findings
-from ...citations.citation_styles import render
 from ...citations.markers import normalise_markers
 from ...citations.user_citations import with_literal_markers, with_literal_quotes
-from ...documents.sandbox import in_thread
 from ...drafts.draft_stream import DraftEventStream
-from ...drafts.page_record import page_references
 from ...drafts.sentence_edits import (
     IDLE,
     OF_THE_WHOLE,
     SHOWN_IN_REPAIR,
     Attempt,
     apply_edits,
+    carry_verdicts,
     complete_citations,
     failing_sentences,
     keep_improvements,
     make_edits,
     map_findings,
 )
-from ...drafts.verdicts import VerdictRecord, carry_verdicts, judge_text, verdicts_from
-from ...drafts.written_draft import draft_from, draft_record, with_chosen_quotes
-from ...metadata.bib_entry import complete_papers
+from ...drafts.written_draft import (
+    VerdictRecord,
+    draft_from,
+    draft_record,
+    judge_text,
+    verdicts_from,
+)
 from ...plurals import counted
 from ...roles.protocols import Brief, Draft
 from ..role_inputs import brief_of
@@ -96,12 +98,10 @@ async def check(state: RunState, runtime: Runtime[Any], session: Session) -> Upd
     before = state.get("before_repair")
     stuck = before is not None and now["draft"]["text"] == before["draft"]["text"]
     if before is not None and "edits" in before:
-        edited = await asyncio.to_thread(keep_improvements, before, evaluate)
-        now = {"draft": {**state["draft"], "text": edited.text}, "findings": edited.findings}
-        stuck = not edited.kept
-        if edited.reverted:
-            repaired = counted(edited.reverted, "sentence")
-            warnings.append(f"The repair of {repaired} was no improvement and was reverted.")
+        now, kept = await asyncio.to_thread(keep_improvements, before, evaluate)
+        stuck = not kept
+        if reverted := len(before["edits"]) - kept:
+            warnings.append(f"The repair of {counted(reverted, 'sentence')} was no improvement and was reverted.")
     elif before is not None and _severity(now) > _severity(before):
         now, stuck = before, True
         warnings.append("A repair made the draft worse and was reverted.")
@@ -169,7 +169,7 @@ async def repair(state: RunState, runtime: Runtime[Any], session: Session) -> Up
 
 def _as_shown(draft: Draft, brief: Brief, keys: Sequence[str]) -> str:
     """The text as the reader will see it, without foreign citations: this is what is judged."""
-    sources = with_chosen_quotes(brief.citable, draft)
+    sources = brief.citable
     return replace_invalid_citations(
         draft.text, sources, brief.experiment.words, known_keys=keys, word_for_word=brief.word_for_word
     )[0]
@@ -180,28 +180,9 @@ async def _judged(
 ) -> list[VerdictRecord]:
     """Judge the draft's sentences that have no verdict yet."""
     roles = await session.roles(runtime)
-    sources = with_chosen_quotes(brief.citable, draft)
+    sources = brief.citable
     text = await asyncio.to_thread(_as_shown, draft, brief, keys)
-    # pandoc takes as long as a model's answer, so it makes the references while the judge works.
-    # The references of a paper are made once, at its end.
-    alone = brief.earlier is None
-    options = page_options(session, brief.kind)
-
-    def prefetch() -> None:
-        """Build the references that `render` will need, so that they are cached; a failure is reported there."""
-        shown = render(draft.text, sources if alone else [], options.style)
-        cited = {source.paper.key: source.paper for source in sources}
-        papers = complete_papers(session.library.metadata, [cited[key] for key in shown.keys])
-        page_references(papers, shown.numbering, options.style, options.csl)
-
-    references = asyncio.ensure_future(in_thread(prefetch))
-    try:
-        new = await judge_text(roles.judge, text, sources, verdicts_from(state.get("verdicts", [])))
-    except asyncio.CancelledError:
-        references.cancel()
-        raise
-    finally:
-        await references
+    new = await judge_text(roles.judge, text, sources, verdicts_from(state.get("verdicts", [])))
     verdicts = verdicts_from([*state.get("verdicts", []), *new])
     here = [
         verdicts[sentence, source.evidence.id].label
@@ -239,10 +220,7 @@ def _normalised(draft: Draft, brief: Brief, session: Session) -> Draft:
 
 
 def _with_markers(text: str, brief: Brief) -> str:
-    """A writer's text with its markers normalised, and those added that can be found without a model.
-
-    Bracketed text from the user or a quote does not become a marker.
-    """
+    """A writer's text with markers normalised, and added; brackets of the user or of a quote become none."""
     passages = [passage for source in brief.citable for passage in source.passages]
     literal = with_literal_quotes(with_literal_markers(text, brief.experiment.words), passages)
     return complete_citations(

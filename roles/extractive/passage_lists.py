@@ -1,7 +1,7 @@
 """Writes sections and answers without a chat model: the author's own paragraphs, with lists of passages near to them.
 
 Nothing is composed, argued or judged. A passage is a verbatim sentence with its place and the number of the sentence
-that it is near to, nearest first; a statement without a near passage says so.
+that it is near to, nearest first; the last line names the statements without one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...documents.marker_escaping import as_text
 from ...models.journal.streaming import TextListener
 from ...plurals import counted
 from ...text.sentences import sentence_spans
-from ...text.words import one_line
+from ...text.words import one_line, shorten
 from ..protocols import AnswerBrief, Brief, Draft, SectionBrief, Source, Writer
 from .passage_scores import CITED, PassageScores, topic_of
 from .section_outlines import outline, used_and_left_out
@@ -36,7 +36,8 @@ OF_SUBJECT: Final = "*Nearest to the subject, unjudged:*"
 EVIDENCE: Final = "*Nearest in your library, unjudged:*"
 ELSEWHERE: Final = "*Near too, listed elsewhere:*"
 SUBJECT_ELSEWHERE: Final = "*Near the subject, listed elsewhere:*"
-NOTHING_NEAR: Final = "*Nothing near in your library.*"
+NOTHING_NEAR: Final = "*Nothing near in your library to {}.*"
+_NAMED: Final = 60  # characters of a statement that is named there
 _MARKUP: Final = re.compile(r"[][{}()“”@*_`$|<>\\#;]+")
 
 
@@ -77,10 +78,15 @@ class ExtractiveWriter(Writer):
         placed = place_passages(await self._near(brief, stated), said)
         papers = {item.source.paper.key for items in placed.values() for item in items}
         blocks: list[str] = []
+        without: list[str] = []
         for paragraph in paragraphs:
             blocks.append(paragraph.text)
             if need := needs.pop(paragraph.about, None):
-                blocks += await self._listed(placed.pop(need.id, []), EVIDENCE, need.text) or [NOTHING_NEAR]
+                listed = await self._listed(placed.pop(need.id, []), EVIDENCE, need.text)
+                blocks += listed
+                without += [f"“{as_text(shorten(need.text, _NAMED))}”"] * (not listed)
+        if without:
+            blocks.append(NOTHING_NEAR.format("; ".join(without)))
         blocks += await self._listed(placed.pop(SUBJECT, []), OF_SUBJECT)
         notes = used_and_left_out(brief.kind, brief.experiment)
         if len(papers) < _PAPERS:
@@ -124,7 +130,7 @@ class ExtractiveWriter(Writer):
                 blocks.append(f"*Nearest to {words}, unjudged:*" if parts else EVIDENCE)
                 blocks.append("\n".join(_item(item.source) for item in ranked))
             elif need in parts:
-                blocks.append(f"*Nothing near in your library to {words}.*")
+                blocks.append(NOTHING_NEAR.format(words))
         return Draft("\n\n".join(blocks) if taken else "")
 
     async def _listed(self, passages: Sequence[NearPassage], heading: str, statement: str = "") -> list[str]:

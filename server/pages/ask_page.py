@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, get_args
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from ...api import run_texts, stored_conversations
+from ...api import run_texts, stored_runs
 from ...api.conversation import paused_turn
 from ...api.library_papers import alist_papers
 from ...api.library_search import Labels
@@ -59,18 +59,18 @@ async def conversation_list(
 async def conversation(thread_id: str, request: Request, state: StateOf) -> Response:
     """A conversation; for a script, its head alone."""
     home = state.session.home
-    entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
+    entry = await asyncio.to_thread(lambda: home.conversations().get(thread_id))
     if "x-part" in request.headers:
         _, first = await state.runs.find_turn(thread_id, 1)
         return page(request, "conversation_head.html", {"entry": entry, "asked": first.asked})
-    turns = await asyncio.to_thread(stored_conversations.read_turns, home, entry.thread_id)
+    turns = await asyncio.to_thread(lambda: home.conversations().turns(entry.thread_id))
     return await _conversation_page(request, state, entry, turns, await _open_turn(state, entry.thread_id))
 
 
 @router.get("/conversations/{thread_id}/state")
 async def conversation_state(thread_id: str, state: StateOf) -> dict[str, Any]:
     """The number of finished turns and the open one, for a page to catch up."""
-    entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
+    entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
     current = await _open_turn(state, entry.thread_id)
     return {"turns": entry.turns, "open": current}
 
@@ -106,10 +106,10 @@ async def detail_page(request: Request, state: ServerState, view: AnswerView, ki
 
 async def _entries(
     state: ServerState, words: str = "", *, archived: bool = False
-) -> list[stored_conversations.ConversationEntry]:
+) -> list[stored_runs.ConversationEntry]:
     listed, home = [], state.session.home
     jobs = await state.jobs.known()
-    for entry in await asyncio.to_thread(stored_conversations.list_conversations, home, words, archived=archived):
+    for entry in await asyncio.to_thread(stored_runs.list_conversations, home, words, archived=archived):
         job = jobs.get(entry.thread_id)
         if entry.turns:
             listed.append(entry)
@@ -121,8 +121,8 @@ async def _entries(
 async def _conversation_page(
     request: Request,
     state: ServerState,
-    entry: stored_conversations.ConversationEntry | None,
-    turns: Sequence[stored_conversations.KeptTurn],
+    entry: stored_runs.ConversationEntry | None,
+    turns: Sequence[stored_runs.KeptTurn],
     current: dict[str, Any] | None,
     question: str = "",
     chosen: Sequence[str] = (),
@@ -165,7 +165,7 @@ def next_questions(view: AnswerView) -> list[str]:
     return ["What speaks against this?", "How was this measured, and on how many?", *others] if cited else others
 
 
-async def _turn_view(state: ServerState, kept: stored_conversations.KeptTurn, thread_id: str) -> dict[str, Any]:
+async def _turn_view(state: ServerState, kept: stored_runs.KeptTurn, thread_id: str) -> dict[str, Any]:
     view = await _show_answer(state, kept, thread_id)
     record, home = run_texts.stored(view.record), state.session.home
     files = await asyncio.to_thread(run_texts.ResultFiles.of, record, home, "answer")
@@ -173,7 +173,7 @@ async def _turn_view(state: ServerState, kept: stored_conversations.KeptTurn, th
     return {"turn": kept, "answer": view, "next": next_questions(view), "files": records}
 
 
-async def _show_answer(state: ServerState, kept: stored_conversations.KeptTurn, thread_id: str) -> AnswerView:
+async def _show_answer(state: ServerState, kept: stored_runs.KeptTurn, thread_id: str) -> AnswerView:
     base = f"/conversations/{thread_id}/turns/{kept.number}"
     run = run_texts.answer_as_run(thread_id, kept)
     return await show_text(run, state.session, base, f"answer-{kept.number}-")

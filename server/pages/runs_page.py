@@ -19,9 +19,7 @@ from ...api.stored_runs import (
     RunHead,
     RunRecord,
     Spending,
-    find_run,
     run_details,
-    run_heads,
     run_summary,
     usage_by_day,
     usage_total,
@@ -110,7 +108,7 @@ async def runs(
     spent, days = await session.journal.spending(owned), await session.journal.spending_by_day(owned)
     prices, jobs = session.settings.prices, await state.jobs.known()
     everything = await asyncio.to_thread(
-        lambda: [view_run(run, session, jobs, spent) for run in run_heads(session.home)]
+        lambda: [view_run(run, session, jobs, spent) for run in session.home.runs().heads()]
     )
     words = q.casefold().split()
     everything = [view for view in everything if all(word in view["title"].casefold() for word in words)]
@@ -177,7 +175,7 @@ async def versions(run_id: str, request: Request, state: StateOf, other: Words =
     session = state.session
     text = await asyncio.to_thread(run_texts.load_editable, session.home, run_id)
     current = await run_texts.current_text(text, session)
-    heads = await asyncio.to_thread(run_heads, session.home)
+    heads = await asyncio.to_thread(lambda: session.home.runs().heads())
     others = [
         head
         for head in heads
@@ -212,7 +210,7 @@ async def restore(
 @router.get("/runs/{run_id}/{kinds}/{which}")
 async def run_detail(run_id: str, kinds: str, which: str, request: Request, state: StateOf) -> Response:
     """What a link of the text opens: a passage with its page, a finding, or a number's source."""
-    record = await asyncio.to_thread(find_run, state.session.home, run_id)
+    record = await asyncio.to_thread(lambda: state.session.home.runs().get(run_id))
     if record.result is None:
         raise ServerError(404, f"Run {record.thread_id} is not finished.")
     view = await show_text(record, state.session, f"/runs/{record.thread_id}")

@@ -23,7 +23,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import ServerSentEvent
 
 from ...api.conversation import answer_with_sources, chat_question, short_answer, truncate_history
-from ...api.homes import created_at
 from ...api.run_options import RunLimits
 from ...api.running import ResearchRequest, find_subject
 from ..job import Job
@@ -191,7 +190,7 @@ def _require_model(name: str) -> None:
 
 
 async def _model(state: ServerState) -> dict[str, Any]:
-    created = int(await asyncio.to_thread(created_at, state.session.home))
+    created = int(await asyncio.to_thread(state.session.home.created_at))
     return {"id": MODEL, "object": "model", "created": created, "owned_by": "you"}
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
-from ...api import stored_conversations
+from ...api import stored_runs
 from ...api.conversation import TurnKind, paused_turn
 from ...api.library_search import akeys_within
 from ...api.results import ConversationSummary
@@ -28,9 +28,9 @@ router = APIRouter(prefix="/conversations", tags=["conversations"])
 @router.post("", status_code=201, responses=problems(409))
 async def create_conversation(response: Response, state: StateOf) -> response_models.ListedConversation:
     """Begin a conversation."""
-    entry = await asyncio.to_thread(stored_conversations.begin_conversation, state.session.home)
+    entry = await asyncio.to_thread(stored_runs.begin_conversation, state.session.home)
     response.headers["Location"] = f"/api/v1/conversations/{entry.thread_id}"
-    return {**stored_conversations.conversation_summary(entry), "active": None}
+    return {**stored_runs.conversation_summary(entry), "active": None}
 
 
 @router.get("", responses=problems())
@@ -38,9 +38,9 @@ async def get_conversations(
     state: StateOf, limit: Limit = 50, offset: Offset = 0, q: Words = "", archived: bool = False
 ) -> response_models.ConversationList:
     """The conversations, or the archived ones, the latest first; with `q`, those that have all of these words."""
-    entries = await asyncio.to_thread(stored_conversations.list_conversations, state.session.home, q, archived=archived)
+    entries = await asyncio.to_thread(stored_runs.list_conversations, state.session.home, q, archived=archived)
     jobs = await state.jobs.known()
-    records = [stored_conversations.conversation_summary(entry) for entry in entries[offset : offset + limit]]
+    records = [stored_runs.conversation_summary(entry) for entry in entries[offset : offset + limit]]
     return {"conversations": [_with_job(record, jobs) for record in records], "total": len(entries)}
 
 
@@ -48,12 +48,12 @@ async def get_conversations(
 async def get_conversation(thread_id: str, state: StateOf) -> response_models.ConversationWithJob:
     """A conversation by its id or a prefix of it, with its finished turns, and the one that is active or paused."""
     home = state.session.home
-    entry = await asyncio.to_thread(stored_conversations.find_conversation, home, thread_id)
-    turns = await asyncio.to_thread(stored_conversations.read_turns, home, entry.thread_id)
-    listed = _with_job(stored_conversations.conversation_summary(entry), await state.jobs.known())
+    entry = await asyncio.to_thread(lambda: home.conversations().get(thread_id))
+    turns = await asyncio.to_thread(lambda: home.conversations().turns(entry.thread_id))
+    listed = _with_job(stored_runs.conversation_summary(entry), await state.jobs.known())
     paused = None if listed["active"] else await paused_turn(entry.thread_id, home)
     return {
-        **stored_conversations.conversation_record(entry, turns),
+        **stored_runs.conversation_record(entry, turns),
         "title": listed["title"],
         "active": listed["active"],
         "paused": {"asked": paused.asked, "kind": paused.kind} if paused else None,
@@ -65,9 +65,9 @@ async def label_conversation(thread_id: str, body: LabelBody, state: StateOf) ->
     """Name a conversation, or put it away or back."""
     home, found = state.session.home, await state.runs.find_conversation(thread_id)
     async with state.orders.on(conversation_deleted(found.thread_id)):
-        label = stored_conversations.label_conversation
+        label = stored_runs.label_conversation
         entry = await asyncio.to_thread(label, home, found.thread_id, **body.model_dump())
-    return _with_job(stored_conversations.conversation_summary(entry), await state.jobs.known())
+    return _with_job(stored_runs.conversation_summary(entry), await state.jobs.known())
 
 
 @router.post("/{thread_id}/turns", responses=job_answers(404), response_class=Response)
@@ -107,12 +107,10 @@ async def export_conversation(
     thread_id: str, state: StateOf, format: Annotated[Literal["md", "json"], Query()] = "md"
 ) -> Response:
     """The conversation with your edits as markdown or JSON, as `conversations export` writes it."""
-    entry = await asyncio.to_thread(stored_conversations.find_conversation, state.session.home, thread_id)
-    turns = await asyncio.to_thread(stored_conversations.turns_as_shown, state.session, entry.thread_id)
-    stored_conversations.require_turns(entry.thread_id, turns)
-    text = (stored_conversations.transcript if format == "md" else stored_conversations.transcript_json)(
-        entry.thread_id, turns
-    )
+    entry = await asyncio.to_thread(lambda: state.session.home.conversations().get(thread_id))
+    turns = await asyncio.to_thread(stored_runs.turns_as_shown, state.session, entry.thread_id)
+    stored_runs.require_turns(entry.thread_id, turns)
+    text = (stored_runs.transcript if format == "md" else stored_runs.transcript_json)(entry.thread_id, turns)
     headers = response_models.attached(f"{entry.thread_id}.{format}")
     return Response(text.encode("utf-8", "replace"), media_type=response_models.MEDIA_TYPES[format], headers=headers)
 

@@ -15,7 +15,7 @@ from ...api.files import aimport_text
 from ...api.results import ImportedText, RunSummary
 from ...api.run_options import CitationFields, RunLimits, Tracked, WordOptions
 from ...api.serving import JobEntry
-from ...api.stored_runs import RunRecord, count_runs, find_run, list_runs, run_details
+from ...api.stored_runs import RunRecord, list_runs, run_details
 from ...api.writing import image_type
 from .. import response_models
 from ..job import active_record
@@ -53,7 +53,7 @@ async def get_runs(state: StateOf, limit: Limit = 50, offset: Offset = 0) -> res
     """The runs, the latest first."""
     home = state.session.home
     records = await asyncio.to_thread(list_runs, home, limit, offset)
-    total, jobs = await asyncio.to_thread(count_runs, home), await state.jobs.known()
+    total, jobs = await asyncio.to_thread(lambda: home.runs().count()), await state.jobs.known()
     return {"runs": [_with_job(record, jobs) for record in records], "total": total}
 
 
@@ -101,7 +101,7 @@ async def run_events(run_id: str, request: Request, state: StateOf) -> Response:
 @router.get("/runs/{run_id}/files", tags=["files"], responses=problems(404, 409))
 async def list_files(run_id: str, state: StateOf) -> response_models.FileList:
     """List the files of a finished run, and those of the user's version if sentences were edited."""
-    record = _finished(await asyncio.to_thread(find_run, state.session.home, run_id))
+    record = _finished(await asyncio.to_thread(lambda: state.session.home.runs().get(run_id)))
     versions = await asyncio.to_thread(run_texts.file_versions, record, state.session.home)
     return {"files": file_records(versions, f"/api/v1/runs/{record['thread_id']}/files")}
 

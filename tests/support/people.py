@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from citeloom.api.people import Role, accounts_of, invite, join
+from citeloom.api.people import Role, invite, join
 from citeloom.settings.addresses import HomeAddress
 from citeloom.stores.folder_home import find_home
 
@@ -18,7 +18,7 @@ PASSWORD = "correct horse battery staple"
 def add_person(home: HomeAddress, name: str, role: Role) -> None:
     """An account with a password, without the page."""
     found = find_home(home)
-    join(accounts_of(found), invite(found, name, role), PASSWORD)
+    join(found.accounts(), invite(found, name, role), PASSWORD)
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def signed_in(url: str, name: str) -> Iterator[httpx.Client]:
 
 
 def token_of(home: HomeAddress, name: str, *scopes: Any) -> str:
-    return accounts_of(find_home(home)).grant("token", name, "test", scopes)
+    return find_home(home).accounts().grant("token", name, "test", scopes)
 
 
 def minimal(schema: dict[str, Any], document: dict[str, Any], known: dict[str, Any], name: str = "") -> Any:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 
+from citeloom.api import remembering
 from citeloom.citations import (
     citation_patterns as author_year_patterns,
     citation_styles,
@@ -89,7 +90,6 @@ from citeloom.roles.extractive import (
     statement_needs as needs,
 )
 from citeloom.roles.protocols import Draft, EarlierSection
-from citeloom.runs import edit_proposals
 from citeloom.settings import key_trust
 from citeloom.text import sentences, wordings, words
 from citeloom.tools import paper_mentions, question_routing, scope
@@ -224,7 +224,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     ),
     "preference_findings, American": lambda text: preferences.preference_findings(text, ("American spelling",)),
     "spelling_of": lambda text: preferences.spelling_of(text, text),
-    "suggested_lines": lambda text: list(edit_proposals.suggested_lines(PLAIN, text[:4000])),
+    "suggested_lines": lambda text: list(remembering.suggested_lines(PLAIN, text[:4000])),
     "uncited_sentences": lambda text: citation_coverage.uncited_sentences(text, PLAIN),
     "unsupported_findings": citation_coverage.unsupported_findings,
     "balance_findings": lambda text: citation_coverage.balance_findings(text, SOURCES),

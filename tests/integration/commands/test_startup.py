@@ -38,7 +38,7 @@ BEFORE_THE_PROMPT = """
 import json, sys
 from citeloom.commands import chat
 from citeloom.commands.shell import parser, repl, shell_state
-from citeloom.api.stored_conversations import new_thread_id
+from citeloom.api.stored_runs import new_thread_id
 print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 

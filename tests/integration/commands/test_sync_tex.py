@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from citeloom import aopen_library, async_tex, open_library
+from citeloom.api.remembering import propose_from_edits
 from citeloom.api.run_texts import keep_edit, load_editable
-from citeloom.runs.edit_proposals import propose_from_edits
 from tests.integration.commands.conftest import Citeloom
 from tests.support.folder_state import contents
 
@@ -200,7 +200,7 @@ def test_what_is_edited_after_its_text_was_taken_is_in_the_text(
         text = taken.edited(taken.edits).text
         assert text.endswith("\n\nAn addition of mine alone.") and "A plot" not in text
         assert taken.current(1) == before.sentences[1].text
-        assert [item.text for item in propose_from_edits(library.home)] == [f"zebras, not {term}"]
+        assert [item["text"] for item in propose_from_edits(library.home)] == [f"zebras, not {term}"]
         keep_edit(library.home, run, 1, "Said otherwise since.")
         (since,) = load_editable(library.home, run).sections
         edited = since.edited(since.edits)

@@ -129,6 +129,28 @@ def test_nothing_of_an_article_is_lost_or_shown_as_markup(tmp_path: Path) -> Non
     assert len(tables) == 1 and "12" in tables[0] and "Weavers that tired" in paper.text
 
 
+def test_an_article_brings_its_doi_and_journal_and_neither_stands_in_its_abstract_or_a_name(tmp_path: Path) -> None:
+    doi = "10.7554/eLife.04490"
+    front = f"""<front><journal-meta><journal-title-group><journal-title>Looms &amp; Engines</journal-title>
+</journal-title-group></journal-meta><article-meta><article-id pub-id-type="pmcid">17</article-id>
+<article-id pub-id-type="doi">{doi}</article-id>"""
+    object_id = f'<abstract><object-id pub-id-type="doi">{doi}.001</object-id>'
+    link = (
+        f'<ext-link ext-link-type="doi" xmlns:x="http://www.w3.org/1999/xlink" x:href="{doi}.001">{doi}.001</ext-link>'
+    )
+    given = ARTICLE.replace("<front><article-meta>", front).replace("<abstract>", object_id)
+    given = given.replace("</abstract>", f"<p><bold>DOI:</bold> {link}</p></abstract>")
+    given = given.replace(
+        "Correspondence: Ada Lovelace, London", "<label>*</label>For correspondence: <email>a@b.example</email>"
+    )
+    file = tmp_path / "looms.xml"
+    file.write_text(given, encoding="utf-8")
+    paper = parsed(file)
+    matter = paper.front_matter
+    assert (matter.doi, matter.venue, matter.authors) == (doi.lower(), "Looms & Engines", ("Ada Lovelace",))
+    assert ".001" not in paper.text and paper.abstract().startswith("**Objective:** To tire weavers.")
+
+
 def test_author_is_read_from_the_file(tmp_path: Path) -> None:
     assert parsed(written(tmp_path, ".docx")).front_matter.authors == ("Ada Lovelace",)
 

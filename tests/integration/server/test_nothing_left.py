@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from citeloom import aingest, aopen_library
 from citeloom.cli import command_line
 from citeloom.ingestion.doctor import examine
-from citeloom.runs.conversation_turns import delete_conversation
+from citeloom.runs.execution import delete_conversation
 from citeloom.settings.addresses import DatabaseUrl
 from citeloom.stores.folder_home import find_home
 from citeloom.stores.server_jobs import JobOrder

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from citeloom.api.conversation import delete_expired
-from citeloom.api.people import accounts_of, acting, invite, join
+from citeloom.api.people import acting, invite, join
 from citeloom.errors import InputError
 from citeloom.models.journal.records import CallRecord, CallResult, RunScope
 from citeloom.server.server_options import COOKIE, ServerOptions
@@ -39,7 +39,7 @@ def group(sample_home: Path, tmp_path: Path) -> Path:
 def test_the_last_owner_stays_and_the_first_account_is_an_owners(home: Path, group: Path) -> None:
     with pytest.raises(InputError, match="first account"):
         invite(find_home(home), "bo", "writer")
-    accounts = accounts_of(find_home(group))
+    accounts = find_home(group).accounts()
     for change in (lambda: accounts.remove("Olga"), lambda: accounts.change("olga", role="reader")):
         with pytest.raises(InputError, match="only owner"):
             change()
@@ -65,7 +65,7 @@ def test_what_there_was_before_the_first_invitation_is_the_first_owners(sample_h
 
 
 def test_an_invitation_is_valid_once_and_for_a_week(group: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, accounts = find_home(group), accounts_of(find_home(group))
+    home, accounts = find_home(group), find_home(group).accounts()
     older, newer = invite(home, "Bo", "reader"), invite(home, " bo", "reader")
     with pytest.raises(InputError, match="used or has expired"):
         join(accounts, older, PASSWORD)
@@ -143,7 +143,7 @@ def test_a_passkey_that_a_stranger_makes_up_is_refused(group: Path) -> None:
 
 def test_a_person_whose_budget_is_spent_is_paused_and_others_are_not(group: Path) -> None:
     prices = json.dumps({"fake": {"input": 1.0, "output": 2.0}})
-    accounts_of(find_home(group)).change("ada", budget=0.0)
+    find_home(group).accounts().change("ada", budget=0.0)
     with FakeOpenAI(behaviour=Librarian()) as model:
         settings = {"chat_model": "fake", "chat_base_url": model.base_url, "chat_api_key": "k", "prices": prices}
         with (
@@ -187,7 +187,7 @@ def test_what_a_server_resumes_counts_for_whoever_began_it(group: Path) -> None:
         with served_app(group, settings) as served, signed_in(served.url, "ada") as ada:
             table = ada.post("/api/v1/tables", json=asked, headers=IN_BACKGROUND).json()["id"]
             assert begun.wait(60)
-        accounts_of(find_home(group)).change("ada", budget=0.0)
+        find_home(group).accounts().change("ada", budget=0.0)
         model.behaviour, sent = Librarian(), len(model.requests)
         with served_app(group, settings) as served, signed_in(served.url, "ada") as ada:
             said = ada.get(f"/api/v1/tables/{table}/events", headers=SSE).text
@@ -195,7 +195,7 @@ def test_what_a_server_resumes_counts_for_whoever_began_it(group: Path) -> None:
 
 
 def test_the_name_of_somebody_who_was_removed_is_nobody_elses(group: Path) -> None:
-    home, accounts = find_home(group), accounts_of(find_home(group))
+    home, accounts = find_home(group), find_home(group).accounts()
     token = accounts.grant("token", "ada", "notebook", ("read",))
     accounts.remove("ada")
     assert accounts.holder("token", token) is None and accounts.find("ada") is None
@@ -206,7 +206,7 @@ def test_the_name_of_somebody_who_was_removed_is_nobody_elses(group: Path) -> No
 
 
 def test_a_token_is_revoked_by_its_whole_id(group: Path) -> None:
-    accounts = accounts_of(find_home(group))
+    accounts = find_home(group).accounts()
     for _ in range(40):
         accounts.grant("token", "ada", "notebook", ("read",))
     first, *others = accounts.secrets_of("ada")

@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+
 import citeloom
+
+ROOT = Path(citeloom.__file__).parent
 
 
 def test_dir_names_the_api_and_nothing_else() -> None:
     assert dir(citeloom) == sorted(citeloom.__all__)
+
+
+def test_what_the_service_layer_imports_is_used_there_or_by_a_face() -> None:
+    files = [
+        *ROOT.glob("*.py"),
+        *(file for room in ("api", "commands", "server", "language_server") for file in (ROOT / room).rglob("*.py")),
+    ]
+    words = {file: set(re.findall(r"\w+", file.read_text("utf-8"))) for file in files}
+    for file in (ROOT / "api").glob("*.py"):
+        text = file.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)):
+            for name in node.names if isinstance(node, ast.ImportFrom) and node.level else ():
+                used = len(re.findall(rf"\b{name.asname or name.name}\b", text)) > 1
+                assert used or any(name.name in words[other] for other in files if other != file), (
+                    file.name,
+                    name.name,
+                )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from citeloom.drafts.completeness import (
+from citeloom.drafts.page_record import (
     coverage_line,
     coverage_warnings,
     measure_coverage,

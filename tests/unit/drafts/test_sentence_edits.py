@@ -34,7 +34,7 @@ def found(text: str, rule: Any = "unsupported") -> list[FindingRecord]:
 
 
 def attempt(text: str = TEXT, **more: Any) -> Attempt:
-    draft: Any = {"text": text, "truncated": False, "quotes": [], "notes": []}
+    draft: Any = {"text": text, "truncated": False, "notes": []}
     return {"draft": draft, "findings": found(text), **more}
 
 
@@ -126,9 +126,9 @@ def test_a_claim_that_only_lost_its_marker_is_not_put_in() -> None:
 
 def test_each_sentence_keeps_its_best_version() -> None:
     before = attempt(edits=edits("Bad still [E2].", "Better item [E1]."))
-    settled = keep_improvements(before, found)
-    assert "Bad one is here" in settled.text and "- Better item [E1]." in settled.text
-    assert (settled.kept, settled.reverted, len(settled.findings)) == (1, 1, 1)
+    settled, kept = keep_improvements(before, found)
+    assert "Bad one is here" in settled["draft"]["text"] and "- Better item [E1]." in settled["draft"]["text"]
+    assert (kept, len(settled["findings"])) == (1, 1)
 
 
 def test_an_edit_that_makes_its_neighbour_worse_is_taken_back() -> None:
@@ -137,8 +137,8 @@ def test_an_edit_that_makes_its_neighbour_worse_is_taken_back() -> None:
         lost = [] if "Bad one" in text else [Finding("number-not-found", "x", (place, place + 4)).as_dict()]
         return [*found(text), *lost]
 
-    settled = keep_improvements(attempt(edits=edits("", "")), leaning)
-    assert "Bad one is here" in settled.text and "Bad item" not in settled.text
+    settled, _ = keep_improvements(attempt(edits=edits("", "")), leaning)
+    assert "Bad one is here" in settled["draft"]["text"] and "Bad item" not in settled["draft"]["text"]
 
 
 def test_nothing_is_removed_until_no_text_is_left() -> None:
@@ -146,7 +146,7 @@ def test_nothing_is_removed_until_no_text_is_left() -> None:
         return found(text) if "Bad" in text else [Finding("empty", "x").as_dict()]
 
     text = "Bad one is here [E2]. Bad two [E2]."
-    assert keep_improvements(attempt(text, edits=edits("", "", text=text)), empty).text == text
+    assert keep_improvements(attempt(text, edits=edits("", "", text=text)), empty)[0]["draft"]["text"] == text
 
 
 def test_a_marker_goes_and_no_other_character() -> None:

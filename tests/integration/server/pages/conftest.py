@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Error as PlaywrightError,
     Page,
+    Playwright,
     expect,
     sync_playwright,
 )
@@ -95,13 +97,23 @@ def served(library_home: Path, model: FakeOpenAI) -> Iterator[ServedProcess]:
         process.stop()
 
 
+def launch(playwright: Playwright, name: str) -> Browser:
+    """The system's Chromium or Firefox; skips the test without it."""
+    executable = chromium() if name == "chromium" else shutil.which("firefox-esr") or shutil.which("firefox")
+    if executable is None:
+        pytest.skip(f"no {name} (apt install {name})")
+    if name == "chromium":
+        return playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+    return playwright.firefox.launch(channel="moz-firefox", executable_path=executable)
+
+
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Kill Chromium after a time: Playwright waits without end for a window to open or close."""
+    """Kill the browser after a time: Playwright waits without end for a window to open or close."""
 
     def kill() -> None:
         for child in psutil.Process().children(recursive=True):
-            if "chrom" in child.name():
+            if "chrom" in child.name() or "firefox" in child.name():
                 with suppress(psutil.NoSuchProcess):
                     child.kill()
 
@@ -116,15 +128,12 @@ def limited(seconds: float) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def browser(library_home: Path) -> Iterator[Callable[[], Browser]]:
     """Gives the browser, started when all fixtures with an event loop are made and again when it was killed."""
-    executable = chromium()
-    if executable is None:
-        pytest.skip("no Chromium (apt install chromium)")
     started: list[Browser] = []
     with sync_playwright() as playwright:
 
         def running() -> Browser:
             if not started or not started[-1].is_connected():
-                started.append(playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"]))
+                started.append(launch(playwright, os.environ.get("CITELOOM_TEST_BROWSER", "chromium")))
             return started[-1]
 
         yield running

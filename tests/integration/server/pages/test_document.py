@@ -10,11 +10,10 @@ from typing import Any
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Error as PlaywrightError, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.integration.server.pages.conftest import Complaints
 from tests.integration.server.pages.test_write_page import experiment
-from tests.support.browser import chromium
 from tests.support.judging_model import FALSE, GOOD, WEAK, JudgingModel
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import envelope
@@ -37,20 +36,6 @@ class RewritingModel(JudgingModel):
 def model() -> Iterator[FakeOpenAI]:
     with FakeOpenAI(behaviour=RewritingModel(f"{GOOD} {FALSE}\n\n- {WEAK}")) as running:
         yield running
-
-
-@pytest.fixture(scope="module", params=["chromium", "firefox"])
-def browser(request: pytest.FixtureRequest, library_home: Path) -> Iterator[Callable[[], Browser]]:
-    """Chromium of the system, and the Firefox of `playwright install firefox`."""
-    executable = chromium() if request.param == "chromium" else None
-    with sync_playwright() as playwright:
-        kind = getattr(playwright, request.param)
-        try:
-            started = kind.launch(executable_path=executable, args=["--no-sandbox"] if executable else [])
-        except PlaywrightError:
-            pytest.skip(f"no {request.param}")
-        yield lambda: started
-        started.close()
 
 
 @pytest.fixture

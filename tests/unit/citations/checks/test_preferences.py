@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from citeloom.api.remembering import suggested_lines
 from citeloom.citations.checks.preferences import PreferenceKind, preference_findings, preference_kind
-from citeloom.runs.edit_proposals import suggested_lines
 
 
 @pytest.mark.parametrize(

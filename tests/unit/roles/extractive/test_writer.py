@@ -15,7 +15,6 @@ from citeloom.models.embeddings.bundled_models import Reranker
 from citeloom.roles.extractive.passage_details import blank_details
 from citeloom.roles.extractive.passage_lists import (
     ELSEWHERE,
-    NOTHING_NEAR,
     OF_SUBJECT,
     SUBJECT,
     SUBJECT_ELSEWHERE,
@@ -25,6 +24,7 @@ from citeloom.roles.extractive.passage_lists import (
 )
 from citeloom.roles.extractive.passage_scores import PassageScores
 from citeloom.roles.protocols import AnswerBrief, Draft, EarlierSection, Need, NeedCoverage, SectionBrief, Source
+from citeloom.text.words import shorten
 from tests.support.word_embedding import WordEmbedding
 
 EXPERIMENT = Experiment.model_validate(
@@ -131,14 +131,14 @@ def test_a_passage_that_is_as_near_to_two_sentences_names_none() -> None:
     assert f"“{FITTING}” [E1]" in draft.text and "near to sentence" not in draft.text
 
 
-def test_a_statement_or_open_question_without_a_near_passage_says_so_beneath_it() -> None:
+def test_statements_and_open_questions_without_a_near_passage_are_named_once_at_the_end() -> None:
     (question,) = EXPERIMENT.paper_concept.open_questions
     far = source(1, OFF_TOPIC, key="varga2021")
     almost = replace(far, evidence=replace(far.evidence, llm_score=0.37))
     needs = (replace(near(text, almost), need=Need(text, text, ("q",))) for text in (question, EXPERIMENT.summary))
     draft = write("discussion", *needs, sources=(almost,))
-    for statement in (f"**Summary.** {EXPERIMENT.summary}", f"**Open question.** {question}"):
-        assert blocks(draft)[blocks(draft).index(statement) + 1] == NOTHING_NEAR, statement
+    last = f"*Nothing near in your library to “{shorten(question, 60)}”; “{shorten(EXPERIMENT.summary, 60)}”.*"
+    assert blocks(draft)[-1] == last and draft.text.count("Nothing near") == 1
     assert "[E" not in draft.text
 
 
@@ -176,7 +176,7 @@ def test_a_later_section_refers_to_what_is_listed_in_an_earlier_one() -> None:
     earlier = (EarlierSection("discussion", first.text),)
     second = write("conclusion", near(EXPERIMENT.summary, given), sources=(given,), earlier=earlier)
     assert f"{ELSEWHERE} [E1]" in blocks(second)
-    assert FITTING not in second.text and NOTHING_NEAR not in second.text
+    assert FITTING not in second.text and "Nothing near" not in second.text
 
 
 def test_a_list_that_belongs_to_no_statement_says_so_when_all_of_it_stands_elsewhere() -> None:
@@ -193,7 +193,7 @@ def test_a_statement_whose_passages_stand_under_another_refers_to_them() -> None
         replace(near(EXPERIMENT.summary, given), need=Need("N2", EXPERIMENT.summary, ("q",))),
     )
     alone = write("discussion", *needs, sources=(given,))
-    assert f"{ELSEWHERE} [E1]" in blocks(alone) and alone.text.count(FITTING) == 1 and NOTHING_NEAR not in alone.text
+    assert f"{ELSEWHERE} [E1]" in blocks(alone) and alone.text.count(FITTING) == 1 and "Nothing near" not in alone.text
 
 
 def test_a_paper_that_a_statement_names_has_its_passage_listed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from citeloom.runs.edit_proposals import suggested_lines
+from citeloom.api.remembering import suggested_lines
 
 EDITS = [
     ("The subjects slept badly [E1].", "The participants slept badly [E1].", "participants, not subjects"),

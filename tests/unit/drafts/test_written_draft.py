@@ -8,7 +8,7 @@ from citeloom.citations.citation_styles import make_citation
 from citeloom.citations.export.evidence_report import deciding_words
 from citeloom.documents import EvidenceSpan
 from citeloom.documents.types import text_hash
-from citeloom.drafts.verdicts import relocate_verdicts
+from citeloom.drafts.written_draft import relocate_verdicts
 from citeloom.roles.protocols import DecidingSpan, PassageSentence, Source, Verdict
 from tests.support.citation_samples import make_source
 
