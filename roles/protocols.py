@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NotRequired, Protocol
 
@@ -386,11 +386,12 @@ class ScreenedPapers:
         return tuple(dict.fromkeys(key for keys in self.named.values() for key in keys))
 
 
-class NeedsPlanner(Protocol):
-    """Plans the needs before anything is searched."""
-
-    async def needs(self, brief: Brief, papers: Sequence[str] = ()) -> NeedsPlan:
-        """At least one need; `papers` are titles in the library near to the question or section."""
+# Plans at least one need before anything is searched, given titles in the library near to the question or section.
+NeedsPlanner = Callable[[Brief, Sequence[str]], Awaitable[NeedsPlan]]
+# Rewrites a follow-up question so that it stands alone, as those of the turns do, the latest last.
+QuestionRewriter = Callable[[str, Sequence[Turn]], Awaitable[str]]
+# Summarizes a paper, given its text, for the `summaries` collection.
+PaperSummarizer = Callable[[Paper, str], Awaitable[str]]
 
 
 class Findings(list[PassageFinding]):
@@ -441,16 +442,3 @@ class ClaimJudge(SupportJudge, Protocol):
     async def classify(self, sentences: Sequence[UncitedSentence]) -> list[UncitedKind | None]:
         """For each sentence without a citation, in order, its kind; None where there was no valid answer."""
         ...
-
-
-class PaperSummarizer(Protocol):
-    """Summarizes a paper for the `summaries` collection."""
-
-    async def summarize(self, paper: Paper, text: str) -> str: ...
-
-
-class QuestionRewriter(Protocol):
-    """Rewrites a follow-up question so that it stands alone; one that already does is returned unchanged."""
-
-    async def rewrite(self, question: str, earlier: Sequence[Turn]) -> str:
-        """The question, rewritten; those in `earlier` stand alone, the latest last."""

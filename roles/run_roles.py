@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..documents import Paper
@@ -12,10 +13,10 @@ from ..models.embeddings.bundled_models import Reranker
 from ..models.embeddings.protocol import EmbeddingModel
 from ..text.sentences import sentence_spans
 from .extractive.extractive_readers import QuestionReader, StatementReader
-from .extractive.follow_ups import ExtractiveRewriter
+from .extractive.follow_ups import rewrite_question
 from .extractive.passage_lists import ExtractiveWriter
 from .extractive.passage_scores import PassageScores
-from .extractive.statement_needs import ExtractiveNeeds
+from .extractive.statement_needs import plan_needs
 from .protocols import (
     CitedClaim,
     ClaimJudge,
@@ -43,13 +44,13 @@ class Roles:
     `stances` (the judge's model) those on claims; these are None without a chat model.
     """
 
-    needs: NeedsPlanner
+    plan_needs: NeedsPlanner
     reader: EvidenceReader
     answer_reader: EvidenceReader
     writer: Writer
-    rewriter: QuestionRewriter
+    rewrite: QuestionRewriter
     judge: SupportJudge
-    summarizer: PaperSummarizer
+    summarize: PaperSummarizer
     planner: ChatPlanner | None = None
     screener: ChatScreener | None = None
     cells: ChatCellReader | None = None
@@ -62,13 +63,13 @@ def extractive_roles(embedding: EmbeddingModel, *, summary_words: int) -> Roles:
     reranker = Reranker()
     scores = PassageScores(embedding, reranker)
     return Roles(
-        needs=ExtractiveNeeds(),
+        plan_needs=plan_needs,
         reader=StatementReader(scores),
         answer_reader=QuestionReader(scores),
         writer=ExtractiveWriter(scores),
-        rewriter=ExtractiveRewriter(),
+        rewrite=rewrite_question,
         judge=ExtractiveJudge(reranker),
-        summarizer=ExtractiveSummarizer(summary_words),
+        summarize=partial(first_sentences, summary_words),
     )
 
 
@@ -104,21 +105,15 @@ class ExtractiveJudge:
         )
 
 
-class ExtractiveSummarizer:
-    """Implements `PaperSummarizer`."""
-
-    def __init__(self, words: int) -> None:
-        self._words = words
-
-    async def summarize(self, paper: Paper, text: str) -> str:
-        """At most `words` words in whole sentences; the first sentence is kept whatever its length."""
-        source = paper.abstract or text
-        kept: list[str] = []
-        count = 0
-        for start, end in sentence_spans(source):
-            sentence = " ".join(source[start:end].split())
-            count += len(sentence.split())
-            if kept and count > self._words:
-                break
-            kept.append(sentence)
-        return " ".join(kept)
+async def first_sentences(words: int, paper: Paper, text: str) -> str:
+    """At most `words` words of the abstract or else the text, in whole sentences; the first is always kept."""
+    source = paper.abstract or text
+    kept: list[str] = []
+    count = 0
+    for start, end in sentence_spans(source):
+        sentence = " ".join(source[start:end].split())
+        count += len(sentence.split())
+        if kept and count > words:
+            break
+        kept.append(sentence)
+    return " ".join(kept)
