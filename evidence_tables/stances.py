@@ -10,8 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..roles.cell_protocols import TableColumn
-from ..roles.protocols import Need
+from ..roles.protocols import Need, TableColumn
 from .cells import cell_text, describe_column
 
 # From against to for, in the order of the picture.
