@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -108,8 +107,10 @@ class ChatWriter(ChatRole):
         messages = [SystemMessage(self.prompts["repair_system"].render()), HumanMessage(task)]
         if not self.room.holds(*(str(message.content) for message in messages)):
             return [None] * len(batch)
-        answer = await self.ask(messages, _model(len(batch)), check=_check_any)
-        return [None if answer is None else getattr(answer, f"S{number}") for number in range(1, len(batch) + 1)]
+        fields: dict[str, Any] = {f"S{number}": (str, Field(default=None)) for number in range(1, len(batch) + 1)}
+        model = create_model("RepairedSentences", __base__=RepairedSentences, **fields)
+        answer = await self.ask(messages, model, check=_check_any)
+        return [None if answer is None else getattr(answer, name) for name in fields]
 
     def _prompt(self, brief: Brief, part: str, **given: str) -> str:
         return self.prompts[f"{'answer' if isinstance(brief, AnswerBrief) else 'writer'}_{part}"].render(**given)
@@ -219,30 +220,23 @@ class RepairedSentences(NumberedAnswer):
         return dict(list(data.items())[:-1])
 
 
-@lru_cache(maxsize=_SENTENCES_AT_ONCE)
-def _model(count: int) -> type[RepairedSentences]:
-    fields: dict[str, Any] = {f"S{number}": (str, Field(default=None)) for number in range(1, count + 1)}
-    return create_model("RepairedSentences", __base__=RepairedSentences, **fields)
-
-
 def _check_any(answer: RepairedSentences) -> None:
     if all(sentence is None for _, sentence in answer):
         raise ValueError("it holds no sentence under the ids that were given")
 
 
 def _parts(item: FailingSentence) -> dict[str, int]:
-    blocks = (_source_block(source, [strip_markers(item.text)]) for source in item.sources)
-    own = {source.evidence.id: estimate_tokens(block) for source, block in zip(item.sources, blocks, strict=True)}
+    said = [strip_markers(item.text)]
+    own = {source.evidence.id: estimate_tokens(_source_block(source, said)) for source in item.sources}
     return {**own, item.text: sum(map(estimate_tokens, _lines([item])))}
 
 
 def _source_blocks(batch: Sequence[FailingSentence]) -> list[str]:
-    said: dict[str, list[str]] = {}
+    cited: dict[str, list[tuple[Source, str]]] = {}
     for item in batch:
         for source in item.sources:
-            said.setdefault(source.evidence.id, []).append(strip_markers(item.text))
-    sources = {source.evidence.id: source for item in batch for source in item.sources}
-    return [_source_block(source, said[name]) for name, source in sources.items()]
+            cited.setdefault(source.evidence.id, []).append((source, strip_markers(item.text)))
+    return [_source_block(of[-1][0], [said for _, said in of]) for of in cited.values()]
 
 
 def _source_block(source: Source, said: Sequence[str]) -> str:
