@@ -27,8 +27,7 @@ from ..documents.blocks import is_table_rule
 from ..documents.types import EvidenceSpan
 from ..errors import InputError
 from ..plurals import counted
-from ..roles.cell_protocols import COLUMN_KINDS, CellReading, TableColumn
-from ..roles.protocols import Need
+from ..roles.protocols import COLUMN_KINDS, CellReading, Need, TableColumn
 
 if TYPE_CHECKING:
     from pint import UnitRegistry
