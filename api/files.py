@@ -100,7 +100,7 @@ async def aexport(
         force=force,
         document=document,
     )
-    return {"files": {path.suffix[1:]: str(path) for path in paths}, "warnings": [*notes, *warnings]}
+    return {"files": paths, "warnings": [*notes, *warnings]}
 
 
 @threaded

@@ -235,10 +235,7 @@ research = blocking(aresearch)
 def astream_research(
     session: Session, question: str, **options: Unpack[ResearchOptions]
 ) -> AsyncGenerator[Event, None]:
-    """Answer a question as a stream of events, with the options and errors of `aresearch`.
-
-    Closing the stream early pauses the run; the same call resumes it.
-    """
+    """`aresearch` as a stream of events; closing it early pauses the run, and the same call resumes it."""
     return stream_events(lambda emit: aresearch(session, question, **options, on_event=emit))
 
 

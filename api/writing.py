@@ -71,10 +71,7 @@ async def awrite_paper(
 def astream_section(
     session: Session, kind: SectionKind, experiment: GivenExperiment, **options: Unpack[WritingOptions]
 ) -> AsyncGenerator[Event, None]:
-    """Write or resume a section as a stream of events, with the options and errors of `awrite_section`.
-
-    Closing the stream early pauses the run; the same call resumes it.
-    """
+    """`awrite_section` as a stream of events; closing it early pauses the run, and the same call resumes it."""
     return stream_events(lambda emit: awrite_section(session, kind, experiment, **options, on_event=emit))
 
 

@@ -44,7 +44,6 @@ def serve(
         from ..server.app import create_app, uvicorn_config
         from ..server.server_options import ServerOptions, token_from_environment
     from ..api.people import has_accounts
-    from ..api.serving import join_servers
 
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with suppress(AttributeError, OSError, TypeError):  # not glibc; on Windows, `CDLL` needs a name
@@ -58,11 +57,11 @@ def serve(
         listening = _bind(options)
     except ConfigurationError:
         if found.exists():
-            join_servers(found).leave()  # of this home there may be a server already: says where
+            found.prepare().join_servers("").leave()  # of this home there may be a server already: says where
         raise
     with listening:
         options = replace(options, port=listening.getsockname()[1])
-        join_servers(found, options.address).leave()  # fails with a one-line error before anything is opened
+        found.prepare().join_servers(options.address).leave()  # fails with a one-line error before anything is opened
         notice(f"Citeloom: {options.address}  (Ctrl-C stops it)")
         config = uvicorn_config(create_app(settings, found, options))
         with suppress(KeyboardInterrupt):  # uvicorn re-raises it after closing everything

@@ -18,7 +18,7 @@ from ..citations.checks.findings import Finding
 from ..citations.checks.support_findings import PairKey, support_findings
 from ..citations.citation_styles import Rendered, render as render_text
 from ..citations.export.pandoc_formats import PLAIN_DOCUMENT, Format
-from ..citations.export.section_files import prepare_folder, write_atomically
+from ..citations.export.section_files import prepare_folder, write_texts
 from ..citations.export.word_fields import DocumentOptions
 from ..citations.markers import MARKER, CitedSentence, sentences
 from ..citations.marking import MARKS
@@ -445,15 +445,15 @@ async def export_record(
     source: Path | None = None,
     force: bool = False,
     document: DocumentOptions = PLAIN_DOCUMENT,
-) -> tuple[list[Path], list[str]]:
-    """Export a record to formats in a folder; returns paths, and warnings on kept files.
+) -> tuple[dict[str, str], list[str]]:
+    """Export a record to formats in a folder; returns paths by format, and warnings on kept files.
 
     The record of `source`, a markdown file in another folder, is copied (needed to verify files), without a source it
     is written, and for LaTeX also bibliography and figures. Raises `InputError`, and `ExportError` if a conversion
     fails.
     """
 
-    def write() -> tuple[list[Path], list[str]]:
+    def write() -> tuple[dict[str, str], list[str]]:
         files = ResultFiles.of(record, session.home, stem, document=document)
         prepare_folder(folder)
         elsewhere = source is None or folder.resolve() != source.parent.resolve()
@@ -466,12 +466,7 @@ async def export_record(
         if needed and free.stem != stem:
             files = ResultFiles.of(record, session.home, free.stem, document=document)
         contents = {name: files.content(name) for name in (*formats, *needed)} | kept
-        written.note(list(contents.values()))
-        paths = []
-        for name, content in contents.items():
-            path = folder / f"{free.stem}.{name}"
-            write_atomically(path, content)
-            paths.append(path)
-        return paths, [*free.notices(), *(str(line) for line in record["warnings"])]
+        made = write_texts(folder, free.stem, contents, None, written.note)
+        return made, [*free.notices(), *(str(line) for line in record["warnings"])]
 
     return await in_thread(write)

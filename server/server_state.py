@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 from ..api.conversation import expired_conversations
 from ..api.homes import Home
 from ..api.people import Accounts, acting
-from ..api.serving import JobOrder, ServerRegistry, Session, join_servers, open_session
+from ..api.serving import JobOrder, ServerRegistry, Session, open_session
 from ..errors import CiteloomError
 from ..settings.config import Settings
 from .ingest_jobs import IngestJobs
@@ -72,7 +72,7 @@ async def open_state(settings: Settings, home: Home, options: ServerOptions) -> 
 
     Raises `InputError` for an unusable home or settings, or a folder used by another server.
     """
-    member = await asyncio.to_thread(join_servers, home, options.address)
+    member = await asyncio.to_thread(lambda: home.prepare().join_servers(options.address))
     try:
         session = await asyncio.to_thread(open_session, settings, member.home)
         try:
