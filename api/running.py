@@ -153,7 +153,7 @@ async def run_and_save(
         raise
     record, edited = finished.record, dict[str, Path]()
     if "sections" in record and not output.force:
-        record, edited = await with_edited_sections(record, output.folder, session)
+        record, edited = await in_thread(with_edited_sections, record, output.folder, session)
     images, notices = await in_thread(report_images, record, session.library, pages=output.page_images)
     for line in notices:
         on_notice(f"Note: {line}")

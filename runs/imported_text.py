@@ -27,7 +27,6 @@ from ..documents import Evidence, Paper
 from ..documents.edited_documents import HELD, EditedDocument, read_edited
 from ..documents.plain_text import plain_text
 from ..documents.safe_files import FileRefusedError
-from ..documents.sandbox import in_thread
 from ..errors import InputError
 from ..graph.session import Session
 from ..stores.home import written_files
@@ -110,25 +109,18 @@ def _headings(words: str, titles: Iterable[str]) -> list[re.Match[str]]:
     return sorted(found.values(), key=lambda line: line.start())
 
 
-async def with_edited_sections(
-    record: StoredRecord, folder: Path, session: Session
-) -> tuple[StoredRecord, dict[str, Path]]:
-    """The paper with the texts of files edited in `folder`, and these files by section; raises `InputError`."""
-    files = await in_thread(_edited_files, record, folder, written_files(session.home))
-    home = session.home
-    edits = await in_thread(home.runs().edits, record["thread_id"])
+def with_edited_sections(record: StoredRecord, folder: Path, session: Session) -> tuple[StoredRecord, dict[str, Path]]:
+    """The paper with the texts of files edited in `folder`, and these by section; blocks. Raises `InputError`."""
+    files, runs = _edited_files(record, folder, written_files(session.home)), session.home.runs()
+    edits = runs.edits(record["thread_id"])
     imported = sum(edit.position < 0 for edit in edits)
     if not files and not imported:
         return record, files
-    run = await in_thread(home.runs().get, record["thread_id"])
-    text = editable_text(replace(run, result=dict(record)), edits if imported else ())
-    sections: list[EditableSection] = []
-    for section in text.sections:
-        alone = replace(text, sections=(section,))
-        if section.kind in files:
-            alone = await in_thread(edited_by_hand, alone, files[section.kind])
-        sections += alone.sections
-    edited = await edited_record(replace(text, sections=tuple(sections)), session)
+    run = replace(runs.get(record["thread_id"]), result=dict(record))
+    text = editable_text(run, edits if imported else ())
+    alone = [replace(text, sections=(section,)) for section in text.sections]
+    by_hand = [edited_by_hand(one, files[kind]) if (kind := one.sections[0].kind) in files else one for one in alone]
+    edited = edited_record(replace(text, sections=tuple(one.sections[0] for one in by_hand)), session)
     names = ", ".join([*(path.name for path in files.values()), *(["the text that you imported"] if imported else [])])
     said = f"{names} {'was' if len(files) + imported == 1 else 'were'} edited by hand: the paper has your text."
     return stored({**edited, "warnings": list(dict.fromkeys([said, *edited["warnings"], *record["warnings"]]))}), files

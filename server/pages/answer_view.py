@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from ...api import run_texts
 from ...api.serving import Session
+from ...documents.sandbox import in_thread
 from ..problems import ServerError
 from .html import strip_controls, without_styles
 
@@ -45,7 +46,7 @@ class AnswerView:
 async def show_text(run: run_texts.RunRecord, session: Session, base: str, prefix: str = "") -> AnswerView:
     """A finished text in the user's version, with retractions since; ids of its sentences begin with `prefix`."""
     edits = await asyncio.to_thread(session.home.runs().edits, run.thread_id)
-    current = await run_texts.current_text(run_texts.editable_text(run, edits), session)
+    current = await in_thread(run_texts.current_text, run_texts.editable_text(run, edits), session)
     return await asyncio.to_thread(_view, current, session, base, prefix)
 
 

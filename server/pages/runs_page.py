@@ -25,6 +25,7 @@ from ...api.stored_runs import (
     usage_total,
 )
 from ...api.text_updating import pending_updates
+from ...documents.sandbox import in_thread
 from ..problems import ServerError
 from ..request_models import SentenceBody, Words
 from ..routes.run_routes import check_edited_sentence, file_records
@@ -155,7 +156,7 @@ async def run(run_id: str, request: Request, state: StateOf) -> Response:
 async def sentence_tools(run_id: str, position: int, request: Request, state: StateOf) -> Response:
     """What is known of a sentence and can be done with it, for the place where it is edited."""
     text = await asyncio.to_thread(run_texts.load_editable, state.session.home, run_id)
-    section, current = text.section_at(position), await run_texts.current_text(text, state.session)
+    section, current = text.section_at(position), await in_thread(run_texts.current_text, text, state.session)
     edit, checked = section.edits.get(position), None
     if edit is None or edit.checked.get("verdict"):
         found = [item for item in current.sentences if item["position"] == position]
@@ -174,7 +175,7 @@ async def versions(run_id: str, request: Request, state: StateOf, other: Words =
     """The user's version of a text beside the run's own, or that of another run of its title."""
     session = state.session
     text = await asyncio.to_thread(run_texts.load_editable, session.home, run_id)
-    current = await run_texts.current_text(text, session)
+    current = await in_thread(run_texts.current_text, text, session)
     heads = await asyncio.to_thread(lambda: session.home.runs().heads())
     others = [
         head
@@ -185,7 +186,7 @@ async def versions(run_id: str, request: Request, state: StateOf, other: Words =
     beside = text
     if other:
         found = await asyncio.to_thread(run_texts.load_editable, session.home, other)
-        beside = (await run_texts.current_text(found, session)).now
+        beside = (await in_thread(run_texts.current_text, found, session)).now
     rows = await asyncio.to_thread(list, run_texts.compare_versions(beside, current.now))
     context = {"run": text.run, "others": others, "other": other, "rows": rows, "current": current}
     return page(request, "versions.html", context)

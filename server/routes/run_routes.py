@@ -17,6 +17,7 @@ from ...api.run_options import CitationFields, RunLimits, Tracked, WordOptions
 from ...api.serving import JobEntry
 from ...api.stored_runs import RunRecord, list_runs, run_details
 from ...api.writing import image_type
+from ...documents.sandbox import in_thread
 from .. import response_models
 from ..job import active_record
 from ..job_requests import JobCall, event_stream
@@ -118,7 +119,7 @@ async def get_file(run_id: str, name: str, state: StateOf, asked: AskedFile) -> 
         with conflicts(run_deleted(run_id)):
             text = await asyncio.to_thread(run_texts.load_editable, state.session.home, record["thread_id"])
         if text.edits:
-            record = await run_texts.edited_record(text, state.session)
+            record = await in_thread(run_texts.edited_record, text, state.session)
             stem = f"{stem}.edited"
         else:
             async with state.runs.order_on(run):
