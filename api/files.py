@@ -89,8 +89,7 @@ def aexport(
         if text.edits:
             notes = [f"{file} is exported as it is; its run has edits of yours: 'export {run.thread_id}' has them."]
         text = edited_by_hand(editable_text(run, []), file)
-    if file.suffix or text.edits or csl:
-        record = edited_record(text, session, csl)
+    record = edited_record(text, session, csl)
     target = folder if out is None else Path(out)
     prepare_folder(target)
     made = ResultFiles.of(record, home, stem, document=document)
@@ -332,8 +331,7 @@ async def async_tex(
 
 def _sections(session: Session, run_id: str) -> list[TexSection]:
     text = load_editable(session.home, run_id)
-    record = edited_record(text, session) if text.edits else stored(text.run.result or {})
-    return TexSection.all_of(text.run.thread_id, record, session.home)
+    return TexSection.all_of(text.run.thread_id, edited_record(text, session), session.home)
 
 
 sync_tex = blocking(async_tex)

@@ -109,7 +109,7 @@ def section_command(kind: RunKind) -> Callable[..., None]:
         fresh: FreshOption = False,
         as_json: JsonOption = False,
     ) -> None:
-        from ..api.writing import load_section_request, with_tables
+        from ..api.running import load_section_request, with_tables
 
         given = experiment_file(kind, file, exp)
         output = files.output(out, files.formats)

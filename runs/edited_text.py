@@ -315,12 +315,14 @@ def answer_as_shown(thread_id: str, turn: KeptTurn, session: Session) -> StoredR
     """The record of a conversation's answer with the user's edits; blocks."""
     run = answer_as_run(thread_id, turn)
     text = editable_text(run, session.home.runs().edits(run.thread_id))
-    return edited_record(text, session) if text.edits else stored(turn.record)
+    return edited_record(text, session)
 
 
 def edited_record(text: EditableText, session: Session, csl: str | None = None) -> StoredRecord:
     """The record of the user's version, optionally in another CSL style; the stored one stays. Blocks."""
     original = stored(text.run.result or {})
+    if not text.edits and not csl:
+        return original
     edited = [edit for section in text.sections for edit in section.edits.values()]
     evidence = [*original["evidence"], *(item for edit in edited for item in edit.checked.get("evidence", ()))]
     edits = sum(len(section.edited(section.edits).spans) for section in text.sections)

@@ -50,7 +50,7 @@ from .edited_text import (
     find_text,
     quote_findings,
 )
-from .result_record import StoredRecord, stored
+from .result_record import StoredRecord
 
 Rewriting = Literal["shorter", "careful", "source"]
 REWRITINGS: Final[Mapping[Rewriting, str]] = {
@@ -151,7 +151,7 @@ class CurrentText:
 
 def current_text(text: EditableText, session: Session) -> CurrentText:
     """A finished text with the user's edits, as a reader sees it; blocks."""
-    record = edited_record(text, session) if text.edits else stored(text.run.result or {})
+    record = edited_record(text, session)
     now = text.as_now(record)
     pairs = zip(text.sections, now.sections, strict=True)
     places = [place for section, own in pairs for place in section.positions(own)]

@@ -24,8 +24,8 @@ from ..api.ingesting import (
     event_record,
 )
 from ..api.paper_lookup import Adding, aadd_papers, aenrich, parse_identifiers
+from ..api.running import parse_experiment
 from ..api.serving import JobOrder, Session
-from ..api.writing import parse_experiment
 from ..errors import CiteloomError
 from .job import Emit, Job, lost_connection
 from .jobs import Jobs

@@ -24,10 +24,9 @@ from ..api.library_papers import MissingFigureError, MissingPdfError
 from ..api.messages import describe_invalid
 from ..api.results import Meaning
 from ..api.run_texts import SentenceChangedError
-from ..api.running import AnsweredError
+from ..api.running import AnsweredError, FieldProblem
 from ..api.serving import DatabaseError, EndpointUnreachableError, RunUnderWayError, UnknownPaperError
 from ..api.stored_runs import UnknownConversationError, UnknownRunError
-from ..api.writing import FieldProblem
 from ..errors import CiteloomError, InputError, PausedError
 
 _LONGEST = 300  # characters of a message about one field

@@ -185,8 +185,7 @@ def _target(argument: str, name: str) -> Path:
 
 
 async def section(shell: Shell, argument: str) -> ShellState:
-    from ...api.running import run_request
-    from ...api.writing import load_section_request
+    from ...api.running import load_section_request, run_request
 
     kind, _, given = argument.partition(" ")
     if kind not in SECTION_KINDS:

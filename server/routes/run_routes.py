@@ -14,9 +14,9 @@ from ...api import run_texts
 from ...api.files import aimport_text
 from ...api.results import ImportedText, RunSummary
 from ...api.run_options import CitationFields, RunLimits, Tracked, WordOptions
+from ...api.running import image_type
 from ...api.serving import JobEntry
 from ...api.stored_runs import RunRecord, list_runs, run_details
-from ...api.writing import image_type
 from ...documents.sandbox import in_thread
 from .. import response_models
 from ..job import active_record
