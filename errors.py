@@ -8,6 +8,7 @@ subclasses are defined next to the code that raises them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 from .program import filled
@@ -73,6 +74,15 @@ class OtherFormatError(InputError):
 
 class ConfigurationError(InputError):
     """A setting is missing or out of bounds, or a configured model cannot be used."""
+
+
+def require_packages(what: str, *names: str, help: str) -> None:
+    """Import packages of an extra; raises `ConfigurationError` that says `what` needs them if one is missing."""
+    try:
+        for name in names:
+            import_module(name)
+    except ImportError as error:
+        raise ConfigurationError(f"{what} more packages ({error.name or error} is missing).", help=help) from error
 
 
 class PausedError(CiteloomError):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from ..ingestion.describing import DescribeReport
-    from ..ingestion.ray_jobs import RayRequest
+    from ..ingestion.ray_executor import RayRequest
 
     Given = Path | str | Document | BaseLoader
 
@@ -105,7 +105,7 @@ async def aingest(
 
 def ray_request(ray: object, workers: int | None) -> RayRequest | None:
     """Validate a requested cluster; raises `ArgumentError` and `InputError`."""
-    from ..ingestion.ray_jobs import RayRequest
+    from ..ingestion.ray_executor import RayRequest
 
     if not isinstance(ray, bool | str):
         raise ArgumentError(f"ray: expected True or the address of a cluster, got {ray!r:.60}.")

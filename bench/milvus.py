@@ -149,10 +149,10 @@ class BareClients:
         return made
 
     def _upsert(self, chunks: list[dict[str, Any]], papers: list[dict[str, Any]]) -> None:
-        client = self._rows._connection.client()
+        client = self._rows._connection.client().__enter__()
         for start in range(0, len(chunks), 1000):
-            client.upsert(self._rows._collection("chunks"), chunks[start : start + 1000])
-        client.upsert(self._rows._collection("papers"), papers)
+            client.upsert(self._rows._names["chunks"], chunks[start : start + 1000])
+        client.upsert(self._rows._names["papers"], papers)
 
 
 def writes(library: Library, bare: BareClients, rounds: int) -> None:
@@ -234,7 +234,7 @@ def main(database: str, vectors: str, papers: int = 400, rounds: int = 7) -> Non
     write(library, changes[:60])
     stores: Any = library.stores
     rows = stores.rows()
-    client, collection = rows._connection.client(), rows._collection("chunks")
+    client, collection = rows._connection.client().__enter__(), rows._names["chunks"]
     catalog = library.catalog
     assert isinstance(catalog, MilvusCatalog)
     print("| what | Citeloom | bare clients | ratio | single pairs |\n|---|---|---|---|---|")

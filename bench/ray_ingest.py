@@ -17,7 +17,7 @@ from bench.measure import row_of, table
 from bench.papers import material
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ingest_events import Planned
-from citeloom.ingestion.ray_jobs import RayRequest
+from citeloom.ingestion.ray_executor import RayRequest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.library import Library

@@ -21,8 +21,7 @@ from ..errors import InputError
 from ..models.journal.journal_database import JOURNAL_TABLES
 from ..plurals import counted, some
 from ..stores.accounts import ACCOUNT_TABLES
-from ..stores.home import Home
-from ..stores.home_tables import CHECKPOINT_WRITES, RUN_TABLES
+from ..stores.home import CHECKPOINT_WRITES, RUN_TABLES, Home
 from ..stores.library import Library
 from ..stores.metadata_store import METADATA_TABLES
 from ..stores.paper_catalog import Change
@@ -63,10 +62,8 @@ async def copy_library(
 def require_no_foreign_papers(source: Library, target: Library) -> None:
     """Raise `CopyError` if the target holds papers that the source does not."""
     if foreign := sorted(target.records().keys() - source.records().keys()):
-        raise CopyError(
-            f"{target.home.name}: holds papers that {source.home.name} does not: {some(foreign)}.",
-            help="Copy into an empty home.",
-        )
+        message = f"{target.home.name}: holds papers that {source.home.name} does not: {some(foreign)}."
+        raise CopyError(message, help="Copy into an empty home.")
 
 
 def _copy(source: Library, target: Library, on_paper: Callable[[str], None]) -> CopyReport:
@@ -97,10 +94,8 @@ def build_change(library: Library, key: str) -> Change:
     change, figures = read_change(library.records()[key], library.store), library.figures(key)
     images = {figure.image_hash: library.figure_image(figure) or b"" for figure in figures if figure.image_hash}
     if change is None or not all(images.values()):
-        raise CopyError(
-            f"{library.home.name}: texts, vectors or images of {key} are missing.",
-            help="Run '{citeloom} doctor --repair' there.",
-        )
+        message = f"{library.home.name}: texts, vectors or images of {key} are missing."
+        raise CopyError(message, help="Run '{citeloom} doctor --repair' there.")
     return replace(change, sections=tuple(library.catalog.sections(key)), figures=figures, images=images)
 
 
@@ -220,10 +215,8 @@ class _HomeCopy:
     def _require_known(self, what: str, theirs: Fingerprints, mine: Fingerprints) -> None:
         if foreign := [key for key in theirs if key not in mine]:
             shown = some(":".join(map(str, key)) for key in foreign)
-            raise CopyError(
-                f"{self._names[1]}: holds {what} that {self._names[0]} does not: {shown}.",
-                help="Copy into an empty home, or only the papers (--papers-only).",
-            )
+            message = f"{self._names[1]}: holds {what} that {self._names[0]} does not: {shown}."
+            raise CopyError(message, help="Copy into an empty home, or only the papers (--papers-only).")
 
     def _fingerprints(self, home: Home, table: TypedTable) -> Fingerprints:
         return {key: fingerprint for _, key, fingerprint in _with_fingerprints(table, home.rows(table))}

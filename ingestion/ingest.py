@@ -25,8 +25,7 @@ from .indexing import Indexing, OnEvent, Summarize, run_to_end, write
 from .ingest_events import IngestReport, Planned, Waiting
 from .paper_matching import attach_notes, match_renamed_files
 from .plan import make_plan
-from .ray_executor import ray_executor
-from .ray_jobs import RayRequest
+from .ray_executor import RayRequest, ray_executor
 from .reading import Chunking, ConvertedFiles, IngestExecutor, local_executor
 from .sources import Sources, read_sources
 

@@ -26,18 +26,8 @@ from ..documents.sandbox import raise_if_stopped
 from ..documents.types import Paper
 from ..errors import InputError
 from ..plurals import counted
-from .reading import (
-    ENDINGS,
-    MOST_CHARACTERS,
-    PDF,
-    UNPARSABLE,
-    ConvertedFiles,
-    ParseFiles,
-    parse_file,
-    parse_files,
-    printable,
-    refuse_unparsable,
-)
+from . import reading
+from .reading import PDF, ConvertedFiles, parse_file, printable
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -206,7 +196,7 @@ def read_sources(
     ocr: Ocr | None = None,
     *,
     follow_links: bool = False,
-    parse: ParseFiles = parse_files,
+    parse: reading.ParseFiles = reading.parse_files,
 ) -> Sources:
     """Read all papers under `paths` and in `documents`; `kept` caches PDF and other converted files.
 
@@ -217,13 +207,15 @@ def read_sources(
         raise InputError("No path was given.", help="Name the folder that holds your papers.")
     require_paths(paths)
     folders = tuple(path for path in paths if path.is_dir())
-    walked = walk(paths, ENDINGS, follow_links=follow_links)
+    walked = walk(paths, reading.ENDINGS, follow_links=follow_links)
     notes = tuple(file for file in walked.files if note_stem(file) is not None)
     files, twins = _one_of_each([file for file in walked.files if note_stem(file) is None])
     pdfs = {file: twin for twin, file in twins if _is_pdf(twin)}
     if not files and not documents and not walked.refused:
         where = ", ".join(str(path) for path in paths)
-        raise InputError(f"{where}: holds no papers ({', '.join(ENDINGS)}).", help="Name the folder of your papers.")
+        raise InputError(
+            f"{where}: holds no papers ({', '.join(reading.ENDINGS)}).", help="Name the folder of your papers."
+        )
     warnings = [
         f"{twin}: skipped, since {file.name} next to it is the same paper; move one away to choose the other."
         for twin, file in twins
@@ -278,7 +270,7 @@ def require_paths(paths: Sequence[Path]) -> None:
 
 def _one_of_each(files: Sequence[Path]) -> tuple[list[Path], list[tuple[Path, Path]]]:
     """Choose one file per paper, Markdown first, PDF (most guessed) last; returns the others with that file."""
-    ranks = {ending: rank for rank, ending in enumerate(ENDINGS)}
+    ranks = {ending: rank for rank, ending in enumerate(reading.ENDINGS)}
     best: dict[tuple[Path, str], Path] = {}
     for file in sorted(files, key=lambda file: ranks.get(file.suffix.lower(), len(ranks))):
         best.setdefault((file.parent, file.stem), file)
@@ -323,8 +315,8 @@ def _describe(file: Path, parsed: ParsedPaper | Refusal, bibliography: Bibliogra
         return parsed
     try:
         paper, notices = describe(file, parsed, bibliography)
-    except UNPARSABLE as error:
-        return refuse_unparsable(str(file), error)
+    except reading.UNPARSABLE as error:
+        return reading.refuse_unparsable(str(file), error)
     return SourcePaper(file, parsed, paper, folder=file.parent, notices=tuple(notices))
 
 
@@ -350,8 +342,10 @@ def read_documents(name: str, parts: Sequence[Document], bibliography: Bibliogra
     try:
         given = parts[0].metadata
         size = sum(len(part.page_content) for part in parts)
-        if size > MOST_CHARACTERS:
-            return Refusal(name, f"is {size / 1e6:.0f} MB, more than the limit of {MOST_CHARACTERS / 1e6:.0f} MB")
+        if size > reading.MOST_CHARACTERS:
+            return Refusal(
+                name, f"is {size / 1e6:.0f} MB, more than the limit of {reading.MOST_CHARACTERS / 1e6:.0f} MB"
+            )
         # Page numbers, counted from 0, are kept if each part states its own.
         pages = [part.metadata.get("page") for part in parts]
         numbers = [page for page in pages if isinstance(page, int) and 0 <= page < _MOST_PAGES]
@@ -382,8 +376,8 @@ def read_documents(name: str, parts: Sequence[Document], bibliography: Bibliogra
         paper, warnings = describe(path, parsed, bibliography)
         source = str(given.get("source") or name)
         return SourcePaper(path, parsed, replace(paper, source=source), notices=tuple(warnings))
-    except UNPARSABLE as error:
-        return refuse_unparsable(name, error)
+    except reading.UNPARSABLE as error:
+        return reading.refuse_unparsable(name, error)
 
 
 def read_again(paper: Paper, kept: ConvertedFiles, ocr: Ocr | None) -> SourcePaper:

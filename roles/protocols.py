@@ -283,26 +283,15 @@ class PassageFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class QuoteSpan:
-    """The words `chunk.text[start:end]` of the chunk behind evidence `evidence_id`."""
-
-    evidence_id: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class Draft:
     """A section with markers such as `[E3]`.
 
     `truncated` if the model was cut off at its output limit, `declined` if the text only names the evidence nearest to
-    a question that the sources do not answer. `quotes` are spans of a source's chunk that a citation
-    rests on, where the writer chose words other than the reader's. `notes` are for the user.
+    a question that the sources do not answer. `notes` are for the user.
     """
 
     text: str
     truncated: bool = False
-    quotes: tuple[QuoteSpan, ...] = ()
     notes: tuple[str, ...] = ()
     declined: bool = False
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_origin
 from urllib.parse import urlsplit
@@ -20,22 +21,9 @@ from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, Pr
 from ..errors import ConfigurationError
 from ..invalid_values import describe_invalid, field_path
 from ..section_kinds import Ask as Ask, Depth as Depth
+from . import key_trust
 from .addresses import DatabaseUrl, VectorsUrl, home_address, vectors_url
-from .key_trust import (
-    DEFAULT,
-    DOTENV,
-    ENVIRONMENT,
-    FLAG,
-    FOLDER_TOML,
-    Address,
-    ApiKey,
-    Key,
-    clean_key,
-    is_own,
-    key_mark,
-    require_trusted,
-    user_configuration,
-)
+from .key_trust import ApiKey, is_own, user_configuration
 
 MetadataService = Literal["crossref", "datacite", "openalex", "semantic_scholar"]
 CitationStyle = Literal["key", "pandoc", "latex", "numeric", "key-page"]
@@ -265,9 +253,9 @@ class Settings(BaseModel):
 
     def __init__(self, *, origins: Mapping[str, str] | None = None, **given: Any) -> None:
         """Read the sources; `origins` are the origins of given values that do not come from the user."""
-        found = _find_values(given, origins or {})
-        super().__init__(**found.values)
-        self._set, self._own = found.origins, found.own
+        values, found_origins, own = _find_values(given, origins or {})
+        super().__init__(**values)
+        self._set, self._own = found_origins, own
 
     def with_own(self, values: Mapping[str, Any], origin: str) -> Settings:
         """A copy with values that the user has just set; `origin` names where they are kept."""
@@ -285,7 +273,7 @@ class Settings(BaseModel):
 
     def origin(self, name: str) -> str:
         """The origin of a setting: a flag, the environment, a file, or "default"."""
-        return self._set.get(name, DEFAULT)
+        return self._set.get(name, key_trust.DEFAULT)
 
     def origins(self) -> dict[str, str]:
         """The origin of each setting that is not a default."""
@@ -322,7 +310,7 @@ class Settings(BaseModel):
     def key_marks(self, roles: Collection[RoleName]) -> list[str]:
         """Marks stored with a run to resume it with the same keys at the same addresses, without revealing them."""
         used = (self.role_endpoint(role) for role in roles)
-        return sorted({key_mark(key, url) for _, url, key in used if key is not None})
+        return sorted({key_trust.key_mark(key, url) for _, url, key in used if key is not None})
 
     def url_setting(self, role: RoleName) -> str:
         own = f"{role}_base_url"
@@ -332,16 +320,19 @@ class Settings(BaseModel):
         """The first of the keys that is set, else OpenAI's; raises `ConfigurationError` if it may not be sent."""
         url: str = getattr(self, setting)
         usual = type(self).model_fields[setting].default or OPENAI_BASE_URL
-        address = Address(url, setting, self.origin(setting), self._own.get(setting, usual))
+        address = key_trust.Address(url, setting, self.origin(setting), self._own.get(setting, usual))
         named = next((name for name in names if getattr(self, name) is not None), None)
         if named is not None:
-            key = Key(getattr(self, named), f"CITELOOM_{named.upper()}", self.origin(named))
+            key = key_trust.Key(getattr(self, named), f"CITELOOM_{named.upper()}", self.origin(named))
         elif (ambient := ambient_key(url)) is not None:
             # OpenAI's own address is safe for its key, whoever set it.
-            key, address = Key(ambient, "OPENAI_API_KEY", ENVIRONMENT), Address(url, setting, DEFAULT, url)
+            key, address = (
+                key_trust.Key(ambient, "OPENAI_API_KEY", key_trust.ENVIRONMENT),
+                key_trust.Address(url, setting, key_trust.DEFAULT, url),
+            )
         else:
             return None
-        require_trusted(key, address, self._vouched)
+        key_trust.require_trusted(key, address, self._vouched)
         return key.secret
 
 
@@ -351,17 +342,16 @@ def ambient_key(base_url: str) -> SecretStr | None:
         return None
     key = os.environ.get("OPENAI_API_KEY", "").strip()
     try:
-        return clean_key(SecretStr(key)) if key else None
+        return key_trust.clean_key(SecretStr(key)) if key else None
     except ValueError as error:
-        raise ConfigurationError(
-            f"OPENAI_API_KEY: {error}.", help="Copy it again, without surrounding characters."
-        ) from None
+        message = f"OPENAI_API_KEY: {error}."
+        raise ConfigurationError(message, help="Copy it again, without surrounding characters.") from None
 
 
 def load_settings(
     *,
     brought: Mapping[str, Any] | None = None,  # values that do not come from the user, such as those of a run
-    origin: str = FLAG,  # names the source of these
+    origin: str = key_trust.FLAG,  # names the source of these
     vouched: Collection[str] = (),  # marks of keys and addresses used together before (`Settings.key_marks`)
     flags: Mapping[str, str] | None = None,  # the options by which the user gave overrides, by setting, for errors
     **overrides: Any,  # values given by the user, such as flags; None values are ignored
@@ -379,10 +369,8 @@ def load_settings(
         wrong = f"{describe_invalid(first, show=not secret)}."
         if option is not None:
             raise ConfigurationError(f"{option}: {wrong}") from error
-        raise ConfigurationError(
-            f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}",
-            help="See '{citeloom} doctor' for the settings in force.",
-        ) from error
+        message = f"Setting {name} (CITELOOM_{str(first['loc'][0]).upper()}): {wrong}"
+        raise ConfigurationError(message, help="See '{citeloom} doctor' for the settings in force.") from error
     settings._vouched = frozenset(vouched)
     return settings
 
@@ -402,46 +390,37 @@ def _with_keyring(values: Mapping[str, Any]) -> Mapping[str, Any]:
         found = {name: keyring.get_password("citeloom", name) for name in kept}
         return {name: value for name, value in {**values, **found}.items() if value is not None}
     except Exception as error:
-        raise ConfigurationError(
-            f"{user_configuration()}: {kept[0]} is in the keyring, which cannot be read ({type(error).__name__}).",
-            help="Unlock the keyring, or set the key in the environment.",
-        ) from error
+        message = f"{user_configuration()}: {kept[0]} is in the keyring, which cannot be read ({type(error).__name__})."
+        raise ConfigurationError(message, help="Unlock the keyring, or set the key in the environment.") from error
 
 
-@dataclass(slots=True)
-class _FoundValues:
-    """The values of settings, the origin of each, and the user's own addresses, in case a folder names others."""
+def _find_values(
+    given: Mapping[str, Any], given_origins: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+    """The values of all sources, the origin of each, and the user's own addresses, in case a folder names others.
 
-    values: dict[str, Any] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
-    own: dict[str, str] = field(default_factory=dict)
-
-    def add(self, name: str, value: Any, origin: str) -> None:
-        """Add a value from the next source; earlier ones take precedence, even for single entries of an object."""
-        if name.endswith("_base_url") and is_own(origin) and isinstance(value, str):
-            self.own.setdefault(name, value)
-        known = self.values.setdefault(name, value)
-        if isinstance(known, dict) and isinstance(value, dict):
-            self.values[name] = {**value, **known}
-        self.origins.setdefault(name, origin)
-
-
-def _find_values(given: Mapping[str, Any], given_origins: Mapping[str, str]) -> _FoundValues:
-    """The values of all sources; raises `ConfigurationError` for one that cannot be read."""
-    found = _FoundValues()
-    for name, value in given.items():
-        found.add(name, value, given_origins.get(name, FLAG))
+    Earlier sources take precedence, even for single entries of an object. Raises `ConfigurationError` for a source that
+    cannot be read.
+    """
     own_file = user_configuration()
-    sources = (
-        (_read_variables(os.environ, ENVIRONMENT), ENVIRONMENT),
-        (_read_variables(_read_file(Path(DOTENV), _parse_dotenv), DOTENV), DOTENV),
-        (_read_file(Path(FOLDER_TOML), _parse_toml), FOLDER_TOML),
-        (_with_keyring(_read_file(own_file, _parse_toml)), str(own_file)),
-    )
-    for values, origin in sources:
-        for name in Settings.model_fields.keys() & values.keys():
-            found.add(name, values[name], origin)
-    return found
+    sources: list[tuple[Mapping[str, Any], str]] = [
+        *(({name: value}, given_origins.get(name, key_trust.FLAG)) for name, value in given.items()),
+        (_read_variables(os.environ, key_trust.ENVIRONMENT), key_trust.ENVIRONMENT),
+        (_read_variables(_read_file(Path(key_trust.DOTENV), _parse_dotenv), key_trust.DOTENV), key_trust.DOTENV),
+        (_read_file(Path(key_trust.FOLDER_TOML), tomllib.loads), key_trust.FOLDER_TOML),
+        (_with_keyring(_read_file(own_file, tomllib.loads)), str(own_file)),
+    ]
+    values, origins, own = dict[str, Any](), dict[str, str](), dict[str, str]()
+    for found, origin in sources:
+        for name in Settings.model_fields.keys() & found.keys():
+            value = found[name]
+            if name.endswith("_base_url") and is_own(origin) and isinstance(value, str):
+                own.setdefault(name, value)
+            known = values.setdefault(name, value)
+            if isinstance(known, dict) and isinstance(value, dict):
+                values[name] = {**value, **known}
+            origins.setdefault(name, origin)
+    return values, origins, own
 
 
 def _read_variables(variables: Mapping[str, str | None], origin: str) -> dict[str, Any]:
@@ -466,23 +445,13 @@ def _read_file(path: Path, parse: Callable[[str], Mapping[str, Any]]) -> Mapping
         raise ConfigurationError(f"{path}: {error}.", help="Correct or remove the file.") from error
 
 
-def _parse_toml(text: str) -> dict[str, Any]:
-    import tomllib
-
-    return tomllib.loads(text)
-
-
 def _parse_dotenv(text: str) -> dict[str, str | None]:
     """Parse `.env` without expanding `${NAME}`, which would let a foreign folder copy the environment into settings."""
-    from io import StringIO
-
     from dotenv import dotenv_values
 
     written = dotenv_values(stream=StringIO(text), interpolate=False)
     for name, value in written.items():
         if name.lower().startswith(_PREFIX) and "${" in (value or ""):
-            raise ConfigurationError(
-                f"{Path(DOTENV)}: {name} holds '${{', but variables are not expanded there.",
-                help="Write the value itself, or set it in the environment.",
-            )
+            message = f"{Path(key_trust.DOTENV)}: {name} holds '${{', but variables are not expanded there."
+            raise ConfigurationError(message, help="Write the value itself, or set it in the environment.")
     return written

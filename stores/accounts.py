@@ -103,9 +103,8 @@ class Accounts(Register):
     def get(self, name: str) -> Person:
         """The account of this name; raises `AccountError`."""
         if (found := self.find(name)) is None:
-            raise AccountError(
-                f"There is no account {name[:80]!r}.", help="See '{citeloom} people list' for the accounts."
-            )
+            message = f"There is no account {name[:80]!r}."
+            raise AccountError(message, help="See '{citeloom} people list' for the accounts.")
         return found
 
     def invite(self, name: str, role: Role) -> str:
@@ -289,8 +288,6 @@ def normalised(name: str) -> str:
     """The name of an account in lower case; raises `InputError` for one that accounts cannot have."""
     plain = name.strip().lower()
     if _NAME.fullmatch(plain) is None:
-        raise InputError(
-            f"{name[:80]!r}: a name has up to 40 letters from a to z, digits, hyphens and underscores.",
-            help="Choose a short name, such as ada or ada-l.",
-        )
+        message = f"{name[:80]!r}: a name has up to 40 letters from a to z, digits, hyphens and underscores."
+        raise InputError(message, help="Choose a short name, such as ada or ada-l.")
     return plain

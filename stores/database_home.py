@@ -15,6 +15,7 @@ from ..table_columns import TypedTable
 from .home import Home, ServerRegistry, make_folders
 from .postgres.advisory_locks import DatabaseLock
 from .postgres.database import CONNECTIONS, Database, DatabaseTables, has_table
+from .run_register import PLOT_SET, PLOTS_KEPT
 from .tables import select_all
 from .uploads import UPLOAD, SharedUploads
 
@@ -59,9 +60,6 @@ class DatabaseHome(Home):
         with database.reachable(), database.transaction() as connection:
             return has_table(connection, "schema_versions")
 
-    def require_place(self) -> None:
-        """Do nothing: `prepare` checks the database."""
-
     def prepare(self) -> DatabaseHome:
         make_folders(self)
         self._database()
@@ -86,9 +84,8 @@ class DatabaseHome(Home):
         stores = PostgresStores(database)
         if stores.catalog.meta("milvus") is not None:
             stores.close()
-            raise ConfigurationError(
-                f"{self.url}: this library is searched in Milvus.", help="Set CITELOOM_VECTORS to its address."
-            )
+            message = f"{self.url}: this library is searched in Milvus."
+            raise ConfigurationError(message, help="Set CITELOOM_VECTORS to its address.")
         return stores
 
     def open_catalog(self) -> PostgresCatalog:
@@ -101,14 +98,10 @@ class DatabaseHome(Home):
 
         return LibraryJournalDatabase(self._database().url)
 
-    def run_tables(self) -> DatabaseTables:
+    def tables_with(self, table: TypedTable) -> DatabaseTables:
         return DatabaseTables(self._database())
 
-    server_tables = account_tables = run_tables
-
     def plots(self) -> SharedUploads:
-        from .run_register import PLOT_SET, PLOTS_KEPT
-
         return SharedUploads(self._database(), self.plots_folder, PLOT_SET, PLOTS_KEPT)
 
     def uploads(self) -> SharedUploads:
@@ -143,7 +136,7 @@ class DatabaseHome(Home):
             yield from cursor
 
     def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
-        with self.run_tables().transaction() as connection:
+        with self.tables_with(table).transaction() as connection:
             connection.executemany(table.insert("update"), rows)
             if table.number in table.columns:
                 (key,) = table.key

@@ -23,8 +23,12 @@ from ..settings.addresses import DatabaseUrl, HomeAddress, VectorsUrl, absolute_
 from ..settings.key_trust import FLAG, is_own
 from ..sqlite import CHECKPOINTS_REMEDY, MEMORY_REMEDY, naming_damage, require_plain_schema, write_ahead
 from ..table_columns import TypedTable
-from .home import Home, Listener, PathBelow, ServerRegistry, UnsafeHomeError, make_folders
+from .accounts import ACCOUNT_TABLES, ACCOUNTS_REMEDY
+from .home import RUN_TABLES, Home, Listener, PathBelow, ServerRegistry, UnsafeHomeError, make_folders
 from .local.lock import FolderLock, try_acquire
+from .metadata_store import METADATA_REMEDY, METADATA_TABLES
+from .run_register import PLOT_SET, PLOTS_KEPT
+from .server_jobs import FOLDER_SERVER_TABLES, JOBS, SERVER_REMEDY, SERVERS, ServerJobs
 from .tables import FileTables, select_all
 from .uploads import UPLOAD, Uploads
 
@@ -78,10 +82,8 @@ class FolderHome(Home):
     def require_place(self) -> None:
         there = next((folder for folder in (self.root, *self.root.parents) if folder.exists()), self.root)
         if there.is_file():
-            raise InputError(
-                f"{self.root}: cannot be a home, since {there} is a file.",
-                help="Choose a writable folder with --home or CITELOOM_HOME.",
-            )
+            message = f"{self.root}: cannot be a home, since {there} is a file."
+            raise InputError(message, help="Choose a writable folder with --home or CITELOOM_HOME.")
 
     def prepare(self) -> FolderHome:
         require_plain_files(self.root)
@@ -89,7 +91,7 @@ class FolderHome(Home):
         return self
 
     def open_library(self) -> LibraryStores:
-        from .local.local_stores import LocalStores
+        from .local.chroma import LocalStores
 
         return LocalStores(self)
 
@@ -101,37 +103,31 @@ class FolderHome(Home):
     def journal_database(self) -> JournalFile:
         return JournalFile(self.journal)
 
-    def run_tables(self) -> FileTables:
-        from .home_tables import run_tables
-
-        return run_tables(self.runs_file)
-
-    def server_tables(self) -> FileTables:
-        from .server_jobs import SERVER_REMEDY, SERVER_TABLES, SERVERS
-
-        return FileTables(self.server, (SERVERS, *SERVER_TABLES), SERVER_REMEDY)
-
-    def account_tables(self) -> FileTables:
-        from .accounts import ACCOUNT_TABLES, ACCOUNTS_REMEDY
-
-        with contextlib.suppress(OSError):
-            self.accounts_file.chmod(0o600)
-        return FileTables(self.accounts_file, ACCOUNT_TABLES, ACCOUNTS_REMEDY)
+    def tables_with(self, table: TypedTable) -> FileTables:
+        if table in ACCOUNT_TABLES:
+            with contextlib.suppress(OSError):
+                self.accounts_file.chmod(0o600)
+            return FileTables(self.accounts_file, ACCOUNT_TABLES, ACCOUNTS_REMEDY)
+        if table in FOLDER_SERVER_TABLES:
+            return FileTables(self.server, FOLDER_SERVER_TABLES, SERVER_REMEDY)
+        if table in METADATA_TABLES:
+            return FileTables(self.metadata, METADATA_TABLES, METADATA_REMEDY)
+        if table in JOURNAL_TABLES:
+            return FileTables(self.journal, ())
+        if table in RUN_TABLES:
+            return FileTables(self.runs_file, RUN_TABLES)
+        return FileTables(self.checkpoints, (), CHECKPOINTS_REMEDY)
 
     def plots(self) -> Uploads:
-        from .run_register import PLOT_SET, PLOTS_KEPT
-
         return Uploads(self.plots_folder, PLOT_SET, PLOTS_KEPT)
 
     def uploads(self) -> Uploads:
         """The uploads in the folder of papers; while a server runs, none younger than an hour is idle."""
-        from .server_jobs import ServerJobs
-
         server = FileLock(self.locks / "server.lock", thread_local=False)
         alone = self.copy_of is None and try_acquire(server)
         server.release()
         root = (self.copy_of or self.root) / self.papers.name
-        return Uploads(root, UPLOAD, 0 if alone else _HOUR, ServerJobs(self.server_tables()).unfinished)
+        return Uploads(root, UPLOAD, 0 if alone else _HOUR, ServerJobs(self.tables_with(JOBS)).unfinished)
 
     def has_memory(self) -> bool:
         return self.memory.is_file()
@@ -157,7 +153,7 @@ class FolderHome(Home):
         return open_checkpoints(self.checkpoints)
 
     def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
-        file = self._file_of(table)
+        file = self.tables_with(table)
         if file.exist():
             with file.transaction() as connection:
                 yield from map(tuple, connection.execute(select_all(_in_file(table))))
@@ -165,21 +161,8 @@ class FolderHome(Home):
     def put(self, table: TypedTable, rows: Sequence[tuple[Any, ...]]) -> None:
         if table in JOURNAL_TABLES:
             self.journal_database().connect().close()  # which creates the tables
-        with self._file_of(table).transaction() as connection:
+        with self.tables_with(table).transaction() as connection:
             connection.executemany(_in_file(table).insert("update"), rows)
-
-    def _file_of(self, table: TypedTable) -> FileTables:
-        from .accounts import ACCOUNT_TABLES
-        from .home_tables import RUN_TABLES, metadata_tables
-        from .metadata_store import METADATA_TABLES
-
-        if table in JOURNAL_TABLES:
-            return FileTables(self.journal, ())
-        if table in ACCOUNT_TABLES:
-            return self.account_tables()
-        if table in METADATA_TABLES:
-            return metadata_tables(self.metadata)
-        return self.run_tables() if table in RUN_TABLES else FileTables(self.checkpoints, (), CHECKPOINTS_REMEDY)
 
     def writer_lock(self) -> FolderLock:
         return FolderLock(self)
@@ -212,8 +195,6 @@ class LocalServerRegistry(ServerRegistry):
     """Holds the server lock of a folder, released when the process ends."""
 
     def __init__(self, home: FolderHome, address: str) -> None:
-        from .server_jobs import SERVERS
-
         home.prepare()
         self._lock, known = FileLock(home.locks / "server.lock", thread_local=False), home.locks / "server.address"
         if not try_acquire(self._lock):
@@ -222,7 +203,7 @@ class LocalServerRegistry(ServerRegistry):
             raise SecondServerError(f"{home.name}: another server already uses this folder{where}.")
         known.write_text(address, "utf-8")
         server = secrets.token_hex(6)
-        tables = home.server_tables()
+        tables = home.tables_with(SERVERS)
         with tables.transaction() as connection:
             connection.execute("DELETE FROM servers")
             connection.execute(SERVERS.insert(), (server,))

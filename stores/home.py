@@ -9,10 +9,18 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 
 from ..errors import InputError
 from ..settings.addresses import HomeAddress
+from ..table_columns import BLOB, TEXT, TableConnection, TypedTable, integer
+from . import run_register as runs
+from .accounts import PEOPLE, Accounts
+from .evidence_table_register import EVIDENCE_TABLES, TABLE_CELLS, TABLE_PAPERS, EvidenceTableRegister
+from .run_register import ConversationRegister, RunRegister, WrittenFiles
+from .server_jobs import JOBS, RecentEndings, RequestKeys, ServerJobs
+from .tables import Tables
+from .uploads import Uploads
 
 if TYPE_CHECKING:  # each command loads only what it needs
     from langgraph.store.base import BaseStore
@@ -20,18 +28,32 @@ if TYPE_CHECKING:  # each command loads only what it needs
     from ..models.journal.journal import Journal
     from ..models.journal.journal_database import JournalDatabase
     from ..models.journal.single_flight import CallLocks
-    from ..table_columns import TypedTable
-    from .accounts import Accounts
-    from .evidence_table_register import EvidenceTableRegister
     from .local.checkpoints import PlainSaver
     from .paper_catalog import PaperCatalog
     from .postgres.postgres_checkpoints import PlainPostgresSaver
-    from .run_register import ConversationRegister, RunRegister, WrittenFiles
     from .store_protocols import LibraryStores
-    from .tables import TableConnection, Tables
-    from .uploads import Uploads
 
     Checkpoints = PlainSaver | PlainPostgresSaver
+
+GRID_TABLES: Final = (EVIDENCE_TABLES, TABLE_PAPERS, TABLE_CELLS)
+RUN_TABLES: Final = (
+    runs.RUNS,
+    runs.CITED_PAPERS,
+    runs.EDITS,
+    runs.UPDATES,
+    runs.CONVERSATIONS,
+    runs.LABELS,
+    runs.TURNS,
+    runs.WRITTEN,
+    runs.OWNED,
+    *GRID_TABLES,
+)
+_STEP: Final = tuple("thread_id checkpoint_ns checkpoint_id task_id".split())
+CHECKPOINT_WRITES: Final = TypedTable(
+    "checkpoint_writes",
+    (*_STEP, "idx"),
+    dict.fromkeys((*_STEP, "task_path"), TEXT) | {"idx": integer(-100), "channel": TEXT, "type": TEXT, "blob": BLOB},
+)
 
 
 class UnsafeHomeError(InputError):
@@ -117,9 +139,9 @@ class Home(ABC):
             help_ = "Create one: {citeloom} ingest PAPERS --bib FILE."
             raise InputError(f"{self.address}: holds no library.", help=help_)
 
-    @abstractmethod
     def require_place(self) -> None:
         """Raise `InputError` if no home can be here; checks only what needs no connection."""
+        return
 
     @abstractmethod
     def prepare(self) -> Self:
@@ -144,45 +166,27 @@ class Home(ABC):
         """The database of the journal, for its statistics and for pruning."""
 
     @abstractmethod
-    def run_tables(self) -> Tables:
-        """The tables of runs, conversations and written files."""
-
-    @abstractmethod
-    def server_tables(self) -> Tables:
-        """The tables of servers, their jobs and sessions."""
-
-    @abstractmethod
-    def account_tables(self) -> Tables:
-        """The tables of a group's accounts."""
+    def tables_with(self, table: TypedTable) -> Tables:
+        """The tables that are stored together with this one: those of runs, of a server, of accounts or of metadata."""
 
     def accounts(self) -> Accounts:
-        from .accounts import Accounts
-
-        return Accounts(self.account_tables())
+        return Accounts(self.tables_with(PEOPLE))
 
     def runs(self) -> RunRegister:
-        from .run_register import RunRegister
-
-        return RunRegister(self.run_tables())
+        return RunRegister(self.tables_with(runs.RUNS))
 
     @abstractmethod
     def plots(self) -> Uploads:
         """The sets of plot images uploaded to a server; a set that was not used for a day is idle."""
 
     def conversations(self) -> ConversationRegister:
-        from .run_register import ConversationRegister
-
-        return ConversationRegister(self.run_tables())
+        return ConversationRegister(self.tables_with(runs.CONVERSATIONS))
 
     def evidence_tables(self) -> EvidenceTableRegister:
-        from .evidence_table_register import EvidenceTableRegister
-
-        return EvidenceTableRegister(self.run_tables())
+        return EvidenceTableRegister(self.tables_with(EVIDENCE_TABLES))
 
     def written_files(self) -> WrittenFiles:
-        from .run_register import WrittenFiles
-
-        return WrittenFiles(self.run_tables())
+        return WrittenFiles(self.tables_with(runs.WRITTEN))
 
     @abstractmethod
     def has_memory(self) -> bool:
@@ -202,9 +206,7 @@ class Home(ABC):
 
     def forget_job(self, job_id: str) -> None:
         """Delete the job, events and idempotency keys that servers stored for a run, conversation or upload."""
-        from .server_jobs import ServerJobs
-
-        ServerJobs(self.server_tables()).forget(job_id, shared=self.has_several_servers)
+        ServerJobs(self.tables_with(JOBS)).forget(job_id, shared=self.has_several_servers)
 
     @abstractmethod
     def rows(self, table: TypedTable) -> Generator[tuple[Any, ...]]:
@@ -269,8 +271,6 @@ class ServerRegistry(ABC):
         server: str,
         notify: Callable[[TableConnection, str], None] | None = None,
     ) -> None:
-        from .server_jobs import RecentEndings, RequestKeys, ServerJobs
-
         self.home = home
         self.jobs = ServerJobs(tables, server, notify)
         self.keys = RequestKeys(tables, server)
@@ -304,13 +304,10 @@ def make_folders(home: Home) -> None:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         reason = error.strerror or type(error).__name__
-        raise InputError(
-            f"{home.root}: cannot be written ({reason}).", help="Choose a writable folder with --home or CITELOOM_HOME."
-        ) from error
+        message = f"{home.root}: cannot be written ({reason})."
+        raise InputError(message, help="Choose a writable folder with --home or CITELOOM_HOME.") from error
 
 
 def written_files(home: Home | None) -> WrittenFiles:
     """The hashes of the files that a home has written; an empty register without a home."""
-    from .run_register import WrittenFiles
-
     return WrittenFiles() if home is None else home.written_files()

@@ -15,7 +15,7 @@ from ..documents import Paper
 from ..documents.publication_status import NOTICE_KINDS, VERSION_KINDS, Notice, PublicationStatus, Version
 from ..table_columns import JSON, NUMBER, TEXT, TypedTable, choice, dump_json, integer
 from ..text.words import letters_of
-from .tables import Register, TableConnection, columns_of, index_key
+from .tables import Register, TableConnection, columns_of, in_parts, index_key
 
 METADATA_REMEDY: Final = "Move it away and run '{citeloom} papers enrich': it holds only what services said."
 IDENTITIES: Final = TypedTable(
@@ -35,6 +35,7 @@ VERSIONS: Final = TypedTable(
     {"doi": TEXT, "kind": choice(*VERSION_KINDS), "other": TEXT, "source": TEXT},
 )
 IMPORTED_FILES: Final = TypedTable("metadata_files", ("name",), {"name": TEXT, "stamp": TEXT})
+_NOTICE: Final = ("kind", "source", "notice", "date", "reason")  # in the order of the fields of `Notice`
 _AT_ONCE: Final = 500  # parameters of one statement
 RETRACTION_WATCH: Final = "Retraction Watch"
 
@@ -106,9 +107,8 @@ class MetadataStore(Register):
         dois: dict[str, str] = {}
         for paper in listed:
             rows = found[index_key(title_fingerprint(paper))] if not paper.doi else []
-            same = [row for row in rows if row["key"] == paper.key] or [
-                row for row in rows if row["year"] == (paper.year or 0)
-            ]
+            same = [row for row in rows if row["key"] == paper.key]
+            same += [row for row in rows if row["year"] == (paper.year or 0)]
             if doi := paper.doi or next((row["doi"] for row in same), ""):
                 dois[paper.key] = doi
         return dois
@@ -124,22 +124,14 @@ class MetadataStore(Register):
     ) -> None:
         """Commit a service's statements about a paper; keeps earlier statements and all notices."""
         with self._tables.transaction() as db:
-            before = dict(
-                db.execute(
-                    "SELECT field, value FROM metadata_statements WHERE doi = ? AND service = ? ORDER BY said_at",
-                    (doi, service),
-                ).fetchall()
-            )
+            query = "SELECT field, value FROM metadata_statements WHERE doi = ? AND service = ? ORDER BY said_at"
+            before = dict(db.execute(query, (doi, service)).fetchall())
             new = {field: dump_json(value) for field, value in said.items()}
-            db.executemany(
-                STATEMENTS.insert("update"),
-                [(doi, field, service, value, now) for field, value in new.items() if before.get(field) != value],
-            )
+            rows = [(doi, field, service, value, now) for field, value in new.items() if before.get(field) != value]
+            db.executemany(STATEMENTS.insert("update"), rows)
             self._insert_notices(db, [(doi, notice) for notice in notices])
-            db.executemany(
-                VERSIONS.insert("ignore"),
-                [(doi, version.kind, version.doi, version.source) for version in versions],
-            )
+            found = [(doi, version.kind, version.doi, version.source) for version in versions]
+            db.executemany(VERSIONS.insert("ignore"), found)
 
     def statements(self, doi: str) -> list[ServiceStatement]:
         """The latest statement of every service on every field, by field and service."""
@@ -153,10 +145,8 @@ class MetadataStore(Register):
         notices, versions = self._grouped(NOTICES, "doi", wanted), self._grouped(VERSIONS, "doi", wanted)
         return {
             key: PublicationStatus(
-                tuple(
-                    Notice(each["kind"], each["source"], each["notice"], each["date"], each["reason"]) for each in said
-                ),
-                tuple(Version(each["kind"], each["other"], each["source"]) for each in known),
+                tuple(Notice(*(row[name] for name in _NOTICE)) for row in said),
+                tuple(Version(row["kind"], row["other"], row["source"]) for row in known),
             )
             for key, doi in dois.items()
             if (said := notices[doi]) + (known := versions[doi])
@@ -183,8 +173,7 @@ class MetadataStore(Register):
     def _grouped(self, table: TypedTable, column: str, values: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
         """The rows of a table with one of these values in a column, by that column and in the order of its key."""
         grouped: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for start in range(0, len(values), _AT_ONCE):
-            part = values[start : start + _AT_ONCE]
+        for part in in_parts(values, _AT_ONCE):
             condition = f"{column} IN ({', '.join('?' * len(part))}) ORDER BY {', '.join(table.key)}"
             for row in self._read(table, f"SELECT * FROM {table.name} WHERE {condition}", *part):
                 grouped[row[column]].append(row)

@@ -111,12 +111,8 @@ def serialize_change(change: Change) -> tuple[str, str, bytes]:
         "chunks": [{name: getattr(chunk, name) for name in _CHUNK_FIELDS} for chunk in change.chunks],
         "figures": [asdict(figure) for figure in change.figures],
     }
-    rows = [
-        change.vectors,
-        change.summary_vector[None, :],
-        *([change.note_vectors] if len(change.note_vectors) else []),
-    ]
-    matrix = np.vstack(rows) if change.record else change.vectors
+    notes = [change.note_vectors] if len(change.note_vectors) else []
+    matrix = np.vstack([change.vectors, change.summary_vector[None, :], *notes]) if change.record else change.vectors
     return change.key, dump_json(body), np.ascontiguousarray(matrix, dtype="<f4").tobytes()
 
 
@@ -179,6 +175,7 @@ PAPERS: Final = TypedTable(
     | {
         "state": choice("ready", "indexing"),
         "record": shaped("a paper's record", Paper),
+        "content_hash": TEXT,
         "metadata_hash": TEXT,
         "chunking": TEXT,
         "summary": TEXT,
@@ -189,6 +186,7 @@ PAPERS: Final = TypedTable(
         "figures_version": TEXT,
     },
 )
+RECORD_COLUMNS: Final = "key, record, metadata_hash, chunking, summary, summary_kind, chunk_count"
 CATEGORY: Final = choice(*map(int, Category), by=Category)
 SECTIONS: Final = TypedTable(
     "sections",

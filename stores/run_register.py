@@ -384,6 +384,7 @@ class KeptTurn:
 
 CONVERSATIONS: Final = TypedTable("conversations", ("thread_id",), columns_of(ConversationEntry))
 TURNS: Final = TypedTable("turns", ("thread_id", "number"), {"thread_id": NAME} | columns_of(KeptTurn))
+REGISTER_TABLES: Final = (RUNS, CITED_PAPERS, EDITS, UPDATES, CONVERSATIONS, LABELS, TURNS, WRITTEN, OWNED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,19 @@ the few types of a run's state.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 import ormsgpack
-from langgraph.checkpoint.base import CheckpointTuple
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY, JsonPlusSerializer
 
 from ..sqlite import CHECKPOINTS_REMEDY, DamagedFileError
 
-ENCODINGS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
+_ENCODINGS: Final = frozenset({"null", "bytes", "bytearray", "msgpack"})
 # What reading a checkpoint of another shape raises.
-UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+_UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _MESSAGES: Final = {"ai": "AIMessage", "human": "HumanMessage", "system": "SystemMessage", "tool": "ToolMessage"}
 # The types in a run's state besides plain values; LangGraph adds `Send`, `Interrupt` and `Command`.
 _TYPES: Final = frozenset(
@@ -35,27 +36,39 @@ _TYPES: Final = frozenset(
 )
 
 
-def require_checkpoint(found: CheckpointTuple | None) -> CheckpointTuple | None:
-    """The checkpoint, if it has the parts that LangGraph reads; raises ValueError otherwise."""
-    if found is None:
-        return None
-    if not is_checkpoint(found.checkpoint):
+class PlainCheckpoints(BaseCheckpointSaver[str]):
+    """What the savers of both databases add to LangGraph's: only valid checkpoints of plain values are read."""
+
+    place: object
+    tables: ClassVar[str]
+    remedy: ClassVar[str]
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
+        try:
+            if (found := await super().aget_tuple(config)) is not None:
+                _require_checkpoint(found)
+            return found
+        except (*_UNREADABLE, DamagedFileError) as error:
+            reason = str(error.message if isinstance(error, DamagedFileError) else error).removeprefix(
+                f"{self.place}: "
+            )
+            row = f"{self.tables}, row thread_id={config['configurable']['thread_id']!r}"
+            raise DamagedFileError(f"{self.place}: {row}: {reason.rstrip('.')}.", help=self.remedy) from error
+
+
+def _require_checkpoint(found: CheckpointTuple) -> None:
+    """Raise ValueError for a checkpoint without the parts that LangGraph reads."""
+    checkpoint: Any = found.checkpoint
+    parts = [checkpoint[part] for part in ("channel_values", "channel_versions", "versions_seen")]
+    if not isinstance(checkpoint["id"], str) or not all(
+        isinstance(part, dict) for part in (*parts, *checkpoint["versions_seen"].values())
+    ):
         raise ValueError("it is not a checkpoint")
     if not isinstance(found.metadata, dict):
         raise ValueError("its metadata is not an object")
     if not all(isinstance(task, str) and isinstance(name, str) for task, name, _ in found.pending_writes or ()):
         raise ValueError("a write of it names no task or channel")
-    return found
-
-
-def is_checkpoint(value: Any) -> bool:
-    """Whether a value has the parts of a checkpoint that LangGraph reads."""
-    parts = ("channel_values", "channel_versions", "versions_seen")
-    if not isinstance(value, dict) or not isinstance(value.get("id"), str):
-        return False
-    return all(isinstance(value.get(part), dict) for part in parts) and all(
-        isinstance(versions, dict) for versions in value["versions_seen"].values()
-    )
 
 
 class PlainSerializer(JsonPlusSerializer):
@@ -69,13 +82,13 @@ class PlainSerializer(JsonPlusSerializer):
         """Deserialize a value; raises `DamagedFileError` if it names another type or cannot be read."""
         (kind, content), wrong = data, ""
         try:
-            if kind not in ENCODINGS:
+            if kind not in _ENCODINGS:
                 wrong = f"has the unsupported encoding {kind!r}"
             elif kind == "msgpack" and (foreign := _foreign_types(content)):
                 wrong = f"names {foreign[0][:80]!r}, which no run writes; it was not executed"
             else:
                 return super().loads_typed(data)
-        except (*UNREADABLE, MemoryError) as error:
+        except (*_UNREADABLE, MemoryError) as error:
             wrong = f"cannot be read ({error})"
         raise DamagedFileError(f"{self._path}: a checkpoint {wrong}.", help=CHECKPOINTS_REMEDY)
 

@@ -331,6 +331,7 @@ class RequestKeys(Register):
 SERVER_REMEDY: Final = "Move it away: unfinished jobs are resumed by asking again."
 ENDINGS: Final = TypedTable("endings", ("name",), {"name": TEXT, "connection": TEXT, "ended_at": MOMENT})
 SERVER_TABLES: Final = (JOBS, EVENTS, KEYS, ENDINGS)
+FOLDER_SERVER_TABLES: Final = (SERVERS, *SERVER_TABLES)
 _RECENT: Final = 2.0  # seconds
 
 

@@ -27,6 +27,7 @@ TABLES_VERSION: Final = 5  # of a home's tables; a change of it needs a migratio
 _LONGEST: Final = 200  # characters of a key; PostgreSQL indexes at most some 2,700 bytes
 ALL_ROWS: Final = 2**62  # a limit that both databases accept
 Record = TypeVar("Record", bound="DataclassInstance")
+Item = TypeVar("Item")
 # The person with an account for whom a server works; "" for nobody in particular, who sees everything.
 acting: Final[ContextVar[str]] = ContextVar("acting", default="")
 PERSON: Final = "citeloom"  # permission of LangGraph's users who are persons with accounts here
@@ -168,6 +169,11 @@ def select_all(table: TypedTable) -> str:
     """The query for all rows of a table, in the order in which they were inserted if they are numbered."""
     order = f" ORDER BY {table.number}" if table.number else ""
     return f"SELECT {', '.join(table.stored)} FROM {table.name}{order}"
+
+
+def in_parts(values: Sequence[Item], size: int) -> Iterator[list[Item]]:
+    """The values in lists of at most this size, as databases take them at once."""
+    return (list(values[start : start + size]) for start in range(0, len(values), size))
 
 
 def index_key(text: str) -> str:

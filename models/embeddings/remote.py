@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -158,12 +158,10 @@ def endpoint_embedding(settings: Settings, *, journal: Journal, scope: RunScope)
     check_url(url, identity.url_setting)
 
     async def source(texts: Sequence[str], _: TextKind) -> tuple[Sequence[Sequence[float]], int | None]:
-        from ..http.client import openai_client
+        from ..http.client import Endpoint
 
-        client = openai_client(url, key, settings.request_timeout)
-        # Bypasses the SDK's type-driven walk over every text and its object for every vector.
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
-        answer: Any = await client.post("/embeddings", cast_to=object, body=body)
+        answer = await Endpoint(url, key, settings.request_timeout).ask("/embeddings", body)
         usage = read_usage(answer.get("usage"), given="")
         data = answer["data"]
         places = [item.get("index", 0) for item in data]

@@ -50,7 +50,7 @@ from .prompt_format import (
     shorten,
     strip_markers,
 )
-from .structured_output import ChatRole, StructuredAnswer, in_batches
+from .structured_output import ChatRole, NumberedAnswer, in_batches
 
 _USUAL: Final = {"brief": 120, "standard": 500, "thorough": 1_000}  # words of an answer
 # Shares of a prompt.
@@ -218,14 +218,13 @@ def note_left_out(sources: PresentedSources, room: Room = UNLIMITED) -> tuple[st
     )
 
 
-class RepairedSentences(StructuredAnswer):
-    """Base of the answers: a field S1, S2 ... for each sentence; None for one that was left out or garbled."""
+class RepairedSentences(NumberedAnswer):
+    """Base of the answers for several sentences; None for one that was left out or garbled."""
 
     @model_validator(mode="before")
     @classmethod
-    def _by_id(cls, data: Any) -> Any:
-        usable = {name: value for name, value in data.items() if isinstance(value, str) and len(value) <= _LONGEST}
-        return {str(name).strip().upper(): one_line(value) for name, value in usable.items()}
+    def _usable(cls, data: Any) -> Any:
+        return {name: one_line(it) for name, it in data.items() if isinstance(it, str) and len(it) <= _LONGEST}
 
     @classmethod
     def when_cut_off(cls, data: dict[str, Any]) -> dict[str, Any]:

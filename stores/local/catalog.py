@@ -31,10 +31,12 @@ from ...sqlite import TextConnection, naming_damage, require_plain_schema, write
 from ...table_columns import BLOB, SQLITE, TEXT, Column, TypedTable, dump_json, integer, optional, shaped
 from ..folder_home import FolderHome
 from ..paper_catalog import (
+    CATEGORY,
     CHUNKS,
     FACTS,
     NOTE,
     PAPERS,
+    RECORD_COLUMNS,
     SECTIONS,
     STAGED,
     Change,
@@ -69,23 +71,26 @@ _CHUNKS: Final = replace(
     columns={**CHUNKS.columns, "start": integer(), "stop": integer()},
     indexes={"chunks_by_text": "(text_hash)"},
 )
-_DECLARED: Final = (_FACTS, SECTIONS, _CHUNKS, _NOTES, STAGED, FIGURES)
-SCHEMA: Final = f"""
-CREATE TABLE IF NOT EXISTS papers (
-    key TEXT PRIMARY KEY, state TEXT NOT NULL CHECK (state IN ('indexing', 'ready')), record TEXT NOT NULL,
-    content_hash TEXT NOT NULL, metadata_hash TEXT NOT NULL, chunking TEXT NOT NULL,
-    summary TEXT NOT NULL, summary_kind TEXT NOT NULL, chunk_count INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS chunk_texts (
-    key TEXT NOT NULL, idx INTEGER NOT NULL, text TEXT NOT NULL, section TEXT NOT NULL, parent TEXT NOT NULL,
-    category INTEGER NOT NULL, level INTEGER NOT NULL, page INTEGER, start INTEGER NOT NULL, stop INTEGER NOT NULL,
-    tokens INTEGER NOT NULL, page_breaks TEXT NOT NULL, PRIMARY KEY (key, idx)
-);
-CREATE TABLE IF NOT EXISTS vectors (
-    key TEXT PRIMARY KEY, size INTEGER NOT NULL, content BLOB NOT NULL, summaries BLOB NOT NULL, notes BLOB NOT NULL
-);
-{"".join(table.create(SQLITE) for table in _DECLARED)}"""
-_INSERT_PAPER: Final = PAPERS.insert(
+_BREAKS: Final = Column("whole numbers", lambda value: tuple(map(int, TEXT.decode(value).split())))
+_TEXTS: Final = TypedTable(
+    "chunk_texts",
+    ("key", "idx"),
+    {"key": TEXT, "idx": integer(), "text": TEXT, "section": TEXT, "parent": TEXT, "category": CATEGORY}
+    | {"level": integer(), "page": optional(integer()), "start": integer(), "stop": integer(), "tokens": integer()}
+    | {"page_breaks": _BREAKS},
+)
+_VECTORS: Final = TypedTable(
+    "vectors", ("key",), {"key": TEXT, "size": integer(1), "content": BLOB, "summaries": BLOB, "notes": BLOB}
+)
+_PAPERS: Final = replace(PAPERS, columns={name: PAPERS.columns[name] for name in PAPERS.stored[:-1]})
+_WITH_ROWID: Final = replace(SQLITE, end="")  # for large rows
+SCHEMA: Final = "".join(
+    [
+        *(table.create(SQLITE) for table in (_PAPERS, _FACTS, SECTIONS, _CHUNKS, _NOTES, STAGED, FIGURES)),
+        *(table.create(_WITH_ROWID) for table in (_TEXTS, _VECTORS)),
+    ]
+)
+_INSERT_PAPER: Final = _PAPERS.insert(
     columns="key record content_hash metadata_hash chunking summary summary_kind chunk_count state".split()
 )
 
@@ -95,7 +100,7 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
 
     key = change.key
     if record.note is not None:
-        db.execute("INSERT INTO notes VALUES (?, ?)", (key, dump_json(asdict(record.note))))
+        db.execute(_NOTES.insert(), (key, dump_json(asdict(record.note))))
     if record.figures_version:
         values = (key, record.figures_version, dump_json([asdict(figure) for figure in change.figures]))
         db.execute(FIGURES.insert(), values)
@@ -105,30 +110,18 @@ def insert_paper(db: sqlite3.Connection, change: Change, record: PaperRecord) ->
         _CHUNKS.insert(),
         [(key, c.index, int(c.category), c.tokens, text_hash(c.text), c.start, c.end) for c in change.chunks],
     )
-    db.executemany(
-        f"INSERT INTO chunk_texts VALUES ({', '.join('?' * 12)})",
-        [(*chunk_row(chunk), " ".join(map(str, chunk.page_breaks))) for chunk in change.chunks],
-    )
+    texts = [(*chunk_row(chunk), " ".join(map(str, chunk.page_breaks))) for chunk in change.chunks]
+    db.executemany(_TEXTS.insert(), texts)
     blobs = []
     for rows in (change.vectors, change.summary_vector, change.note_vectors):
         unit = np.allclose(np.linalg.norm(rows, axis=-1), 1, atol=1e-6)  # if so, stored bit-identical
         blobs.append((rows if unit else normalise(rows)).astype("<f4").tobytes())
-    db.execute("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", (key, change.summary_vector.shape[-1], *blobs))
+    db.execute(_VECTORS.insert(), (key, change.summary_vector.shape[-1], *blobs))
 
 
 _REMEDY = "Move it away and ingest the papers again."
 # Tables whose rows belong to a row of `papers`.
 _PARTS: Final = ("chunks", "sections", "notes", "figures", "chunk_texts", "vectors")
-_BREAKS: Final = Column("whole numbers", lambda value: tuple(map(int, TEXT.decode(value).split())))
-_TEXTS: Final = TypedTable(
-    "chunk_texts",
-    ("key", "idx"),
-    {**SECTIONS.columns, **CHUNKS.columns}
-    | {"text": TEXT, "section": TEXT, "page": optional(integer()), "page_breaks": _BREAKS},
-)
-_VECTORS: Final = TypedTable(
-    "vectors", ("key",), {"key": TEXT, "size": integer(1), "content": BLOB, "summaries": BLOB, "notes": BLOB}
-)
 _STRAY = "key NOT IN (SELECT key FROM papers)"
 
 
@@ -137,8 +130,7 @@ class Catalog(PaperCatalog):
 
     _FACTS = _FACTS
     _RECORDS = (
-        "SELECT key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note,"
-        " CASE WHEN figures.key IS NULL THEN '' ELSE version END AS version, state"
+        f"SELECT {RECORD_COLUMNS}, note, CASE WHEN figures.key IS NULL THEN '' ELSE version END AS version, state"
         " FROM papers LEFT JOIN notes USING (key) LEFT JOIN figures USING (key) WHERE state IS NOT 'indexing'"
     )
     _READY_CHUNKS = "(SELECT c.* FROM papers p JOIN chunks c ON c.key = p.key WHERE p.state = 'ready')"

@@ -3,105 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import aiosqlite
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from ...models.concurrency import LoopLocal
-from ...sqlite import CHECKPOINTS_REMEDY, DamagedFileError, naming_damage, require_plain_schema, write_ahead
-from ...table_columns import BLOB, TEXT, Column, ShapeError, TypedTable, choice, integer, optional, text_or_bytes
-from ..safe_msgpack import (
-    ENCODINGS,
-    NEWEST,
-    UNREADABLE,
-    PlainSerializer,
-    continue_after,
-    is_checkpoint,
-    require_checkpoint,
-)
+from ...sqlite import CHECKPOINTS_REMEDY, naming_damage, require_plain_schema, write_ahead
+from ...table_columns import text_or_bytes
+from ..safe_msgpack import NEWEST, PlainCheckpoints, PlainSerializer, continue_after
 
 
-def _metadata(value: Any) -> Any:
-    if type(value) is not bytes and value is not None:
-        raise TypeError
-    if type(value) is bytes and not isinstance(json.loads(value), dict):
-        raise TypeError
-    return value
-
-
-# The tables of checkpoints, named in errors about unreadable values.
-_STEP: Final = {"thread_id": TEXT, "checkpoint_ns": TEXT, "checkpoint_id": TEXT}
-_ENCODING: Final = choice(*ENCODINGS)
-CHECKPOINTS: Final = TypedTable(
-    "checkpoints",
-    tuple(_STEP),
-    _STEP
-    | {
-        "parent_checkpoint_id": optional(TEXT),
-        "type": _ENCODING,
-        "checkpoint": BLOB,
-        "metadata": Column("a JSON object", _metadata),
-    },
-)
-WRITES: Final = TypedTable(
-    "writes",
-    (*_STEP, "task_id", "idx"),
-    _STEP | {"task_id": TEXT, "idx": integer(low=-100), "channel": TEXT, "type": _ENCODING, "value": BLOB},
-)
-
-
-class PlainSaver(AsyncSqliteSaver):
+class PlainSaver(PlainCheckpoints, AsyncSqliteSaver):
     """Saver for the file at `path` that reads checkpoints as plain values."""
+
+    tables = "tables checkpoints and writes"
+    remedy = CHECKPOINTS_REMEDY
 
     def __init__(self, connection: aiosqlite.Connection, path: Path) -> None:
         super().__init__(connection, serde=PlainSerializer(path))
-        self._path = path
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint that `config` names; raises `DamagedFileError` if it is not valid."""
-        try:
-            found = await super().aget_tuple(config)
-            return require_checkpoint(found)
-        except (*UNREADABLE, DamagedFileError) as error:
-            with naming_damage(self._path, CHECKPOINTS_REMEDY):
-                await self._name_wrong_value(config)
-            if isinstance(error, DamagedFileError):
-                raise
-            raise DamagedFileError(
-                f"{self._path}: a checkpoint cannot be read ({error}).", help=CHECKPOINTS_REMEDY
-            ) from error
-
-    async def _name_wrong_value(self, config: RunnableConfig) -> None:
-        """Raise `WrongValueError` for the first value of the thread that cannot be read."""
-        for table in (CHECKPOINTS, WRITES):
-            query = f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE thread_id = ?"
-            async with self.conn.execute(query, (str(config["configurable"]["thread_id"]),)) as cursor:
-                names = [column[0] for column in cursor.description]
-                rows = list(await cursor.fetchall())
-            table.decode(names, rows)
-            blob, kind = "checkpoint" if table is CHECKPOINTS else "value", names.index("type")
-            for row in rows:
-                decode = partial(self._decode_value, row[kind], checkpoint=table is CHECKPOINTS)
-                replace(table, columns={**table.columns, blob: Column("a value of a run", decode)}).decode(names, [row])
-
-    def _decode_value(self, kind: str, content: bytes, *, checkpoint: bool) -> Any:
-        try:
-            value = self.serde.loads_typed((kind, content))
-        except DamagedFileError as error:
-            raise ShapeError(error.message.removeprefix(f"{self._path}: ").rstrip(".")) from None
-        if checkpoint and not is_checkpoint(value):
-            raise ShapeError("it is not a checkpoint")
-        return value
+        self.place = path
 
     async def keep_latest(self, thread_id: str) -> None:
         """Delete all checkpoints of a thread but its latest, including those of its subgraphs."""

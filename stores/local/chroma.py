@@ -1,4 +1,4 @@
-"""The vector store of a folder: Chroma, opened and closed safely across processes.
+"""The stores of a library in a folder, and its vector store: Chroma, opened and closed safely across processes.
 
 Chroma is designed for a single process. Opening a folder reads the HNSW index from files that a writer may be
 replacing, together with the log of records not yet in them, and rewrites those files if the log is long: a reader
@@ -8,30 +8,33 @@ is opened and while it is written; once open, it no longer needs the index files
 
 from __future__ import annotations
 
-import functools
 import itertools
 import shutil
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from filelock import FileLock
 
-from ...documents import Chunk
+from ...documents import Chunk, chunk_id
 from ...errors import InputError
 from ...models.embeddings.protocol import Vector
 from ..folder_home import FolderHome
-from ..store_protocols import Scored, VectorKind, VectorStoreError
+from ..metadata_store import IDENTITIES, MetadataStore
+from ..paper_catalog import Change, CurrentRecords
+from ..store_protocols import LibraryStores, Scored, VectorKind, VectorStoreError
+from ..tables import in_parts
+from .catalog import Catalog
+from .fulltext import FullText
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
-    from chromadb.config import Settings
 
-    from .catalog import Catalog
+    from .vector_search import Nearest
 
 _CONFIGURATION: Any = {"hnsw": {"space": "cosine", "ef_search": 200}}
 _NO_FUNCTION = ("legacy", "unknown")  # Chroma's names for no embedding function
@@ -44,13 +47,13 @@ MAX_PAGE = 2000  # records: under SQLite's limit on variables, and gentle on mem
 class _Opened:
     """A client with its collections, closed once the last call that uses it has returned."""
 
-    def __init__(self, client: ClientAPI) -> None:
+    def __init__(self, client: ClientAPI, path: Path) -> None:
         close = client.close  # type: ignore[attr-defined]  # missing from the type, present in the class
         weakref.finalize(self, close).atexit = False
         self.collections: dict[str, Collection] = {}
         for name in _KINDS:
             collection = client.get_or_create_collection(name, configuration=_CONFIGURATION, embedding_function=None)
-            _require_no_function(collection)
+            _require_no_function(collection, path)
             collection.count()  # loads the index and the log now, while the lock keeps writers out
             self.collections[name] = collection
 
@@ -77,13 +80,9 @@ class _Guarded:
         return guarded
 
 
-class _NamedFunctionError(Exception):
-    """A collection names an embedding function."""
-
-
-def _require_no_function(collection: Collection) -> None:
-    """Raise `_NamedFunctionError` for a collection that names an embedding function: Chroma would instantiate it on
-    every write, with keys from the environment and code from other packages. Ours name none, but a home may come from
+def _require_no_function(collection: Collection, path: Path) -> None:
+    """Raise `VectorStoreError` for a collection that names an embedding function: Chroma would instantiate it on every
+    write, with keys from the environment and code from other packages. Ours name none, but a home may come from
     somebody else."""
     pending: list[Any] = [collection.configuration_json, collection._model.serialized_schema]
     while pending:
@@ -91,7 +90,8 @@ def _require_no_function(collection: Collection) -> None:
         if isinstance(item, dict):
             function = item.get("embedding_function")
             if function is not None and not (isinstance(function, dict) and function.get("type") in _NO_FUNCTION):
-                raise _NamedFunctionError("names an embedding function, which no Citeloom library does.")
+                message = f"{path / 'chroma.sqlite3'}: names an embedding function, which no Citeloom library does."
+                raise VectorStoreError(message)
             pending += item.values()
         elif isinstance(item, list | tuple):
             pending += item
@@ -113,14 +113,9 @@ class VectorStore:
         self.path = home.chroma
         self._catalog = catalog
         self._lock = threading.RLock()
-        self._file_lock = FileLock(home.locks / "chroma.lock", poll_interval=_POLL_SECONDS)
+        # Against opening and writing by other processes and threads; reentrant within a thread.
+        self._folder_lock = FileLock(home.locks / "chroma.lock", poll_interval=_POLL_SECONDS)
         self._opened: _Opened | None = None
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Lock the folder against opening and writing by other processes and threads; reentrant within a thread."""
-        with self._file_lock:
-            yield
 
     def close(self) -> None:
         with self._lock:
@@ -131,7 +126,7 @@ class VectorStore:
         with self._lock:
             opened = self._opened
         if opened is None:
-            with self.held(), self._lock:  # the same lock order as a write, to avoid deadlock
+            with self._folder_lock, self._lock:  # the same lock order as a write, to avoid deadlock
                 opened = self._opened = self._opened or self._open()
         return _Guarded(opened, name, self.path)
 
@@ -147,29 +142,43 @@ class VectorStore:
             ) from error
         try:
             import chromadb
+            from chromadb.config import Settings
 
-            client = chromadb.PersistentClient(path=_unique_spelling(self.path), settings=_settings().model_copy())
-            return _Opened(client)
-        except _NamedFunctionError as error:
-            raise VectorStoreError(f"{self.path / 'chroma.sqlite3'}: {error}") from None
+            # Without the `.env` of the current folder: it may name classes to import.
+            settings = Settings(_env_file=None, anonymized_telemetry=False)  # type: ignore[call-arg]
+            return _Opened(chromadb.PersistentClient(_unique_spelling(self.path), settings), self.path)
         except (InternalError, ValueError) as error:
             raise _unreadable(self.path, error) from error
 
-    @staticmethod
-    def pages(ids: Sequence[str]) -> Iterator[list[str]]:
-        """The ids in pages that Chroma accepts at once."""
-        for start in range(0, len(ids), MAX_PAGE):
-            yield list(ids[start : start + MAX_PAGE])
-
     def set_aside(self) -> Path:
         aside = self.path.with_name(f"{self.path.name}-damaged")
-        with self.held(), self._lock:
+        with self._folder_lock, self._lock:
             self.close()
             if aside.is_dir():
                 shutil.rmtree(aside)
             aside.unlink(missing_ok=True)
             self.path.rename(aside)
         return aside
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Write the vectors of these papers, and delete those that the changes no longer contain."""
+        vectors: dict[VectorKind, dict[str, Vector]] = {kind: {} for kind in _KINDS}
+        stale: dict[VectorKind, list[str]] = {kind: [] for kind in _KINDS}
+        for change in changes:
+            key = change.key
+            vectors["content"] |= {c.id: row for c, row in zip(change.chunks, change.vectors, strict=True)}
+            vectors["notes"] |= {chunk_id(key, place): row for place, row in enumerate(change.note_vectors)}
+            chunks, passages = self._catalog.listed_counts(key)
+            stale["content"] += [chunk_id(key, index) for index in range(len(change.chunks), chunks)]
+            stale["notes"] += [chunk_id(key, place) for place in range(len(change.note_vectors), passages)]
+            if change.record is None:
+                stale["summaries"].append(key)
+            else:
+                vectors["summaries"][key] = change.summary_vector
+        for kind in _KINDS:
+            self.put(vectors[kind], kind)
+        for kind in _KINDS:
+            self.delete(stale[kind], kind)
 
     def put(self, vectors: Mapping[str, Vector], kind: VectorKind = "content") -> None:
         """Write vectors, [d], by id; each page of them becomes visible to other processes all at once.
@@ -179,7 +188,7 @@ class VectorStore:
         """
         import numpy as np
 
-        with self.held():
+        with self._folder_lock:
             old = self._loaded_vectors(kind, list(vectors))
             new = [
                 identifier
@@ -189,7 +198,7 @@ class VectorStore:
             ]
             self._delete([identifier for identifier in new if identifier in old], kind)
             collection = self.collection(kind)
-            for ids in self.pages(new):
+            for ids in in_parts(new, MAX_PAGE):
                 collection.upsert(ids=ids, embeddings=[vectors[identifier] for identifier in ids])
 
     def delete(self, ids: Sequence[str], kind: VectorKind = "content") -> None:
@@ -199,9 +208,9 @@ class VectorStore:
 
     def _delete(self, ids: Sequence[str], kind: VectorKind) -> None:
         if ids:
-            with self.held():
+            with self._folder_lock:
                 collection = self.collection(kind)
-                for page in self.pages(ids):
+                for page in in_parts(ids, MAX_PAGE):
                     collection.delete(ids=page)
 
     def get_chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
@@ -222,7 +231,7 @@ class VectorStore:
 
         collection = self.collection(kind)
         found: dict[str, Vector] = {}
-        for page in self.pages(ids):
+        for page in in_parts(ids, MAX_PAGE):
             result: Any = collection.get(ids=page, include=["embeddings"])
             rows = np.asarray(result["embeddings"], dtype=np.float32)
             found.update(zip(result["ids"], rows, strict=True))
@@ -230,7 +239,7 @@ class VectorStore:
 
     def read_through(self) -> None:
         for kind in _KINDS:
-            for page in self.pages(sorted(self.stored_ids(kind))):
+            for page in in_parts(sorted(self.stored_ids(kind)), MAX_PAGE):
                 try:
                     vectors = self._loaded_vectors(kind, page)
                 except VectorStoreError:
@@ -245,19 +254,9 @@ class VectorStore:
     def stored_ids(self, kind: VectorKind = "content") -> set[str]:
         collection = self.collection(kind)
         found: set[str] = set()
-        while True:
-            page = collection.get(limit=MAX_PAGE, offset=len(found), include=[])["ids"]
-            if not page:
-                return found
+        while page := collection.get(limit=MAX_PAGE, offset=len(found), include=[])["ids"]:
             found.update(page)
-
-
-@functools.cache
-def _settings() -> Settings:
-    """Chroma's settings, without the `.env` of the current folder: it may name classes to import."""
-    from chromadb.config import Settings
-
-    return Settings(_env_file=None, anonymized_telemetry=False)  # type: ignore[call-arg]  # an argument of pydantic-settings
+        return found
 
 
 def _unique_spelling(path: Path) -> str:
@@ -267,3 +266,31 @@ def _unique_spelling(path: Path) -> str:
     closing and reopening would return the state from before another process wrote.
     """
     return str(path) + "".join("/." if bit == "1" else "/" for bit in f"{next(_openings):b}")
+
+
+class LocalStores(LibraryStores):
+    """Catalog (SQLite), vectors (Chroma) and words (tantivy) in a folder."""
+
+    def __init__(self, home: FolderHome) -> None:
+        self.catalog: Catalog = Catalog(home)
+        self.vectors: VectorStore = VectorStore(home, self.catalog)
+        self.words: FullText = FullText(home)
+        self.metadata = MetadataStore(home.tables_with(IDENTITIES))
+
+    def search(self, records: CurrentRecords) -> Nearest:
+        from .vector_search import Nearest  # with numpy
+
+        return Nearest(records, self.catalog, self.vectors.nearest)
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        # In parallel, since each spends much of its time waiting for the disk.
+        with ThreadPoolExecutor(1, thread_name_prefix="fulltext") as executor:
+            words = executor.submit(self.words.put, {change.key: change.chunks for change in changes})
+            self.vectors.write(changes)
+            words.result()
+        self.catalog.commit(changes)
+
+    def close(self) -> None:
+        self.vectors.close()
+        self.words.close()
+        super().close()

@@ -46,10 +46,8 @@ def readable_home(home: Home, on_notice: Callable[[str], None], *, library: bool
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(home.root / path, root / path)
         except OSError as error:
-            raise InputError(
-                f"{error.filename or home.root}: cannot be read ({error.strerror}).",
-                help="Ask its owner to make the library readable for you.",
-            ) from error
+            message = f"{error.filename or home.root}: cannot be read ({error.strerror})."
+            raise InputError(message, help="Ask its owner to make the library readable for you.") from error
         if _state(home.root, names) == before:
             on_notice(f"{home.root} is read-only: working on a private copy that is deleted at the end.")
             return FolderHome(root, copy_of=home.root)

@@ -18,7 +18,6 @@ from ..store_protocols import ScopedSearch, Scored, TextScope, VectorKind, Vecto
 
 if TYPE_CHECKING:
     from .catalog import Catalog
-    from .chroma import VectorStore
 
 
 # A scope of up to this many chunks is searched exactly by id, which takes the same time in a large library as in a
@@ -61,12 +60,14 @@ def _chunk_scope(
 class Nearest(ScopedSearch):
     """Vector search over a library; caches the category of each chunk until the library changes."""
 
-    def __init__(self, records: CurrentRecords, store: VectorStore, catalog: Catalog) -> None:
-        super().__init__(records, store.get_vectors)
+    def __init__(
+        self, records: CurrentRecords, catalog: Catalog, near: Callable[[VectorKind, Vector, int], Scored]
+    ) -> None:
+        super().__init__(records, partial(catalog.read_vectors, "content"))
         self._catalog = catalog
         kinds: tuple[VectorKind, ...] = ("content", "summaries", "notes")
         self._chunks, self._summaries, self._passages = (
-            Reach(partial(store.nearest, kind), partial(store.get_vectors, kind=kind)) for kind in kinds
+            Reach(partial(near, kind), partial(catalog.read_vectors, kind)) for kind in kinds
         )
         self._whole = ReadOnce[tuple[SearchScope, int]]()  # all chunks, and their number
         self._categories = ReadOnce[Mapping[str, bytes]]()

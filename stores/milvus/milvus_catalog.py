@@ -22,13 +22,7 @@ from typing import Any, Final
 from ...documents import Chunk, text_hash
 from ..paper_catalog import Change, serialize_change
 from ..postgres.database import increment_revision
-from ..postgres.postgres_catalog import (
-    PostgresCatalog,
-    drop_images,
-    require_dimension,
-    staged_images,
-    write_images,
-)
+from ..postgres.postgres_catalog import STAGED_IMAGE, PostgresCatalog, drop_images, write_images
 from ..text_analysis import K1, SECTION_WEIGHT, B, analyze
 from .milvus_rows import CHUNKS, PAPERS, MilvusRows, Sparse, index_chunk, index_texts
 
@@ -85,35 +79,22 @@ def query_vector(counts: Mapping[tuple[str, int], int], sums: Mapping[int, Field
 class WordCounts:
     """The words of papers: how many chunks have each term, and how many terms there are."""
 
-    def __init__(self) -> None:
-        self._papers: dict[str, dict[int, tuple[Counter[str], FieldSum]]] = {}
+    def __init__(self, chunks: Sequence[tuple[str, Mapping[int, Counter[str]]]] = ()) -> None:
+        self._chunks = list(chunks)
 
     def add(self, key: str, terms: Mapping[int, Counter[str]]) -> None:
         """Count a chunk of a paper, with how often it has each term, by field."""
-        paper = self._papers.setdefault(key, {})
-        for field, found in terms.items():
-            counts, total = paper.get(field) or (Counter(), FieldSum())
-            counts.update(found.keys())
-            paper[field] = counts, FieldSum(total.chunks + 1, total.terms + found.total())
+        self._chunks.append((key, terms))
 
-    def of(self, keys: Iterable[str]) -> WordCounts:
-        part = WordCounts()
-        part._papers = {key: self._papers[key] for key in keys if key in self._papers}
-        return part
+    def of(self, keys: Collection[str]) -> WordCounts:
+        return WordCounts([chunk for chunk in self._chunks if chunk[0] in keys])
 
     def chunks_with(self, field: int) -> Counter[str]:
-        total: Counter[str] = Counter()
-        for paper in self._papers.values():
-            if field in paper:
-                total.update(paper[field][0])
-        return total
+        return Counter(term for _, terms in self._chunks for term in terms[field])
 
     def sums(self) -> dict[int, FieldSum]:
-        found = {field: [paper[field][1] for paper in self._papers.values() if field in paper] for field in FIELDS}
-        return {
-            field: FieldSum(sum(each.chunks for each in sums), sum(each.terms for each in sums))
-            for field, sums in found.items()
-        }
+        count = len(self._chunks)
+        return {field: FieldSum(count, sum(terms[field].total() for _, terms in self._chunks)) for field in FIELDS}
 
 
 def write_papers(
@@ -173,10 +154,10 @@ class MilvusCatalog(PostgresCatalog):
         rows = [serialize_change(change) for change in changes]
         keys = [row[0] for row in rows]
         with self.database.transaction() as connection:
-            for dimension in {len(change.summary_vector) for change in changes if change.record is not None}:
-                require_dimension(connection, dimension, self.database)
+            self.require_dimension(connection, changes)
             connection.execute("INSERT INTO outdated SELECT version FROM staged WHERE key = ANY(%s)", (keys,))
-            images = staged_images(connection, keys)
+            found = connection.execute(f"SELECT DISTINCT {STAGED_IMAGE} AND s.key = ANY(%s)", (keys,))
+            images = [name for (name,) in found.fetchall()]
             connection.execute("DELETE FROM staged WHERE key = ANY(%s)", (keys,))
             write_images(connection.cursor(), changes)
             connection.cursor().executemany("INSERT INTO staged VALUES (%s, nextval('paper_versions'), %s, %s)", rows)
@@ -205,7 +186,7 @@ class MilvusCatalog(PostgresCatalog):
             added = self._replace(connection, [change for change in changes if change.key in still])
             new = [(change.key, versions[change.key]) for change in added]
             connection.cursor().executemany("INSERT INTO searched VALUES (%s, %s)", new)
-            add_counts(connection, words.of(key for key, _ in new), 1)
+            add_counts(connection, words.of({key for key, _ in new}), 1)
 
     def outdated(self) -> list[int]:
         """The versions whose rows should be deleted from Milvus."""
@@ -274,13 +255,14 @@ def _means(sums: Mapping[int, FieldSum]) -> str:
 
 def add_counts(connection: Any, words: WordCounts, sign: int) -> None:
     """Add word counts to those of the library, or subtract them."""
-    counts = [(term, field, count) for field in FIELDS for term, count in sorted(words.chunks_with(field).items())]
-    connection.execute(
-        "INSERT INTO word_counts SELECT * FROM unnest(%s::text[], %s::int2[], %s::bigint[])"
-        " ON CONFLICT (term, field) DO UPDATE SET chunks = word_counts.chunks + excluded.chunks",
-        ([term for term, _, _ in counts], [field for _, field, _ in counts], [sign * each for _, _, each in counts]),
-    )
     for field, total in words.sums().items():
+        counts = sorted(words.chunks_with(field).items())
+        connection.execute(
+            "INSERT INTO word_counts SELECT term, %s, chunks"
+            " FROM unnest(%s::text[], %s::bigint[]) AS new (term, chunks)"
+            " ON CONFLICT (term, field) DO UPDATE SET chunks = word_counts.chunks + excluded.chunks",
+            (field, [term for term, _ in counts], [sign * count for _, count in counts]),
+        )
         connection.execute(
             "INSERT INTO word_sums VALUES (%s, %s, %s) ON CONFLICT (field) DO UPDATE"
             " SET chunks = word_sums.chunks + excluded.chunks, terms = word_sums.terms + excluded.terms",

@@ -16,16 +16,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from ...documents import Chunk
-from ...errors import ConfigurationError, InputError, PausedError
+from ...errors import InputError, PausedError, require_packages
 from ...models.embeddings.protocol import Vector
 from ...program import install_hint
 from ...settings.addresses import VectorsUrl
 from ..store_protocols import VectorStoreError
+from ..tables import in_parts
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -73,13 +73,16 @@ class MilvusConnection:
         """How long a search may take; Milvus Lite may need minutes where a server needs seconds."""
         return READ_SECONDS if self.url.file is None else WRITE_SECONDS
 
-    def client(self) -> MilvusClient:
+    @contextmanager
+    def client(self) -> Iterator[MilvusClient]:
         """The connected client; raises `MilvusUnavailableError`, `MilvusError` and `ConfigurationError`."""
         with self._lock:
             if self._client is None or self._process != os.getpid():
                 self._client = self._connect()
                 self._process = os.getpid()
-            return self._client
+            client = self._client
+        with self.named_errors():
+            yield client
 
     def close(self) -> None:
         with self._lock:
@@ -116,7 +119,10 @@ class MilvusConnection:
             raise (MilvusUnavailableError(message) if lost else MilvusError(message)) from None
 
     def _connect(self) -> MilvusClient:
-        _require_extra()
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its C library writes to stderr
+        require_packages("Vectors in Milvus need", "pymilvus", help=f"{install_hint('milvus')}.")
+        for name in ("pymilvus", "milvus_lite"):  # they print errors that are also raised
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         if self.url.file is not None:
             return self._open_file(str(self.url.file))
         parts = urlsplit(self.url.server)
@@ -142,13 +148,8 @@ class MilvusConnection:
         from pymilvus import MilvusClient
         from pymilvus.exceptions import MilvusException
 
-        try:
-            import_module("milvus_lite")
-        except ImportError as error:
-            raise ConfigurationError(
-                f"A file of Milvus Lite needs more packages ({error.name or error} is missing).",
-                help="Install it: pip install 'pymilvus[milvus_lite]'; or name a Milvus server in CITELOOM_VECTORS.",
-            ) from error
+        help_ = "Install it: pip install 'pymilvus[milvus_lite]'; or name a Milvus server in CITELOOM_VECTORS."
+        require_packages("A file of Milvus Lite needs", "milvus_lite", help=help_)
         try:
             client = MilvusClient(path, timeout=_CONNECT_SECONDS, dedicated=True, grpc_options=_GRPC)
         except (MilvusException, OSError):
@@ -159,19 +160,6 @@ class MilvusConnection:
         with _files_lock:
             _files[path] += 1
         return client
-
-
-def _require_extra() -> None:
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its C library writes to stderr
-    try:
-        import_module("pymilvus")
-    except ImportError as error:
-        raise ConfigurationError(
-            f"Vectors in Milvus need more packages ({error.name or error} is missing).",
-            help=f"{install_hint('milvus')}.",
-        ) from error
-    for name in ("pymilvus", "milvus_lite"):  # they print errors that are also raised
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def detail(found: Any, name: str) -> str:
@@ -240,51 +228,44 @@ class MilvusRows:
         self._names = {kind: f"citeloom_{name}_{kind}" for kind in (CHUNKS, PAPERS)}
 
     def missing(self) -> list[str]:
-        client = self._connection.client()
-        with self._connection.named_errors():
+        with self._connection.client() as client:
             there = set(client.list_collections(timeout=self._connection.read_seconds))
         return [name for name in self._names.values() if name not in there]
 
     def drop(self) -> None:
-        client = self._connection.client()
-        with self._connection.named_errors():
+        with self._connection.client() as client:
             for name in self._names.values():
                 client.drop_collection(name, timeout=WRITE_SECONDS)
 
     def create(self, dimension: int) -> None:
         """Create the collections that are missing, and load them."""
-        client = self._connection.client()
         missing = self.missing()
-        with self._connection.named_errors():
+        with self._connection.client() as client:
             for kind, name in self._names.items():
                 if name in missing:
                     _create(client, name, kind, dimension)
 
     def put(self, kind: str, rows: Sequence[Row]) -> None:
         """Write rows, replacing those with the same ids."""
-        client = self._connection.client()
 
-        def put(start: int) -> None:
-            with self._connection.named_errors():
-                batch = list(rows[start : start + _ROWS_AT_ONCE])
+        def put(batch: list[Row]) -> None:
+            with self._connection.client() as client:
                 client.upsert(self._names[kind], batch, timeout=WRITE_SECONDS)
 
         with ThreadPoolExecutor(_WRITES_AT_ONCE) as pool:
-            list(pool.map(put, range(0, len(rows), _ROWS_AT_ONCE)))  # re-raises errors of the writes
+            list(pool.map(put, in_parts(rows, _ROWS_AT_ONCE)))  # re-raises errors of the writes
 
     def delete(self, versions: Sequence[int]) -> None:
-        client = self._connection.client()
-        for batch in _batches(versions):
-            with self._connection.named_errors():
+        for batch in in_parts(versions, _VERSIONS_AT_ONCE):
+            with self._connection.client() as client:
                 for name in self._names.values():
                     client.delete(name, filter=in_filter("paper", batch), timeout=WRITE_SECONDS)
 
     def search(self, kind: str, field: str, query: Any, limit: int, scope: str) -> list[Found]:
         """Rows near a vector, or with words of a query, within a filter expression."""
-        client = self._connection.client()
 
         def search() -> list[Any]:
-            with self._connection.named_errors():
+            with self._connection.client() as client:
                 params = self._search_params(client, kind, limit) if field == VECTOR else {}
                 found = client.search(
                     self._names[kind],
@@ -329,8 +310,7 @@ class MilvusRows:
                 f"{self._connection.url}: Milvus does not hold this library ({missing[0]} is missing).",
                 help="Run '{citeloom} doctor --repair': it is rebuilt from the database without embedding anything.",
             )
-        client = self._connection.client()
-        with self._connection.named_errors():
+        with self._connection.client() as client:
             released = [name for name in self._names.values() if _load_state(client, name) != LOADED]
             for name in released:
                 client.load_collection(name, timeout=WRITE_SECONDS)
@@ -342,9 +322,9 @@ class MilvusRows:
         Raises `VectorStoreError` if there are no collections.
         """
         self._load()
-        client = self._connection.client()
-        for scope in [""] if versions is None else (in_filter("paper", batch) for batch in _batches(versions)):
-            with self._connection.named_errors():
+        batches = in_parts(versions or (), _VERSIONS_AT_ONCE)
+        for scope in [""] if versions is None else (in_filter("paper", batch) for batch in batches):
+            with self._connection.client() as client:
                 pages = client.query_iterator(
                     self._names[kind],
                     batch_size=_ROWS_AT_ONCE,
@@ -360,10 +340,9 @@ class MilvusRows:
 
     def state(self) -> tuple[str, list[str]]:
         """The version of Milvus, the type of its vector index, and any problems with the collections."""
-        client = self._connection.client()
         self._load()
         wrong = []
-        with self._connection.named_errors():
+        with self._connection.client() as client:
             version = client.get_server_version(timeout=self._connection.read_seconds)
             for kind, fields in ((CHUNKS, (VECTOR, WORDS)), (PAPERS, (VECTOR,))):
                 collection = self._names[kind]
@@ -405,8 +384,3 @@ def _create(client: MilvusClient, collection: str, kind: str, dimension: int) ->
 
 def in_filter(field: str, values: Iterable[int]) -> str:
     return f"{field} in {list(values)}"
-
-
-def _batches(versions: Sequence[int]) -> Iterator[list[int]]:
-    for start in range(0, len(versions), _VERSIONS_AT_ONCE):
-        yield list(versions[start : start + _VERSIONS_AT_ONCE])

@@ -13,8 +13,8 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Final, NamedTuple
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
 
 from ...documents import Chunk, chunk_id
 from ...errors import CiteloomError
@@ -38,24 +38,11 @@ from ..store_protocols import (
     sort_scores,
     split_ids,
 )
+from ..tables import in_parts
 from ..text_analysis import FULLTEXT_VERSION
+from . import milvus_rows as milvus
 from .milvus_catalog import TEXT, MilvusCatalog, query_vector, write_papers
-from .milvus_rows import (
-    CHUNKS,
-    MOST_RESULTS,
-    PAPERS,
-    PASSAGE,
-    SUMMARY,
-    VECTOR,
-    WORDS,
-    Found,
-    MilvusConnection,
-    MilvusRows,
-    MilvusUnavailableError,
-    fingerprint,
-    in_filter,
-    row_id,
-)
+from .milvus_rows import CHUNKS, PAPERS, VECTOR, Found, MilvusRows
 
 _MARGIN: Final = 8  # extra results to request
 _WIDENING: Final = 4
@@ -85,7 +72,11 @@ def current_versions(catalog: MilvusCatalog) -> Callable[[], Versions]:
 
 def scope_filters(versions: Versions, scope: TextScope) -> Iterator[str]:
     """The filter expressions that together cover the scope; none if it is empty."""
-    kinds = "" if scope.categories is None else in_filter("category", sorted({int(kind) for kind in scope.categories}))
+    kinds = (
+        ""
+        if scope.categories is None
+        else milvus.in_filter("category", sorted({int(kind) for kind in scope.categories}))
+    )
     if scope.categories is not None and not scope.categories:
         return
     if scope.keys is None and scope.ids is None:
@@ -96,9 +87,9 @@ def scope_filters(versions: Versions, scope: TextScope) -> Iterator[str]:
         field, values = "paper", sorted(versions.by_key[key] for key in papers)
     else:
         chunks = ((key, index) for key, index in split_ids(scope.ids) if key in papers)
-        field, values = "id", sorted(row_id(versions.by_key[key], index) for key, index in chunks)
-    for start in range(0, len(values), _VALUES_AT_ONCE):
-        listed = in_filter(field, values[start : start + _VALUES_AT_ONCE])
+        field, values = "id", sorted(milvus.row_id(versions.by_key[key], index) for key, index in chunks)
+    for part in in_parts(values, _VALUES_AT_ONCE):
+        listed = milvus.in_filter(field, part)
         yield f"{listed} and {kinds}" if kinds else listed
 
 
@@ -112,16 +103,16 @@ def best_results(
     """The `k` best named results of all filters, their scores rounded to `digits`; ties by name."""
 
     def search_scope(scope: str) -> Scored:
-        limit = min(k + _MARGIN, MOST_RESULTS)
+        limit = min(k + _MARGIN, milvus.MOST_RESULTS)
         while True:
             found = search(limit, scope)
             named = sort_scores((known, round(result.score, digits)) for result in found if (known := name(result)))
-            if len(found) < limit or limit == MOST_RESULTS:
+            if len(found) < limit or limit == milvus.MOST_RESULTS:
                 return named[:k]
             last = round(min(result.score for result in found), digits)
             if len(named) >= k and named[k - 1][1] > last:  # no other row can score as high
                 return named[:k]
-            limit = min(limit * _WIDENING, MOST_RESULTS)
+            limit = min(limit * _WIDENING, milvus.MOST_RESULTS)
 
     return sort_scores(result for scope in filters for result in search_scope(scope))[:k]
 
@@ -134,37 +125,22 @@ class MilvusNearest(ScopedSearch):
         self._stores = stores
 
     def _near_chunks(self, vector: Vector, k: int, scope: TextScope, records: Mapping[str, PaperRecord]) -> Scored:
-        return self._nearest(CHUNKS, vector, k, lambda versions: scope_filters(versions, scope), chunk_id, records)
+        def name(key: str, place: int) -> str | None:
+            return chunk_id(key, place) if key in records else None
+
+        return self._stores.best(CHUNKS, VECTOR, vector, k, scope, name)
 
     def _near_summaries(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
-        return self._nearest(PAPERS, vector, k, lambda _: [f"kind == {SUMMARY}"], lambda key, _: key, records)
+        def name(key: str, _: int) -> str | None:
+            return key if key in records else None
+
+        return self._stores.best(PAPERS, VECTOR, vector, k, f"kind == {milvus.SUMMARY}", name)
 
     def _near_passages(self, vector: Vector, k: int, records: Mapping[str, PaperRecord]) -> Scored:
         def name(key: str, place: int) -> str | None:
-            return chunk_id(key, place - 1) if place <= records[key].passage_count else None
+            return chunk_id(key, place - 1) if key in records and place <= records[key].passage_count else None
 
-        return self._nearest(PAPERS, vector, k, lambda _: [f"kind == {PASSAGE}"], name, records)
-
-    def _nearest(
-        self,
-        kind: str,
-        vector: Vector,
-        k: int,
-        filters: Callable[[Versions], Iterable[str]],
-        name: Callable[[str, int], str | None],
-        records: Mapping[str, PaperRecord],
-    ) -> Scored:
-        """The nearest rows of papers in `records`, by names made of the paper's key and the row's place in it."""
-        versions, rows = self._stores.versions(), self._stores.rows()
-
-        def name_row(found: Found) -> str | None:
-            key = versions.keys.get(found.version)
-            return name(key, found.place) if key is not None and key in records else None
-
-        def search(limit: int, scope: str) -> list[Found]:
-            return rows.search(kind, VECTOR, vector, limit, scope)
-
-        return best_results(search, k, filters(versions), name_row, COSINE_DIGITS)
+        return self._stores.best(PAPERS, VECTOR, vector, k, f"kind == {milvus.PASSAGE}", name)
 
 
 _PAPERS_AT_ONCE: Final = 50
@@ -195,8 +171,7 @@ class MilvusWords(WordIndex):
     def put_papers(self, every: Sequence[str]) -> None:
         """Write papers that are not in Milvus yet, from what PostgreSQL holds."""
         records = self._catalog.records()
-        for start in range(0, len(every), _PAPERS_AT_ONCE):
-            keys = every[start : start + _PAPERS_AT_ONCE]
+        for keys in in_parts(every, _PAPERS_AT_ONCE):
             self._catalog.number(keys)
             stored = filter(None, (read_change(records[key], self._stores.vectors) for key in keys))
             versions = self._stores.versions().by_key
@@ -212,9 +187,9 @@ class MilvusWords(WordIndex):
             for version, place, found in self._stores.rows().stored(CHUNKS, wanted):
                 if version in versions.keys:
                     name = chunk_id(versions.keys[version], place)
-                    same = name in listed and fingerprint(listed[name]) == found
+                    same = name in listed and milvus.fingerprint(listed[name]) == found
                     entries[name] = listed[name] if same else f"{found:x}"
-        except MilvusUnavailableError as error:
+        except milvus.MilvusUnavailableError as error:
             raise FullTextError(error.message, help=error.help) from error
         return entries
 
@@ -222,16 +197,7 @@ class MilvusWords(WordIndex):
         counts = self._catalog.counts(set(terms)) if terms and k > 0 else {}
         if not counts:
             return []
-        query, versions, rows = query_vector(counts, self._catalog.sums()), self._stores.versions(), self._stores.rows()
-
-        def name(found: Found) -> str | None:
-            key = versions.keys.get(found.version)
-            return None if key is None else chunk_id(key, found.place)
-
-        def search(limit: int, within: str) -> list[Found]:
-            return rows.search(CHUNKS, WORDS, query, limit, within)
-
-        return best_results(search, k, scope_filters(versions, scope), name, WORD_DIGITS)
+        return self._stores.best(CHUNKS, milvus.WORDS, query_vector(counts, self._catalog.sums()), k, scope, chunk_id)
 
     def rarity(self, terms: Collection[str]) -> dict[str, float]:
         counts, total = self._catalog.counts(set(terms)), max(1, self._catalog.sums()[TEXT].chunks)
@@ -249,7 +215,7 @@ class MilvusStores(LibraryStores):
         self.catalog: MilvusCatalog = MilvusCatalog(database)
         self.vectors: PostgresVectors = PostgresVectors(database, SeenRevision())
         self.metadata = MetadataStore(DatabaseTables(database))
-        self._connection = MilvusConnection(url)
+        self._connection = milvus.MilvusConnection(url)
         self.versions = current_versions(self.catalog)
         self._known: MilvusRows | None = None
         self.words: MilvusWords = MilvusWords(self)
@@ -261,6 +227,19 @@ class MilvusStores(LibraryStores):
                 raise VectorStoreError(f"{self._connection.url}: this library was never written to Milvus.")
             self._known = MilvusRows(self._connection, name)
         return self._known
+
+    def best(
+        self, kind: str, field: str, query: Any, k: int, scope: TextScope | str, name: Callable[[str, int], str | None]
+    ) -> Scored:
+        """The best rows in a scope or filter, by names made of the paper's key and the row's place in it."""
+        versions, rows = self.versions(), self.rows()
+
+        def name_row(found: Found) -> str | None:
+            return name(versions.keys[found.version], found.place) if found.version in versions.keys else None
+
+        filters = [scope] if isinstance(scope, str) else scope_filters(versions, scope)
+        digits = COSINE_DIGITS if field == VECTOR else WORD_DIGITS
+        return best_results(partial(rows.search, kind, field, query), k, filters, name_row, digits)
 
     def search(self, records: CurrentRecords) -> MilvusNearest:
         return MilvusNearest(records, self)
@@ -339,7 +318,7 @@ class MilvusStores(LibraryStores):
             key: {(PAPERS, place, 0) for place in range(1 + record.passage_count)} for key, record in records.items()
         }
         for row in self.catalog.chunk_rows():
-            expected[row.key].add((CHUNKS, row.index, fingerprint(row.text_hash)))
+            expected[row.key].add((CHUNKS, row.index, milvus.fingerprint(row.text_hash)))
         found: dict[int, set[tuple[str, int, int]]] = defaultdict(set)  # by version
         for kind in (CHUNKS, PAPERS):
             for version, place, content in self.rows().stored(kind):

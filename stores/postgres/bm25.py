@@ -134,9 +134,8 @@ class PostgresWords(LibraryTables, WordIndex):
                 break
             papers = self._read_papers()
         else:
-            raise DatabaseError(
-                f"{self.database.url}: is being changed too often to be read.", help="Run the same command again."
-            )
+            message = f"{self.database.url}: is being changed too often to be read."
+            raise DatabaseError(message, help="Run the same command again.")
         try:
             scores = _score_chunks([row for row in rows if row[3]], papers)
         except (IndexError, TypeError, ValueError):

@@ -9,12 +9,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
-from ...errors import ConfigurationError, InputError, PausedError
+from ...errors import ConfigurationError, InputError, PausedError, require_packages
 from ...program import install_hint
 from ...settings.addresses import DatabaseUrl
 from ...sqlite import DamagedFileError
@@ -37,6 +36,7 @@ _SESSION: Final = {
     "idle_in_transaction_session_timeout": "60000",
 }
 _RESTORE: Final = "Restore a backup of the database."
+_EVICTED: Final = ": this server did not answer for too long, and another has its work."
 _ALIVE: Final = "SELECT 1 FROM servers WHERE id = %s AND fenced_at IS NULL"
 
 
@@ -90,7 +90,7 @@ class Database:
                 cursor = await connection.execute(_ALIVE, (self.url.server,))
                 if await cursor.fetchone() is None:
                     await connection.close()
-                    raise self._lease_error()
+                    raise LeaseLostError(f"{self.url}{_EVICTED}")
         return connection
 
     @contextmanager
@@ -147,10 +147,7 @@ class Database:
             found = connection.execute(_ALIVE, (self.url.server,)).fetchone()
         if found is None:
             connection.close()
-            raise self._lease_error()
-
-    def _lease_error(self) -> LeaseLostError:
-        return LeaseLostError(f"{self.url}: this server did not answer for too long, and another has its work.")
+            raise LeaseLostError(f"{self.url}{_EVICTED}")
 
     @contextmanager
     def reachable(self) -> Iterator[None]:
@@ -191,9 +188,8 @@ class Database:
         try:
             given: dict[str, Any] = dict(conninfo_to_dict(self.url.secret))
         except ProgrammingError:  # its message quotes the address
-            raise ConfigurationError(
-                f"{self.url}: is not a valid address of a database.", help="Write postgresql://USER@HOST:PORT/DATABASE."
-            ) from None
+            message = f"{self.url}: is not a valid address of a database."
+            raise ConfigurationError(message, help="Write postgresql://USER@HOST:PORT/DATABASE.") from None
         session = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
         return {
             "connect_timeout": 10,
@@ -241,14 +237,8 @@ def application_name(server: str = "") -> str:
 @cache
 def require_extra() -> None:
     """Raise `ConfigurationError` if the extra `postgres` is not installed."""
-    try:
-        for name in ("psycopg", "psycopg_pool", "pgvector.psycopg", "langgraph.checkpoint.postgres"):
-            import_module(name)
-    except ImportError as error:
-        raise ConfigurationError(
-            f"A library in PostgreSQL needs more packages ({error.name or error} is missing).",
-            help=f"{install_hint('postgres')}.",
-        ) from error
+    names = ("psycopg", "psycopg_pool", "pgvector.psycopg", "langgraph.checkpoint.postgres")
+    require_packages("A library in PostgreSQL needs", *names, help=f"{install_hint('postgres')}.")
 
 
 @cache

@@ -15,7 +15,7 @@ from ...models.journal.journal_database import JOURNAL_TABLES
 from ...settings.addresses import DatabaseUrl
 from ...table_columns import POSTGRESQL
 from ..accounts import ACCOUNT_TABLES
-from ..home_tables import GRID_TABLES, RUN_TABLES
+from ..home import GRID_TABLES, RUN_TABLES
 from ..metadata_store import METADATA_TABLES
 from ..run_register import LABELS, OWNED, UPDATES
 from ..server_jobs import SERVER_TABLES

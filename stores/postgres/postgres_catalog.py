@@ -21,6 +21,7 @@ from ...table_columns import TEXT, TypedTable, dump_json, integer
 from ..metadata_store import MetadataStore
 from ..paper_catalog import (
     FIGURE,
+    RECORD_COLUMNS,
     SECTIONS,
     Change,
     CurrentRecords,
@@ -45,15 +46,10 @@ _CHUNK_TYPES: Final = "text int4 text text text int2 int4 int4 int4 int4 int4 in
 # pgvector's HNSW index takes vectors of up to 2,000 numbers, and halves of up to 4,000.
 INDEXABLE: Final = 2000
 INDEX: Final = "chunks_by_vector"
-_STAGED_IMAGE: Final = """
+STAGED_IMAGE: Final = """
 item->>'image_hash' FROM staged s, json_array_elements(s.change::json->'figures') item
 WHERE item->>'image_hash' IS NOT NULL"""
 _FIGURES: Final = TypedTable("figures", ("key", "idx"), {"key": TEXT, "idx": integer(), "record": FIGURE})
-
-
-def staged_images(connection: Any, keys: Sequence[str]) -> list[str]:
-    rows = connection.execute(f"SELECT DISTINCT {_STAGED_IMAGE} AND s.key = ANY(%s)", (list(keys),))
-    return [name for (name,) in rows.fetchall()]
 
 
 def write_images(cursor: Any, changes: Sequence[Change]) -> None:
@@ -69,7 +65,7 @@ def drop_images(connection: Any, names: Sequence[str]) -> None:
         return
     connection.execute(
         "DELETE FROM images WHERE hash = ANY(%s) AND NOT EXISTS (SELECT 1 FROM figures WHERE image = images.hash)"
-        f" AND hash NOT IN (SELECT {_STAGED_IMAGE})",
+        f" AND hash NOT IN (SELECT {STAGED_IMAGE})",
         (list(names),),
     )
 
@@ -77,10 +73,7 @@ def drop_images(connection: Any, names: Sequence[str]) -> None:
 class PostgresCatalog(LibraryTables, PaperCatalog):
     """Papers, sections and chunks."""
 
-    _RECORDS = (
-        "SELECT key, record, metadata_hash, chunking, summary, summary_kind, chunk_count, note, figures_version"
-        " FROM papers"
-    )
+    _RECORDS = f"SELECT {RECORD_COLUMNS}, note, figures_version FROM papers"
 
     def close(self) -> None:
         self.database.close()
@@ -150,8 +143,7 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
         added = [change for change in changes if change.record is not None]
         if added:
             cursor = connection.cursor()
-            for dimension in {len(change.summary_vector) for change in added}:
-                require_dimension(connection, dimension, self.database)
+            self.require_dimension(connection, added)
             cursor.executemany(
                 ROW, [full_paper_row(change, change.record) for change in added if change.record is not None]
             )
@@ -172,14 +164,15 @@ class PostgresCatalog(LibraryTables, PaperCatalog):
         drop_images(connection, images)
         return added
 
-
-def require_dimension(connection: Any, dimension: int, database: Database) -> None:
-    """Raise `InputError` for vectors of another dimension than the library's."""
-    known = connection.execute("SELECT value FROM facts WHERE name = 'dimension'").fetchone()
-    if known is None:
-        connection.execute("INSERT INTO facts VALUES ('dimension', %s)", (str(dimension),))
-    elif int(known[0]) != dimension:
-        raise InputError(f"{database.url}: holds vectors of {known[0]} numbers, but these have {dimension}.")
+    def require_dimension(self, connection: Any, changes: Sequence[Change]) -> None:
+        """Raise `InputError` for vectors of another dimension than the library's."""
+        for dimension in {len(change.summary_vector) for change in changes if change.record is not None}:
+            known = connection.execute("SELECT value FROM facts WHERE name = 'dimension'").fetchone()
+            if known is None:
+                connection.execute("INSERT INTO facts VALUES ('dimension', %s)", (str(dimension),))
+            elif int(known[0]) != dimension:
+                message = f"{self.database.url}: holds vectors of {known[0]} numbers, but these have {dimension}."
+                raise InputError(message)
 
 
 def full_paper_row(change: Change, record: PaperRecord) -> tuple[object, ...]:
@@ -203,21 +196,13 @@ def build_chunk_rows(change: Change) -> list[tuple[object, ...]]:
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
 State = tuple[bool, str, str]
-_OLDEST_SERVER: Final = 130_000  # as `server_version_num` counts: 13.0
-_OLDEST_VECTORS: Final = (0, 8)
 _VERSIONS: Final = """
 SELECT current_setting('server_version'), current_setting('server_version_num')::int,
     (SELECT extversion FROM pg_extension WHERE extname = 'vector'), (SELECT max(number) FROM schema_versions)
 """
 _INDEXES: Final = (
-    "answers_by_key",
-    "checkpoints_by_id",
-    "chunks_by_text",
-    "postings_by_paper",
-    "runs_by_fingerprint",
-    "uses_by_answer",
-    "uses_by_run",
-)
+    "answers_by_key checkpoints_by_id chunks_by_text postings_by_paper runs_by_fingerprint uses_by_answer uses_by_run"
+).split()
 _VALID: Final = """
 SELECT i.relname, x.indisvalid FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
 WHERE i.relnamespace = current_schema()::regnamespace
@@ -239,17 +224,15 @@ def database_state(rows: Rows) -> list[State]:
     """The findings, each as (fine, topic, message)."""
     server, number, vectors, tables = rows(_VERSIONS)[0]
     shown, lacks = f"PostgreSQL {server.split()[0]}, pgvector {vectors}, tables of version {tables}", ""
-    if number < _OLDEST_SERVER:
+    if number < 130_000:  # 13.0
         lacks = ": PostgreSQL 13 or newer is needed"
-    elif tuple(int(part) for part in vectors.split(".")[:2]) < _OLDEST_VECTORS:
+    elif tuple(int(part) for part in vectors.split(".")[:2]) < (0, 8):
         lacks = ": pgvector 0.8 or newer is needed; ALTER EXTENSION vector UPDATE"
     found = [(not lacks, "database", f"{shown}{lacks}")]
 
     valid: dict[str, bool] = dict(rows(_VALID))
-    missing = [
-        *(name for name in _INDEXES if name not in valid),
-        *(f"the key of {name}" for (name,) in rows(_WITHOUT_KEY)),
-    ]
+    missing = [name for name in _INDEXES if name not in valid]
+    missing += [f"the key of {name}" for (name,) in rows(_WITHOUT_KEY)]
     broken = sorted(name for name, good in valid.items() if not good and name != INDEX)
     wrong = [f"missing: {name}; restore a backup" for name in missing]
     wrong += [f"{name} is not valid: REINDEX INDEX {name}" for name in broken]

@@ -4,36 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg.rows import dict_row
 
 from ...settings.addresses import DatabaseUrl
-from ...sqlite import DamagedFileError
-from ..safe_msgpack import NEWEST, UNREADABLE, PlainSerializer, continue_after, require_checkpoint
+from ..safe_msgpack import NEWEST, PlainCheckpoints, PlainSerializer, continue_after
 from .database import Database
 
-_REMEDY: Final = "Delete the run with 'runs delete', or restore a backup; paid answers are in the journal."
 
-
-class PlainPostgresSaver(AsyncPostgresSaver):
+class PlainPostgresSaver(PlainCheckpoints, AsyncPostgresSaver):
     """Saver for the database at `url` that reads checkpoints as plain values."""
+
+    tables = "tables checkpoints, checkpoint_blobs and checkpoint_writes"
+    remedy = "Delete the run with 'runs delete', or restore a backup; paid answers are in the journal."
 
     def __init__(self, connection: Any, url: DatabaseUrl) -> None:
         super().__init__(connection, serde=PlainSerializer(url))
-        self._url = url
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        try:
-            return require_checkpoint(await super().aget_tuple(config))
-        except (*UNREADABLE, DamagedFileError) as error:
-            reason = str(error.message if isinstance(error, DamagedFileError) else error).removeprefix(f"{self._url}: ")
-            thread = config["configurable"]["thread_id"]
-            place = f"tables checkpoints, checkpoint_blobs and checkpoint_writes, row thread_id={thread!r}"
-            raise DamagedFileError(f"{self._url}: {place}: {reason.rstrip('.')}.", help=_REMEDY) from error
+        self.place = url
 
     async def keep_latest(self, thread_id: str) -> None:
         latest = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = %(thread)s AND checkpoint_ns = '')"

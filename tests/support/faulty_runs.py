@@ -25,9 +25,9 @@ from citeloom.runs.execution import run_request
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.home import Home
-from citeloom.stores.home_tables import run_tables
 from citeloom.stores.library import Library
 from citeloom.stores.run_register import RunRegister
+from tests.support.home_tables import run_tables
 from tests.support.openai_server import FakeOpenAI, Fault, Json, Status
 from tests.support.protocol_answers import envelope, request_hash
 from tests.support.sample_library import EXPERIMENT

@@ -36,8 +36,8 @@ _BEFORE_START = re.compile(r"(?!PYTHON_KEYRING)(PYTHON|LC_|LD_|MALLOC|OMP_|TZ$|L
 _SUBREAPER = 36  # linux/prctl.h: orphans among the descendants become children of this process
 # What commands import when they need it; those of `citeloom.commands` come with them.
 _IMPORTED = """citeloom.cli citeloom.server.app citeloom.server.pages.people_page citeloom.zotero.syncing
-citeloom.api.checking citeloom.stores.local.local_stores citeloom.stores.local.chroma chromadb tantivy tokenizers
-langchain_openai langgraph.checkpoint.sqlite.aio""".split()
+citeloom.api.checking citeloom.stores.local.chroma chromadb tantivy tokenizers
+httpx langgraph.checkpoint.sqlite.aio""".split()
 
 
 NEW = subprocess.Popen  # which forks nothing

@@ -170,8 +170,8 @@ def test_ctrl_c_in_the_middle_of_an_answer_and_kill_lose_nothing(
 
 def _conversations(home: Path) -> list[str]:
     from citeloom.stores.folder_home import FolderHome
-    from citeloom.stores.home_tables import run_tables
     from citeloom.stores.run_register import ConversationRegister
+    from tests.support.home_tables import run_tables
 
     return [entry.thread_id for entry in ConversationRegister(run_tables(FolderHome(home).runs_file)).all()]
 

@@ -61,10 +61,10 @@ READERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "checkpoints.sqlite": (("runs", "show", "RUN"), ("runs", "resume", "PAUSED")),
 }
 # A text where a text belongs: another key is another row, and another fingerprint another run.
-# A higher version of the catalog is a newer one, and the type of a checkpoint says how its value is encoded.
+# A higher version of the catalog is a newer one, and of an unreadable checkpoint the thread is named.
 LEGAL = (
     *("There is no conversation", "There is no run", "no paper", "was started with another library"),
-    *("was made by another version of Citeloom", "table checkpoints, column checkpoint, row"),
+    *("was made by another version of Citeloom", "tables checkpoints and writes, row thread_id="),
 )
 SKIPPED = {"migrations"}
 

@@ -13,9 +13,9 @@ import pytest
 
 from citeloom.metadata.service_client import NotCachedError, ServiceAddress, ServiceClient, ServiceError
 from citeloom.models.http.failures import CallFailedError
-from citeloom.stores.home_tables import metadata_tables
 from citeloom.stores.metadata_store import MetadataStore
 from tests.support.fake_clock import FakeClock
+from tests.support.home_tables import metadata_tables
 from tests.support.metadata_server import Fault, MetadataServer, ServedWork
 
 WORK = ServedWork("10.5555/one", "One work", (("Ada", "Lovelace"),))

@@ -15,8 +15,8 @@ from citeloom.graph.conversation_graph import RECALLED, NothingToImproveError
 from citeloom.graph.session import Session
 from citeloom.roles.chat.prompt_format import estimate_tokens
 from citeloom.runs.execution import TurnRequest, delete_conversation, delete_expired, paused_turn, take_turn
-from citeloom.stores.home_tables import run_tables
 from citeloom.stores.run_register import ConversationRegister, UnknownConversationError
+from tests.support.home_tables import run_tables
 from tests.support.librarian import EARLIER, FRESH, MARKER, Librarian
 from tests.support.openai_server import FakeOpenAI, Json
 from tests.support.protocol_answers import envelope

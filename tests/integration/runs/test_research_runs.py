@@ -21,8 +21,8 @@ from citeloom.runs.execution import run_request, run_state
 from citeloom.runs.run_requests import ResearchRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.folder_home import FolderHome
-from citeloom.stores.home_tables import run_tables
 from citeloom.stores.run_register import RunRegister
+from tests.support.home_tables import run_tables
 from tests.support.judging_model import failing_sentences
 from tests.support.openai_server import FakeOpenAI, Json, Raw
 from tests.support.protocol_answers import completion, envelope, markers, readings

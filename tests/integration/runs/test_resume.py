@@ -18,9 +18,9 @@ from citeloom.runs.execution import RunUnderWayError, delete_run, run_request
 from citeloom.runs.run_requests import SectionRequest
 from citeloom.settings.config import Settings
 from citeloom.stores.folder_home import FolderHome
-from citeloom.stores.home_tables import run_tables
 from citeloom.stores.local.lock import FolderLock
 from citeloom.stores.run_register import RunRegister
+from tests.support.home_tables import run_tables
 from tests.support.openai_server import FakeOpenAI, Raw
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from citeloom.api.stored_runs import run_summary
 from citeloom.stores.folder_home import FolderHome
-from citeloom.stores.home_tables import run_tables
 from citeloom.stores.local.lock import FolderLock
 from citeloom.stores.run_register import RunRegister
 from tests.support.event_streams import Gate
+from tests.support.home_tables import run_tables
 from tests.support.librarian import Librarian
 from tests.support.openai_server import FakeOpenAI
 from tests.support.run_fixtures import experiment

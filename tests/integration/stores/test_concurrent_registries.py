@@ -7,9 +7,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from citeloom.stores.home_tables import run_tables
 from citeloom.stores.local.checkpoints import open_checkpoints
 from citeloom.stores.run_register import ConversationRegister, RunRegister
+from tests.support.home_tables import run_tables
 
 AT_ONCE = 12
 

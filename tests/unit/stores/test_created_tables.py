@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from citeloom.stores.home_tables import RUN_TABLES
+from citeloom.stores.home import RUN_TABLES
 from citeloom.stores.metadata_store import METADATA_TABLES
 from citeloom.stores.run_register import RUNS
 from citeloom.stores.server_jobs import SERVER_TABLES

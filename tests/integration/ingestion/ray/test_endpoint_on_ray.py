@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from citeloom.graph.session import open_session
-from citeloom.ingestion import ray_jobs
+from citeloom.ingestion import ray_executor
 from citeloom.ingestion.ingest import ingest
-from citeloom.ingestion.ray_jobs import RayRequest
+from citeloom.ingestion.ray_executor import RayRequest
 from citeloom.settings.config import load_settings
 from citeloom.stores.folder_home import FolderHome
 from tests.support.library_contents import without_seconds
@@ -50,13 +50,13 @@ async def test_one_limit_holds_for_the_cluster_and_no_text_is_paid_twice(
     papers = write_papers(tmp_path / "papers", 200)
     sent: list[str] = []
 
-    def recorded(number: int, stage: str, load: Callable[[], tuple[Any, ...]], size: int = 0) -> ray_jobs.RayJob:
+    def recorded(number: int, stage: str, load: Callable[[], tuple[Any, ...]], size: int = 0) -> ray_executor.RayJob:
         def loaded() -> tuple[Any, ...]:
             arguments = load()
             sent.append(repr(arguments))
             return arguments
 
-        return ray_jobs.RayJob(number, stage, loaded, size)
+        return ray_executor.RayJob(number, stage, loaded, size)
 
     monkeypatch.setattr("citeloom.ingestion.ray_executor.RayJob", recorded)
     embedded: list[str] = []

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from citeloom.errors import InputError
-from citeloom.ingestion import ray_executor, ray_jobs
+from citeloom.ingestion import ray_executor
 from citeloom.ingestion.indexing import NOT_EMBEDDED
 from citeloom.ingestion.ingest import ingest
 from citeloom.ingestion.ingest_events import Embedded, IngestEvent, IngestReport, Planned, Staged, Stored
-from citeloom.ingestion.ray_jobs import RayRequest
+from citeloom.ingestion.ray_executor import RayRequest
 from citeloom.models.embeddings.bundled_models import LocalEmbedding
 from citeloom.settings.addresses import parse_home
 from citeloom.stores.folder_home import find_home
@@ -89,7 +89,7 @@ async def test_a_second_ingest_converts_nothing_and_embeds_what_changed(
 def watch_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The stages of the jobs that are sent from now on."""
     sent: list[str] = []
-    real = ray_jobs.RayJobs.run
+    real = ray_executor.RayJobs.run
 
     def run(self: Any, jobs: Any) -> Any:
         def watched() -> Any:
@@ -99,7 +99,7 @@ def watch_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return real(self, watched())
 
-    monkeypatch.setattr(ray_jobs.RayJobs, "run", run)
+    monkeypatch.setattr(ray_executor.RayJobs, "run", run)
     return sent
 
 
@@ -111,7 +111,7 @@ def deadly(victims: Sequence[Victim], folder: Path) -> Callable[[], Callable[...
 
     A victim is a stage, what an argument of it holds, how often its worker is killed, and whether after its work.
     """
-    real = ray_jobs._stage_task()
+    real = ray_executor._stage_task()
 
     def make() -> Callable[..., Any]:
         def run(wanted: Any, asked: str, *arguments: Any) -> Any:
@@ -149,7 +149,7 @@ async def test_five_workers_killed_at_work_and_two_killed_between_stages_cost_no
     for number, paper in enumerate(chance.sample(sorted(papers.glob("paper???.md")), 5)):
         mark(paper, f"Belladonna{number}")
         victims.append((stages[number], f"Belladonna{number}", 1, chance.random() < 0.5))
-    monkeypatch.setattr(ray_jobs, "_stage_task", deadly(victims, tmp_path / "deaths"))
+    monkeypatch.setattr(ray_executor, "_stage_task", deadly(victims, tmp_path / "deaths"))
     killed: list[int] = []
 
     def kill(event: IngestEvent) -> None:
@@ -166,17 +166,17 @@ async def test_five_workers_killed_at_work_and_two_killed_between_stages_cost_no
 
 
 @pytest.mark.parametrize(
-    ("stage", "reason"), [("parse", ray_jobs.LOST), ("split", ray_jobs.LOST), ("embed", NOT_EMBEDDED)]
+    ("stage", "reason"), [("parse", ray_executor.LOST), ("split", ray_executor.LOST), ("embed", NOT_EMBEDDED)]
 )
 async def test_a_paper_that_always_ends_its_worker_is_refused_and_the_others_are_ingested(
     stage: str, reason: str, libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 20)
     mark(papers / "paper011.md", "Belladonna")
-    monkeypatch.setattr(ray_jobs, "_stage_task", deadly([(stage, "Belladonna", 99, False)], tmp_path / "deaths"))
+    monkeypatch.setattr(ray_executor, "_stage_task", deadly([(stage, "Belladonna", 99, False)], tmp_path / "deaths"))
     report = await ingest(libraries[1], [papers], ray=RAY)
     in_batch = stage == "embed"  # with other texts at first, then alone
-    assert len(list((tmp_path / "deaths").iterdir())) == ray_jobs.TRIES + in_batch
+    assert len(list((tmp_path / "deaths").iterdir())) == ray_executor.TRIES + in_batch
     refused = {Path(item.path).name: item.reason for item in report.refused}
     assert refused.pop("paper011.md") == reason
     assert refused.keys() == {"empty.md", "latin.md", "damaged.pdf"}
@@ -193,7 +193,7 @@ async def test_a_paper_whose_worker_is_killed_five_times_is_ingested(
 ) -> None:
     papers = write_papers(tmp_path / "papers", 10)
     mark(papers / "paper003.md", "Belladonna")
-    monkeypatch.setattr(ray_jobs, "_stage_task", deadly([(stage, "Belladonna", 5, True)], tmp_path / "deaths"))
+    monkeypatch.setattr(ray_executor, "_stage_task", deadly([(stage, "Belladonna", 5, True)], tmp_path / "deaths"))
     here, on_ray = await both(libraries, [papers])
     assert without_seconds(here) == without_seconds(on_ray)
     assert len(list((tmp_path / "deaths").iterdir())) == 5
@@ -213,7 +213,7 @@ async def test_a_connection_that_is_lost_between_two_calls_pauses_the_ingest(
         return real(*arguments, **options)
 
     monkeypatch.setattr(cluster, "wait", wait)
-    with pytest.raises(ray_jobs.RayStoppedError, match="the connection to its cluster was lost"):
+    with pytest.raises(ray_executor.RayStoppedError, match="the connection to its cluster was lost"):
         await ingest(libraries[1], [papers], ray=RAY)
     monkeypatch.undo()
     assert len((await ingest(libraries[1], [papers], ray=RAY)).added) == 6
@@ -254,8 +254,8 @@ async def test_a_worker_of_another_version_is_named(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 3)
-    own = ray_jobs.versions()
-    monkeypatch.setattr(ray_jobs, "versions", lambda: {**own, "citeloom": "9.9"})
+    own = ray_executor.versions()
+    monkeypatch.setattr(ray_executor, "versions", lambda: {**own, "citeloom": "9.9"})
     with pytest.raises(InputError) as refused:
         await ingest(libraries[1], [papers], ray=RAY)
     assert f"has citeloom {own['citeloom']}, this computer has citeloom 9.9." in refused.value.message
@@ -267,7 +267,7 @@ async def test_a_worker_without_citeloom_is_named(
     libraries: Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     papers = write_papers(tmp_path / "papers", 3)
-    real = ray_jobs._stage_task()
+    real = ray_executor._stage_task()
 
     def make() -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
@@ -284,7 +284,7 @@ async def test_a_worker_without_citeloom_is_named(
 
         return run
 
-    monkeypatch.setattr(ray_jobs, "_stage_task", make)
+    monkeypatch.setattr(ray_executor, "_stage_task", make)
     with pytest.raises(InputError, match=r"The Ray node \S+ has .*, this computer has \w+ \S+\."):
         await ingest(libraries[1], [papers], ray=RAY)
 

@@ -12,7 +12,7 @@ import citeloom
 from citeloom.api.arguments import ArgumentError
 from citeloom.commands.adding_papers import with_ray_address
 from citeloom.errors import InputError
-from citeloom.ingestion.ray_jobs import RayRequest
+from citeloom.ingestion.ray_executor import RayRequest
 from tests.support.cli_process import run_here
 from tests.support.ray_processes import free_ports
 
@@ -47,7 +47,7 @@ def test_a_missing_package_is_named(
     refused = run_here(monkeypatch, capsys, "--home", tmp_path / "home", "ingest", papers, "--ray")
     assert refused.code == 2
     assert refused.errors == [
-        "Error: Ingest on Ray needs a package that is not installed (ray). "
+        "Error: Ingest on Ray needs more packages (ray is missing). "
         "Install it in Citeloom's folder: pip install -e '.[ray]'; or ingest without --ray."
     ]
 

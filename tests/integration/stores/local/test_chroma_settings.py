@@ -17,7 +17,7 @@ sys.path.insert(0, sys.argv[2])
 from citeloom.errors import InputError
 from citeloom.stores.folder_home import FolderHome
 from citeloom.stores.home import Home
-from citeloom.stores.local.local_stores import LocalStores
+from citeloom.stores.local.chroma import LocalStores
 try:
     print(LocalStores(FolderHome(Path(sys.argv[1])).prepare()).vectors.collection("content").count())
 except InputError as error:

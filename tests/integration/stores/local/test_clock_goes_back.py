@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint, id as ids
 
-from citeloom.stores.home_tables import run_tables
 from citeloom.stores.local.checkpoints import open_checkpoints
 from citeloom.stores.run_register import RunRecord, RunRegister
+from tests.support.home_tables import run_tables
 
 STEPS = pytest.mark.parametrize("step", [-31_536_000, -3600, -1, 0, 3600], ids=str)
 

@@ -9,8 +9,8 @@ import pytest
 
 from citeloom.documents import Paper
 from citeloom.sqlite import DamagedFileError
-from citeloom.stores.home_tables import metadata_tables
 from citeloom.stores.metadata_store import MetadataStore, ServiceAnswer
+from tests.support.home_tables import metadata_tables
 
 PAPER = Paper("ada2020", "Looms: A Study", ("Ada Lovelace",), 2020)
 

@@ -15,8 +15,7 @@ from citeloom.settings.addresses import DatabaseUrl, parse_home
 from citeloom.settings.config import load_settings
 from citeloom.stores.accounts import ACCOUNT_TABLES
 from citeloom.stores.folder_home import find_home
-from citeloom.stores.home import UnsafeHomeError
-from citeloom.stores.home_tables import GRID_TABLES
+from citeloom.stores.home import GRID_TABLES, UnsafeHomeError
 from citeloom.stores.postgres import migrations
 from citeloom.stores.postgres.database import Database, require_extra
 from citeloom.stores.run_register import OWNED, UPDATES
