@@ -57,15 +57,25 @@ class ImportedSentence(TypedDict):
 
 @dataclass
 class ImportedSection:
-    """A section as it came back; `unknown` are citations that no evidence of the run stands for.
+    """A section as it came back, with `fields` for citations; `unknown` are those that no evidence stands for.
 
     `now` has the sentences of the run that are still there, with markers, by position.
     """
 
     section: EditableSection
+    fields: Sequence[Mapping[str, Any]]
     sentences: list[ImportedSentence] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     now: dict[str, str] = field(default_factory=dict)
+
+    def shown(self, found: re.Match[str]) -> str:
+        """What a field showed."""
+        return str(self.fields[int(found[1])]["shown"]) if int(found[1]) < len(self.fields) else ""
+
+    def release(self, words: str) -> str:
+        """The words with what their fields showed, for citations that are not of the run."""
+        self.unknown += [text for found in HELD.finditer(words) if (text := self.shown(found).strip())]
+        return HELD.sub(self.shown, words)
 
 
 def import_sections(text: EditableText, document: EditedDocument, file: Path) -> tuple[list[ImportedSection], str]:
@@ -187,7 +197,7 @@ class _Incoming:
 def _import_section(
     section: EditableSection, body: str, fields: Sequence[Mapping[str, Any]], *, exact: bool
 ) -> ImportedSection:
-    made, own_ids = ImportedSection(section), {item["id"] for item in section.record["evidence"]}
+    made, own_ids = ImportedSection(section, fields), {item["id"] for item in section.record["evidence"]}
     lines = body.strip().splitlines()
     incoming = [
         _Incoming(number, found.start, found.end, found.text, *_comparable(found.text, section))
@@ -204,7 +214,7 @@ def _import_section(
     for item, olds in zip(incoming, matches, strict=True):
         old = olds[0] if olds else -1
         same = bool(olds) and item.bare == stored[old][0]
-        marked, own = _with_markers(item, section, old, fields, made, same=same)
+        marked, own = _with_markers(item, old, made, same=same)
         kept = same and not (own and exact) and _same_citations(item, marked, section, old)
         if kept:
             marked, own = section.sentences[old].text, []
@@ -216,7 +226,7 @@ def _import_section(
         state = "new" if not olds else "merged" if len(olds) > 1 else "split" if times[old] > 1 else state
         was = " ".join(section.shown()[place] for place in olds)
         keys = {evidence.key for evidence in section.evidence if evidence.id in marker_ids(marked)}
-        now = HELD.sub(lambda found: _shown(found, fields), item.text)
+        now = HELD.sub(made.shown, item.text)
         made.sentences.append(
             {"state": state, "section": section.kind, "text": " ".join(now.split()), "was": was, "keys": sorted(keys)}
         )
@@ -224,10 +234,7 @@ def _import_section(
     for place, words in enumerate(section.shown()):
         if place not in used:
             made.sentences.append({"state": "gone", "section": section.kind, "text": "", "was": words, "keys": []})
-    text = "\n".join(
-        replace_spans(line, edits.get(number, []), lambda words: _release(words, fields, made))
-        for number, line in enumerate(lines)
-    )
+    text = "\n".join(replace_spans(line, edits.get(number, []), made.release) for number, line in enumerate(lines))
     found = set(marker_ids(text))
     evidence = tuple(item for item in section.evidence if item.id in found or item.id in own_ids)
     brought = [item.as_dict() for item in evidence if item.id not in own_ids]
@@ -288,22 +295,15 @@ def _same_citations(item: _Incoming, marked: str, section: EditableSection, old:
     return emphasis and (bool(now & wanted) or not wanted)
 
 
-def _with_markers(
-    item: _Incoming,
-    section: EditableSection,
-    old: int,
-    fields: Sequence[Mapping[str, Any]],
-    made: ImportedSection,
-    *,
-    same: bool,
-) -> tuple[str, list[str]]:
+def _with_markers(item: _Incoming, old: int, made: ImportedSection, *, same: bool) -> tuple[str, list[str]]:
     """The sentence with markers, where a key in the `same` words keeps its evidence; and itself if one was placed."""
+    section, fields = made.section, made.fields
     held: dict[str, str] = {}
 
     def hold(number: str) -> str:
         ids = _evidence_of(fields[int(number)], section) if int(number) < len(fields) else []
         if not ids:
-            return _release(f"\ue300{number}\ue301", fields, made)
+            return made.release(f"\ue300{number}\ue301")
         held[number] = "".join(f"[{identifier}]" for identifier in ids)
         return f"\ue300{number}\ue301"
 
@@ -357,18 +357,3 @@ def _by_names(found: re.Match[str], section: EditableSection) -> str:
         return found[0]
     numbers = {key: number for number, key in enumerate(section.record["numbering"], 1)}
     return show_group(ids, _by_id(section), section.record["cite_style"], numbers)
-
-
-def _release(words: str, fields: Sequence[Mapping[str, Any]], made: ImportedSection) -> str:
-    """The words with what their fields showed, for citations that are not of the run."""
-
-    def release(found: re.Match[str]) -> str:
-        text = _shown(found, fields)
-        made.unknown += [text.strip()] if text.strip() else []
-        return text
-
-    return HELD.sub(release, words)
-
-
-def _shown(found: re.Match[str], fields: Sequence[Mapping[str, Any]]) -> str:
-    return str(fields[int(found[1])]["shown"]) if int(found[1]) < len(fields) else ""
