@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, Concatenate, ParamSpec, TypedDict, Unpack, cast
 
 from ..citations.export.pandoc_formats import FORMATS, PLAIN_DOCUMENT, Format
 from ..citations.export.plot_figures import MOST_BYTES, image_problem, image_type, with_plot_files, without_plot_files
@@ -57,6 +59,9 @@ async def begin_run(request: RunRequest, session: Session) -> RunRecord:
     await session.require_papers()
     register = await asyncio.to_thread(session.home.runs)
     return await asyncio.to_thread(register_run, request, session, register, ignore)
+
+
+Parameters = ParamSpec("Parameters")
 
 
 class RunOptions(TypedDict, total=False):
@@ -164,7 +169,8 @@ async def run_and_save(
     images, notices = await in_thread(report_images, record, session.library, pages=output.page_images)
     for line in notices:
         on_notice(f"Note: {line}")
-    saved = await save(
+    saved = await in_thread(
+        save,
         record,
         output.folder,
         output.formats,
@@ -175,18 +181,6 @@ async def run_and_save(
         document=output.document,
     )
     return RunResult(saved, finished.finished_earlier)
-
-
-class ResearchOptions(RunOptions, Labels, total=False):
-    """How a question is answered, see `aresearch`."""
-
-    sources: int | None
-    length: int | None
-    min_year: int | None
-    max_year: int | None
-    venue: str
-    papers: Sequence[str] | str
-    single_shot: bool
 
 
 async def aresearch(
@@ -237,13 +231,6 @@ async def aresearch(
 
 
 research = blocking(aresearch)
-
-
-def astream_research(
-    session: Session, question: str, **options: Unpack[ResearchOptions]
-) -> AsyncGenerator[Event, None]:
-    """`aresearch` as a stream of events; closing it early pauses the run, and the same call resumes it."""
-    return stream_events(lambda emit: aresearch(session, question, **options, on_event=emit))
 
 
 def signed_answer(answer: object, by: str | None = None) -> dict[str, Any]:
@@ -317,6 +304,26 @@ async def stream_events(work: Callable[[OnEvent], Awaitable[Mapping[str, Any]]])
         await asyncio.gather(running, return_exceptions=True)
 
 
+def streamed(
+    call: Callable[Concatenate[Session, Parameters], Awaitable[ResultRecord]],
+) -> Callable[Concatenate[Session, Parameters], AsyncGenerator[Event, None]]:
+    """A call as a stream of events (`docs/events.md`), with its options and errors; named "astream" without "write".
+
+    Drafts of a paper arrive one at a time in writing order, each after its "writing" step.
+    """
+
+    @functools.wraps(call)
+    def stream(session: Session, *args: Parameters.args, **options: Parameters.kwargs) -> AsyncGenerator[Event, None]:
+        return stream_events(lambda emit: cast(Any, call)(session, *args, **{**options, "on_event": emit}))
+
+    stream.__name__ = stream.__qualname__ = re.sub("^a(write_)?", "astream_", call.__name__)
+    ends = "Closing it early pauses the run; the same call resumes it."
+    stream.__doc__ = f"`{call.__name__}` as a stream of events. {ends}\n\n    {call.__doc__}"
+    return stream  # type: ignore[return-value]  # the name of its first parameter is no part of the type
+
+
+astream_research = streamed(aresearch)
+
 GivenExperiment = Experiment | dict[str, Any] | Path | str
 
 
@@ -363,23 +370,6 @@ async def awrite_paper(
     return await _write(session, "paper", experiment, on_event, options)
 
 
-def astream_section(
-    session: Session, kind: SectionKind, experiment: GivenExperiment, **options: Unpack[WritingOptions]
-) -> AsyncGenerator[Event, None]:
-    """`awrite_section` as a stream of events; closing it early pauses the run, and the same call resumes it."""
-    return stream_events(lambda emit: awrite_section(session, kind, experiment, **options, on_event=emit))
-
-
-def astream_paper(
-    session: Session, experiment: GivenExperiment, **options: Unpack[WritingOptions]
-) -> AsyncGenerator[Event, None]:
-    """Write or resume a paper as a stream of events, with the options and errors of `awrite_paper`.
-
-    Drafts arrive one at a time in writing order, each after its "writing" step. Closing early pauses the run.
-    """
-    return stream_events(lambda emit: awrite_paper(session, experiment, **options, on_event=emit))
-
-
 def load_section_request(kind: RunKind, file: Path, *, fresh: bool = False) -> SectionRequest:
     """The request to write a section or a paper on the experiment in a file; blocks. Raises `ExperimentError`."""
     experiment = with_plot_files(load_experiment(file, *required_kinds(kind)), file.parent)
@@ -419,5 +409,5 @@ async def _write(
     return await run(await with_tables(request, session, tables), session, on_event, **cast(RunOptions, options))
 
 
-write_section = blocking(awrite_section)
-write_paper = blocking(awrite_paper)
+write_section, astream_section = blocking(awrite_section), streamed(awrite_section)
+write_paper, astream_paper = blocking(awrite_paper), streamed(awrite_paper)

@@ -145,6 +145,7 @@ RESULTS = Path("results")
 async def save(shell: Shell, argument: str) -> ShellState:
     """Save the last result as markdown, with the other files of an answer or section."""
     from ...api.run_texts import inert, save as save_text, slug, stored, write_own_file
+    from ...documents.sandbox import in_thread
 
     draft = shell.state.draft
     assert draft is not None  # ensured by `require`
@@ -154,7 +155,7 @@ async def save(shell: Shell, argument: str) -> ShellState:
     home = (await shell.session()).home
     if draft.record:
         folder = await asyncio.to_thread(path.parent.absolute)
-        saved = await save_text(stored(draft.record), folder, stem=path.stem, home=home)
+        saved = await in_thread(save_text, stored(draft.record), folder, stem=path.stem, home=home)
         own = {inert(line) for line in draft.record["warnings"]}
         for line in saved["warnings"]:
             if line not in own:
