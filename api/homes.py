@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from ..graph.session import Session
 
 
-def records_home(home: Home, on_notice: Callable[[str], None]) -> Home:
-    """The home to read runs, conversations and journal from, as a temporary copy if read-only. Blocks."""
-    home.require_library()
-    return readable_home(home, on_notice, library=False, records=True)
-
-
 @contextmanager
 def open_home(
     settings: Settings, home: Home, on_notice: Callable[[str], None], *, create: bool = True, reading: bool = False

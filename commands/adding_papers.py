@@ -234,7 +234,7 @@ def sync_zotero(
 
     Example: citeloom sync zotero --collection Thesis --watch
     """
-    from ..api.paper_lookup import ZoteroRequest, aread_zotero, async_reading, awatch_zotero
+    from ..api.paper_lookup import Clock, ZoteroRequest, aread_zotero, async_reading, watch_zotero
 
     if watch and dry_run:
         raise InputError("--watch and --dry-run exclude each other.", help="Give one of them.")
@@ -265,7 +265,7 @@ def sync_zotero(
         return
     notice(f"Watching Zotero every {settings.zotero_seconds:g} s; stop with Ctrl-C.")
     try:
-        run_async(awatch_zotero(settings, found, request, sync, notice))
+        run_async(watch_zotero(settings, found, request, sync, Clock(), notice))
     except KeyboardInterrupt:  # a clean end unless a sync is in progress
         if in_progress:
             raise

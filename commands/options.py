@@ -127,9 +127,10 @@ def home_in_use() -> list[Path]:
 
 def readable_records(home: Home) -> Home:
     """The home, for commands that only read runs, conversations or the journal; raises `InputError`."""
-    from ..api.homes import records_home
+    from ..api.homes import readable_home
 
-    return records_home(home, notice)
+    home.require_library()
+    return readable_home(home, notice, library=False, records=True)
 
 
 @contextmanager
