@@ -14,18 +14,22 @@ from ..citations.html_escaping import inert
 from ..documents.chunking import Window
 from ..drafts.page_record import few_succeeded
 from ..errors import ConfigurationError, InputError
-from ..evidence_tables.cells import TableCell, cell_text, parse_columns, study_name, sum_lines
-from ..evidence_tables.extraction import Decision, own_window
-from ..evidence_tables.stances import (
+from ..evidence_tables.cells import (
+    TableCell,
     agreement_columns,
     agreement_lines,
     agreement_record,
+    cell_text,
     claim_needs,
     disagreements,
     is_stance,
+    parse_columns,
     stance_column,
     stances,
+    study_name,
+    sum_lines,
 )
+from ..evidence_tables.extraction import Decision, own_window
 from ..evidence_tables.stored_tables import (
     GivenTable,
     cell_record,

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from ..graph.session import Session
 
 
+def records_home(home: Home, on_notice: Callable[[str], None]) -> Home:
+    """The home to read runs, conversations and journal from, as a temporary copy if read-only. Blocks."""
+    home.require_library()
+    return readable_home(home, on_notice, library=False, records=True)
+
+
 @contextmanager
 def open_home(
     settings: Settings, home: Home, on_notice: Callable[[str], None], *, create: bool = True, reading: bool = False
@@ -147,7 +153,7 @@ def load_early(settings: Settings, purpose: Literal["search", "answer"]) -> None
                 load_session(model)
                 load_tokenizer(model)
             if extractive and not settings.csl:
-                from ..citations.csl_styles import read_style
+                from ..citations.references import read_style
 
                 read_style(None)
 

@@ -15,9 +15,8 @@ from typing import Any, Final, cast
 from ..citations.checks.draft_checks import DraftKind, check_draft
 from ..citations.checks.findings import Finding
 from ..citations.checks.support_findings import PairKey, support_findings
-from ..citations.citation_styles import Rendered, render as render_text
+from ..citations.citation_styles import MARKS, Rendered, render as render_text
 from ..citations.markers import MARKER, CitedSentence, sentences
-from ..citations.marking import MARKS
 from ..citations.user_citations import CitableEvidence
 from ..claims.claim_passages import paper_sentences
 from ..claims.detail_checks import quote_faults, whole_source
