@@ -375,13 +375,9 @@ def passages_of(searched: SearchResult) -> dict[str, int]:
 def nothing_done() -> dict[str, Any]:
     """The initial fields of a run's state before its first search, for sections and questions alike."""
     return {
-        **{
-            "messages": Overwrite([]),
-            "read_chunks": Overwrite([]),
-            "warnings": Overwrite([]),
-            "verdicts": Overwrite([]),
-        },
-        **{"searches_used": Overwrite(0), "agent_turns": Overwrite(0), "needs": [], "pending_calls": []},
-        **{"findings": [], "settled": [], "searching": False, "repairing": False, "reviewed": False},
+        **{"messages": Overwrite([]), "read_chunks": Overwrite([]), "warnings": Overwrite([])},
+        **{"verdicts": Overwrite([]), "searches_used": Overwrite(0), "agent_turns": Overwrite(0)},
+        **{"needs": [], "pending_calls": [], "findings": [], "settled": []},
+        **{"searching": False, "repairing": False, "reviewed": False},
         **{"before_repair": None, "repairs": 0, "text": "", "result": {}},
     }
