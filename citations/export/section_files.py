@@ -84,7 +84,7 @@ def prepare_folder(out_dir: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=out_dir, prefix=".citeloom-write-test-"):
             pass
     except OSError as error:
-        raise _not_writable(out_dir, error) from error
+        raise not_writable(out_dir, error) from error
 
 
 def write_texts(
@@ -109,7 +109,7 @@ def write_texts(
         for suffix, content in written.items():
             write_atomically(paths[suffix], content)
     except OSError as error:
-        raise _not_writable(out_dir, error) from error
+        raise not_writable(out_dir, error) from error
     return files
 
 
@@ -131,7 +131,8 @@ def slug(text: str) -> str:
     return name or "answer"
 
 
-def _not_writable(out_dir: Path, error: OSError) -> InputError:
+def not_writable(out_dir: Path, error: OSError) -> InputError:
+    """The error of a folder for files."""
     return InputError(
         f"{error.filename or out_dir}: cannot be written ({error.strerror or error}).",
         help="Choose another folder with --out.",
