@@ -21,8 +21,6 @@ from citeloom.citations import (
     cited_works,
     html_escaping,
     markers,
-    marking,
-    quotations,
     references,
     user_citations,
 )
@@ -135,7 +133,7 @@ def _numbers_in_words(text: str) -> None:
 
 
 def _left_out(text: str) -> str:
-    return marking.leave_out(text, marking.marked_sentences(text, _all_at_fault(text)))
+    return citation_styles.leave_out(text, citation_styles.marked_sentences(text, _all_at_fault(text)))
 
 
 def _of_a_file(read: Callable[[str], object]) -> Reader:
@@ -225,9 +223,9 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "uncited_sentences": lambda text: citation_coverage.uncited_sentences(text, PLAIN),
     "unsupported_findings": citation_coverage.unsupported_findings,
     "balance_findings": lambda text: citation_coverage.balance_findings(text, SOURCES),
-    "quoted_spans": quotations.quoted_spans,
-    "verbatim_spans": lambda text: quotations.verbatim_spans(text, [PLAIN, text]),
-    "is_verbatim": lambda text: quotations.is_verbatim(PLAIN, text),
+    "quoted_spans": markers.quoted_spans,
+    "verbatim_spans": lambda text: markers.verbatim_spans(text, [PLAIN, text]),
+    "is_verbatim": lambda text: markers.is_verbatim(PLAIN, text),
     "an edited file": edited_documents.without_frame,
     "citations of an exported file": edited_documents.restore_keys,
     "linked_keys": edited_documents.linked_keys,
@@ -257,7 +255,7 @@ CITATIONS: Final[Mapping[str, Reader]] = {
     "absence_findings": lambda text: absence.absence_findings(text, [text]),
     "states_only_absence": lambda text: absence.states_only_absence(CitedSentence(text, 0, len(text), ("E1",))),
     "numbers in words": _numbers_in_words,
-    "missing_marks": lambda text: marking.missing_marks(text, _all_at_fault(text)),
+    "missing_marks": lambda text: citation_styles.missing_marks(text, _all_at_fault(text)),
     "leave_out": _left_out,
     "DraftEventStream": _streamed,
     **{f"render, {style}": _render(style) for style in ("key", "pandoc", "locator", "numeric", "latex")},
