@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -59,25 +60,10 @@ async def ingest(
     converted = ConvertedFiles(library.home.converted)
     async with ray_executor(ray, library.embedding) as executor:
         if sources is None:
-            sources = await in_thread(
-                read_sources,
-                list(paths),
-                bib,
-                list(documents),
-                converted,
-                ocr,
-                follow_links=follow_links,
-                parse=executor.parse,
-            )
-        report = await ingest_sources(
-            library,
-            sources,
-            prune=prune,
-            summarize=summarize,
-            on_event=on_event,
-            chunking=chunking,
-            executor=executor,
-        )
+            read = partial(read_sources, follow_links=follow_links, parse=executor.parse)
+            sources = await in_thread(read, list(paths), bib, list(documents), converted, ocr)
+        update = partial(ingest_sources, prune=prune, summarize=summarize, on_event=on_event, chunking=chunking)
+        report = await update(library, sources, executor=executor)
     return replace(report, seconds=time.perf_counter() - began)
 
 
@@ -103,15 +89,8 @@ async def ingest_sources(
         sources = await asyncio.to_thread(attach_notes, sources)
         if rechunk:
             await run_to_end(library.catalog.mark_stale, [source.paper.key for source in sources.found])
-        plan = await in_thread(
-            make_plan,
-            library,
-            sources,
-            prune=prune,
-            rewrite_summaries=summarize is not None,
-            chunking=chunking,
-            split=executor.split,
-        )
+        make = partial(make_plan, prune=prune, rewrite_summaries=summarize is not None, chunking=chunking)
+        plan = await in_thread(make, library, sources, split=executor.split)
         texts = sum(len(paper.missing_texts()) for paper in plan.to_index)
         emit(Planned(plan.files, len(plan.to_index), plan.report.chunks_embedded, texts))
         if plan.to_index:
@@ -176,7 +155,7 @@ class OrphanedFiles:
         uploads, plots = home.uploads(), home.plots()
         idle = set(plots.idle())
         unused = plots.files(idle - home.runs().plot_sets()) if idle else {}
-        home, before = library.home, time.time() - _HOUR
+        before = time.time() - _HOUR
         sources = [Path(paper.source) for paper in library.papers() if paper.source]
         places = [place for source in sources if (place := uploads.place_of(str(source)))]
         here = [*sources, *(uploads.folder(upload) / name for upload, name in places)]
@@ -220,11 +199,9 @@ def find_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> 
             notes = (f"{stem}{NOTE_ENDING}".lower() for stem in (key, Path(name).stem))
             named = {other.lower(): other for other in stored[upload]}
             owned[upload] |= set([named[note] for note in notes if note in named][:1])
-    found = {
-        upload: {name: size for name, size in files.items() if name not in owned[upload]}
-        for upload, files in stored.items()
-    }
-    return {upload: files for upload, files in found.items() if files}
+    for upload, files in stored.items():
+        stored[upload] = {name: size for name, size in files.items() if name not in owned[upload]}
+    return {upload: files for upload, files in stored.items() if files}
 
 
 def remove_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> Files:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -78,15 +78,12 @@ class IngestPlan:
     def without(self, failed: Mapping[str, Refusal]) -> IngestPlan:
         """The plan without papers (by key) that failed during its execution."""
         to_index = tuple(plan for plan in self.to_index if plan.record.paper.key not in failed)
-        report = replace(
-            self.report,
-            added=tuple(key for key in self.report.added if key not in failed),
-            updated=tuple(key for key in self.report.updated if key not in failed),
-            chunks_embedded=sum(
-                len({text_hash(chunk.text) for chunk in plan.chunks} - plan.known.keys()) for plan in to_index
-            ),
-            refused=(*self.report.refused, *failed.values()),
+        added, updated = (
+            tuple(key for key in keys if key not in failed) for keys in (self.report.added, self.report.updated)
         )
+        new = sum(len({text_hash(chunk.text) for chunk in plan.chunks} - plan.known.keys()) for plan in to_index)
+        refused = (*self.report.refused, *failed.values())
+        report = replace(self.report, added=added, updated=updated, chunks_embedded=new, refused=refused)
         return replace(self, to_index=to_index, report=report)
 
 
@@ -147,9 +144,7 @@ def make_plan(
     reasons = {key: f"its file now belongs to {now}" if now else "its file is gone" for key, now in missing.items()}
     gone = [f"{key}: {why}; it stays until you remove it or ingest with --prune." for key, why in reasons.items()]
     report = IngestReport(
-        added=tuple(key for key, outcome in outcomes.items() if outcome == "added"),
-        updated=tuple(key for key, outcome in outcomes.items() if outcome == "updated"),
-        unchanged=tuple(key for key, outcome in outcomes.items() if outcome == "unchanged"),
+        *(tuple(key for key, outcome in outcomes.items() if outcome == kind) for kind in get_args(Outcome)),
         removed=tuple(missing) if prune else (),
         refused=(*sources.refused, *sources.refused_entries),
         warnings=(*sources.warnings, *(() if prune else gone)),
@@ -213,9 +208,8 @@ def _with_known(library: Library, plans: Sequence[PaperPlan]) -> list[PaperPlan]
     for kind, ids in stored.items():
         vectors = library.store.get_vectors(sorted(set(ids.values())), kind)
         known |= {name: vectors[place] for name, place in ids.items() if place in vectors}
-    return [
-        replace(plan, known={name: known[name] for name in plan.missing_texts() if name in known}) for plan in plans
-    ]
+    wanted = [(plan, plan.missing_texts().keys() & known.keys()) for plan in plans]
+    return [replace(plan, known={name: known[name] for name in names}) for plan, names in wanted]
 
 
 def complete_change(plan: PaperPlan, new: Mapping[str, Vector]) -> Change:
