@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -144,7 +144,9 @@ def make_plan(
     reasons = {key: f"its file now belongs to {now}" if now else "its file is gone" for key, now in missing.items()}
     gone = [f"{key}: {why}; it stays until you remove it or ingest with --prune." for key, why in reasons.items()]
     report = IngestReport(
-        *(tuple(key for key, outcome in outcomes.items() if outcome == kind) for kind in get_args(Outcome)),
+        added=tuple(key for key, outcome in outcomes.items() if outcome == "added"),
+        updated=tuple(key for key, outcome in outcomes.items() if outcome == "updated"),
+        unchanged=tuple(key for key, outcome in outcomes.items() if outcome == "unchanged"),
         removed=tuple(missing) if prune else (),
         refused=(*sources.refused, *sources.refused_entries),
         warnings=(*sources.warnings, *(() if prune else gone)),
