@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -140,46 +140,29 @@ Files = dict[str, dict[str, int]]  # bytes by upload and name
 _HOUR: Final = 3600.0  # seconds; a newer file may belong to a paper that is being added
 
 
-@dataclass(frozen=True, slots=True)
-class OrphanedFiles:
-    """Unreferenced files: uploaded papers and plots, converted texts, and papers added by identifier."""
+def orphaned_files(library: Library) -> dict[str, tuple[int, Callable[[], object]]]:
+    """Unreferenced files that no job is about to use, by name: their bytes, and what deletes each; blocks.
 
-    papers: Files
-    plots: Files
-    files: dict[Path, int]
-
-    @classmethod
-    def of(cls, library: Library) -> OrphanedFiles:
-        """Find the orphaned files of a library that no job is about to use; blocks."""
-        home = library.home
-        uploads, plots = home.uploads(), home.plots()
-        idle = set(plots.idle())
-        unused = plots.files(idle - home.runs().plot_sets()) if idle else {}
-        before = time.time() - _HOUR
-        sources = [Path(paper.source) for paper in library.papers() if paper.source]
-        places = [place for source in sources if (place := uploads.place_of(str(source)))]
-        here = [*sources, *(uploads.folder(upload) / name for upload, name in places)]
-        used = {*sources, *map(ConvertedFiles(home.converted).entry, here)}
-        kept = (*home.converted.glob("*"), *home.added.resolve().glob("*"))
-        found = {file: file.stat() for file in kept if file not in used and file.suffix != ".bib"}
-        old = {file: status.st_size for file, status in found.items() if status.st_mtime < before}
-        return cls(find_orphans(library, uploads, uploads.idle()), unused, old)
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The size of each file in bytes, by name."""
-        uploads = self.papers | self.plots
-        stored = {f"{upload}/{name}": size for upload, files in uploads.items() for name, size in files.items()}
-        return stored | {f"{file.parent.name}/{file.name}": size for file, size in self.files.items()}
-
-    def remove(self, library: Library) -> None:
-        """Delete these files; blocks."""
-        home = library.home
-        remove_orphans(library, home.uploads(), self.papers)
-        for upload, files in self.plots.items():
-            home.plots().remove(upload, files)
-        for file in self.files:
-            file.unlink(missing_ok=True)
+    They are uploaded papers and plots, converted texts, and papers added by identifier.
+    """
+    home = library.home
+    uploads, plots = home.uploads(), home.plots()
+    idle, before = set(plots.idle()), time.time() - _HOUR
+    unused = plots.files(idle - home.runs().plot_sets()) if idle else {}
+    sources = [Path(paper.source) for paper in library.papers() if paper.source]
+    places = [place for source in sources if (place := uploads.place_of(str(source)))]
+    here = [*sources, *(uploads.folder(upload) / name for upload, name in places)]
+    used = {*sources, *map(ConvertedFiles(home.converted).entry, here)}
+    orphans: dict[str, tuple[int, Callable[[], object]]] = {}
+    for upload, files in find_orphans(library, uploads, uploads.idle()).items():
+        remove = partial(remove_orphans, library, uploads, [upload])
+        orphans |= {f"{upload}/{name}": (size, remove) for name, size in files.items()}
+    for upload, files in unused.items():
+        orphans |= {f"{upload}/{name}": (size, partial(plots.remove, upload, [name])) for name, size in files.items()}
+    for file in (*home.converted.glob("*"), *home.added.resolve().glob("*")):
+        if file not in used and file.suffix != ".bib" and (status := file.stat()).st_mtime < before:
+            orphans[f"{file.parent.name}/{file.name}"] = status.st_size, partial(file.unlink, missing_ok=True)
+    return orphans
 
 
 def find_orphans(library: Library, uploads: Uploads, among: Collection[str]) -> Files:
